@@ -250,7 +250,7 @@ std::string text_of(const Findings& f, const SearchCommandOptions& o, const Pric
   return text;
 }
 
-// Returns the cost of a million tokens and their time on each machine with a known price, for a page's plot.
+// The cost and the time of a million tokens on each machine with a known price, for a page's plot.
 std::vector<ScatterPoint> priced(const Findings& f) {
   std::vector<ScatterPoint> points;
   for (std::size_t i = 0; i < f.cases.size(); ++i) {

@@ -94,8 +94,8 @@ std::vector<std::string> price_lines(const Spec& spec, const Report& report) {
   return lines;
 }
 
-// Returns what the page says of changes: of each technique that the step uses or could use, and of each rate of the
-// machine, the effect of changing it alone is simulated.
+// The changes that the page names: each technique that the step uses or could use, and each rate of the machine, is
+// changed alone and simulated.
 StepAdvice advice_on(const Spec& spec, const Prediction& p, const Common& common) {
   constexpr std::size_t kShown = 3;
   constexpr double kWorthNaming = 0.002;  // share of the time of a token that a change must save
@@ -111,7 +111,8 @@ StepAdvice advice_on(const Spec& spec, const Prediction& p, const Common& common
     const Technique& t = changes[i].technique;
     advice.strategy.push_back(t.used ? fmt::format("{}, {}", t.name, text_of(changes[i])) : text_of(changes[i]));
   }
-  for (const Sensitivity& s : sensitivities(spec, p.profile)) {
+  for (Sensitivity& s : sensitivities(spec, p.profile)) {
+    s.fits = s.fits || !p.report.memory.fits;  // a change is not blamed for what the step lacks without it
     if (advice.machine.size() < kShown && s.faster > kWorthNaming) advice.machine.push_back(lever_text(s));
   }
   advice.prices = price_lines(spec, p.report);

@@ -84,7 +84,7 @@ std::vector<std::pair<std::string, std::vector<std::string>>> differing(const st
 // The comparison with the intervals and the limits of each spec; step times have their exact values.
 std::string specs_markup(const ComparePage& page) {
   Table t = page.table;
-  t.columns.push_back({"8 of 10 lie in", "", Align::left});
+  t.columns.push_back({"8 of 10"});
   t.columns.push_back({"limited by", "", Align::left});
   const auto step = static_cast<std::size_t>(
       std::find_if(t.columns.begin(), t.columns.end(), [](const Column& c) { return c.name == "step"; }) -
@@ -94,7 +94,9 @@ std::string specs_markup(const ComparePage& page) {
     t.rows[i].resize(t.columns.size() - 2);
     const bool known = r != nullptr && r->step_time_low_s < r->step_time_high_s;
     t.rows[i].push_back(known ? time_text(r->step_time_low_s) + " to " + time_text(r->step_time_high_s) : "-");
-    t.rows[i].push_back(r != nullptr ? r->limit : "-");
+    // The reason of an impossible combination stands in the widest column, which is the last.
+    t.rows[i].push_back(r != nullptr ? r->limit : page.specs[i].reason);
+    if (r == nullptr) t.rows[i][t.columns.size() - 3] = "impossible";
   }
   return table_markup(t, {}, [&](std::size_t row, std::size_t column) {
     const Report* r = row < page.specs.size() ? page.specs[row].report : nullptr;

@@ -113,7 +113,8 @@ std::string memory_chart(const MemoryChart& chart) {
          fmt::format("the GPU has {}", memory_text(static_cast<double>(chart.capacity))), chart.capacity >= chart.held);
   d.text(4, 12, "GiB", Anchor::start, 12, 0, kFaintColour);
   d.text((x.begin + x.end) / 2, kChartHeight - 12, fmt::format("time of a step, {}", unit.unit), Anchor::middle);
-  return chart_markup(d.svg("memory of the fullest GPU over a step"), legend_markup(legend), "");
+  return chart_markup(d.svg("memory of the fullest GPU over a step"), legend_markup(legend),
+                      "Memory is taken when the host issues work, which may be long before the GPU does it.");
 }
 
 }  // namespace orrery

@@ -7,8 +7,8 @@
 
 namespace orrery {
 
-// The content of a chart of one rank's memory. samples: of one class of ranks, by time; length: of the time that they
-// cover; capacity: bytes of the device; held: the most bytes that the rank takes of it, with what is not allocated
+// The memory of one rank over time, to be drawn. samples: samples of one class of ranks, by time; length: the time that
+// they cover; capacity: bytes of the device; held: the most bytes that the rank takes of it, with what is not allocated
 // (cached segments of the allocator, CUDA context, buffers of NCCL).
 struct MemoryChart {
   std::span<const MemorySample> samples;

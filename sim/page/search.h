@@ -12,7 +12,7 @@
 
 namespace orrery {
 
-// The content of the page of `orrery search`. space, result: of the machine that was chosen; machines: tables of all
+// The findings of a search for its page. space, result: of the machine that was chosen; machines: tables of all
 // machines and the run on them, empty where one was asked for; priced: for each machine what a million tokens cost
 // there and how many seconds they take, where several machines were asked for; front: the Pareto front, empty without
 // --pareto; remarks: further lines; repeat: the command that predicts the best again, "" for none.

@@ -52,7 +52,7 @@ std::string attribution_part(const Report& r) {
   return part("Where the time goes", content, "class=\"sheet\"");
 }
 
-// Returns a table of what the fullest rank holds at its peak: category, bytes and share; the largest buffers below.
+// The memory of the fullest rank at its peak, as a table: category, bytes and share; the largest buffers below.
 std::string at_peak_markup(const RankMemory& worst) {
   const auto all = static_cast<double>(worst.memory.peak);
   const Scale scale = memory_scale(all);
@@ -90,7 +90,10 @@ std::string memory_part(const Spec& spec, const Prediction& p) {
   std::string content = paragraph(fmt::format("The tightest of {} classes of ranks is {}, of which there are {}: {}.",
                                               m.ranks.size(), worst->name, worst->ranks, fit_text(p.report)));
   content += memory_chart({samples, p.trace.step_time, m.capacity, worst->device_peak});
-  content += at_peak_markup(*worst) + lines_markup(peak_lines(p.report));
+  std::vector<std::string> lines = peak_lines(p.report);
+  std::erase_if(lines,
+                [](const std::string& line) { return line.starts_with("alive then"); });  // the list has them all
+  content += at_peak_markup(*worst) + lines_markup(lines);
   content += element("h3", "All classes of ranks") + '\n' + table_markup(memory_table(p.report));
   for (const MemoryTier tier : kTiersBeyond) {
     if (m.tier_peak[index_of(tier)] > 0)

@@ -8,8 +8,8 @@
 
 namespace orrery {
 
-// The content of a page on one spec beside its prediction. spec_text: the spec as the user wrote it; overrides: values
-// of
+// The origin of a page on one spec, which stands beside its prediction. spec_text: the spec as the user wrote it;
+// overrides: values of
 // --set; chosen: lines on what was chosen for the user; command, version: as in Page (document.h).
 struct SpecNotes {
   SpecText spec_text;

@@ -19,10 +19,10 @@ namespace {
 
 constexpr std::size_t kMostClasses = 24;     // classes of ranks that are drawn
 constexpr std::int64_t kMostCells = 40'000;  // slots of all rows together, which bounds the size of the page
-constexpr double kTimelineLeft = 206, kTimelineTop = 8;
+constexpr double kTimelineLeft = 222, kTimelineTop = 8;
 constexpr double kComputeRow = 18, kTransferRow = 10, kRowGap = 2, kClassGap = 9;
 
-// The work that a row of the timeline shows: compute, or the transfers of one kind.
+// The kinds of work that a slot of a row can show; in a row of transfers there is the last one alone.
 enum class Work : std::uint8_t { forward, backward, weight_gradient, recompute, optimizer, transfer };
 constexpr std::size_t kWorks = 6;
 
@@ -210,7 +210,7 @@ class Chart {
     const bool compute = row.kind == TimeKind::compute;
     d.text(kTimelineLeft - 8, y + height - (compute ? 4.5 : 1),
            compute ? class_text(plan_.classes[row.slot]) : name_of_work(Work::transfer, row.kind), Anchor::end,
-           compute ? 13 : 10, kTimelineLeft - 10, compute ? "#20242c" : kFaintColour);
+           compute ? 12 : 10, kTimelineLeft - 10, compute ? "#20242c" : kFaintColour);
     for (const auto& [look, path] : paths_of(row, width)) {
       const auto work = static_cast<Work>(look.work);
       const std::string colour(colour_of_work(work, row.kind));

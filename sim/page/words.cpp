@@ -22,7 +22,7 @@ std::string sharded_words(const Strategy& s) {
     return fmt::format("weights, gradients and optimizer states are dealt to them and gathered when needed ({})", name);
   if (row.shards_gradients) return fmt::format("gradients and optimizer states are dealt to them ({})", name);
   if (row.shards_optimizer) return fmt::format("the optimizer's states are dealt to them ({})", name);
-  return fmt::format("each holds all of its model's states ({})", name);
+  return "each holds all of its model's states";
 }
 
 std::string batch_words(const Spec& spec) {

@@ -10,7 +10,7 @@
 
 namespace orrery {
 
-// Returns a title that says what is trained: "gpt3-175b on 512 x NVIDIA A100 SXM4 80GB".
+// The model and the machine as a title: "gpt3-175b on 512 x NVIDIA A100 SXM4 80GB".
 std::string title_words(const Spec& spec);
 
 // The strategy in sentences for a reader who knows no degrees: how layers, batch and states are dealt to the GPUs.
@@ -27,7 +27,7 @@ Table origins_table(const Spec& spec, bool given);
 
 // The name of a kind of time as words: "exposed tensor".
 std::string words_of(std::string_view name);
-// Returns the meaning of a kind of time, for a reader who meets it for the first time.
+// The meaning of a kind of time, for a reader who meets it for the first time.
 std::string_view meaning_of(TimeKind kind);
 
 }  // namespace orrery

@@ -26,8 +26,13 @@ TEST(CommandValidateRecipes, AreNearWhatWasPublished) {
     EXPECT_GT(row.at("report").at("step_time_s").get<double>(), 0) << row.at("name");
   }
   common.json = false;
-  const std::string text = validate_recipes_command(common).text;
-  for (const auto& row : rows) EXPECT_NE(text.find(row.at("name").get<std::string>()), std::string::npos);
+  common.page = true;
+  const Outcome outcome = validate_recipes_command(common);
+  for (const auto& row : rows) {
+    EXPECT_NE(outcome.text.find(row.at("name").get<std::string>()), std::string::npos);
+    EXPECT_NE(outcome.page.find(row.at("name").get<std::string>()), std::string::npos);
+  }
+  EXPECT_NE(outcome.page.find("predicted step time s"), std::string::npos);
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ TEST(StepSummary, CardsHaveTheReportsOwnValues) {
   EXPECT_TRUE(has(step_cards(small_report({"model=llama-3.1-70b"})), "card bad"));
 }
 
-// The parts of the bar and of the table sum to the step.
+// The parts that bar and table show sum to the step.
 TEST(StepSummary, PartsOfTheStepSumToIt) {
   const Report r = small_report();
   const std::string table = time_markup(r);

@@ -1,63 +1,59 @@
 #include "sim/report/report_parts.h"
 
-#include <numeric>
-
 #include <gtest/gtest.h>
 
 #include "models/load/load_spec.h"
-#include "sim/predict/long_steps.h"
 #include "sim/predict/predict.h"
 
 namespace orrery {
 namespace {
 
-Spec gpt_spec(const std::string& nodes) {
+Spec parts_spec(const std::vector<std::string>& overrides = {}) {
   return parse_spec(
-      "model: gpt3-175b\nsequence: 2048\ncluster: {node: dgx-a100, nodes: " + nodes +
-          "}\nsoftware: megatron-core\nstrategy: {tensor: 8, pipeline: 8, global_batch: 64, sharding: zero1}\n",
-      "t.yaml");
+      "{model: gpt2, sequence: 1024, cluster: {node: dgx-a100, nodes: 1}, software: megatron-core, "
+      "strategy: {tensor: 2, pipeline: 2, global_batch: 16, sharding: zero1}}",
+      "spec.yaml", overrides);
 }
 
-TEST(ReportParts, SayWhatTheStrategyIs) {
-  const Spec spec = gpt_spec("16");
-  EXPECT_EQ(batch_text(spec), "32 micro-batches of 1 x 2048 tokens a replica, 64 sequences a step");
-  for (const char* part : {"tensor 8", "pipeline 8", "data 2", "zero1", "bf16", "megatron-core"})
-    EXPECT_NE(strategy_text(spec).find(part), std::string::npos) << part;
+TEST(ReportParts, SayTheStrategyAndTheBatch) {
+  EXPECT_EQ(strategy_text(parts_spec()), "tensor 2, pipeline 2, data 2, 1f1b, sharding zero1, bf16, megatron-core");
+  EXPECT_EQ(batch_text(parts_spec()), "8 micro-batches of 1 x 1024 tokens a replica, 16 sequences a step");
 }
 
-TEST(ReportParts, SharesOfTheTimeAddUp) {
-  const Spec spec = gpt_spec("16");
-  const Report report = predict_report(spec, profile_for(spec, ""));
-  const Table table = time_table(report);
-  double seconds = 0, share = 0;
-  for (const std::vector<std::string>& row : table.rows) {
-    seconds += std::stod(row[1]);
-    share += std::stod(row[2]);
-  }
-  EXPECT_NEAR(seconds / report.step_time_s, 1, 0.01);
-  EXPECT_NEAR(share, 100, 0.5);
-  EXPECT_EQ(time_table(report, 20).columns.size(), table.columns.size() + 1);
+TEST(ReportParts, BarsAreAColumnOfTheirOwn) {
+  const Report r = predict(parts_spec()).report;
+  EXPECT_EQ(time_table(r).columns.size(), 3U);
+  const Table barred = time_table(r, 40);
+  ASSERT_EQ(barred.columns.size(), 4U);
+  EXPECT_EQ(barred.rows.size(), time_table(r).rows.size());
+  for (const auto& row : barred.rows) EXPECT_EQ(row.size(), 4U);
 }
 
-TEST(ReportParts, SayByHowMuchAStepFits) {
-  const Spec roomy = gpt_spec("16");
-  const Report fits = predict_report(roomy, profile_for(roomy, ""));
-  EXPECT_EQ(fits.memory.fits, fit_text(fits).starts_with("fits: ")) << fit_text(fits);
-  Spec small = roomy;
-  small.cluster.gpu.memory_bytes /= 8;
-  const Report lacks = predict_report(small, profile_for(small, ""));
-  EXPECT_TRUE(fit_text(lacks).starts_with("DOES NOT FIT:")) << fit_text(lacks);
-  ASSERT_NE(fullest_rank(fits.memory), nullptr);
-  for (const RankMemory& rank : fits.memory.ranks) EXPECT_LE(rank.memory.peak, fullest_rank(fits.memory)->memory.peak);
-  EXPECT_EQ(memory_table(fits).rows.size(), fits.memory.ranks.size());
-  EXPECT_FALSE(peak_lines(fits).empty());
+// The fullest class is that with the most memory of the device, and the lines and the table are about it.
+TEST(ReportParts, TheFullestRankIsTheOneThatIsToldAbout) {
+  Report r = predict(parts_spec()).report;
+  r.memory.ranks[1].device_peak = r.memory.ranks[0].device_peak + 1;
+  ASSERT_EQ(fullest_rank(r.memory), &r.memory.ranks[1]);
+  EXPECT_TRUE(peak_lines(r).front().starts_with("stage 1 peaks at "));
+  EXPECT_EQ(memory_table(r).rows.size(), 2U);
+  EXPECT_EQ(fullest_rank({}), nullptr);
+  EXPECT_TRUE(peak_lines({}).empty());
 }
 
-TEST(ReportParts, ListEveryTransfer) {
-  const Spec spec = gpt_spec("16");
-  const Report report = predict_report(spec, profile_for(spec, ""));
-  EXPECT_EQ(communication_table(report).rows.size(), report.communication.size());
-  EXPECT_TRUE(weights_table(report).rows.empty());
+TEST(ReportParts, SayWhetherItFits) {
+  EXPECT_TRUE(fit_text(predict(parts_spec()).report).starts_with("fits: "));
+  EXPECT_TRUE(fit_text(predict(parts_spec({"model=llama-3.1-70b"})).report).starts_with("DOES NOT FIT: "));
+}
+
+TEST(ReportParts, ExposedTimeBeyondTheTransferIsExplained) {
+  Report r;
+  r.communication = {{"tensor", "all_reduce", "nvlink", "ring", 1, 8, 1, 0.5}};
+  EXPECT_EQ(exposed_note(r), "");
+  EXPECT_EQ(communication_table(r).rows.size(), 1U);
+  r.communication[0].exposed_s = 2;
+  EXPECT_FALSE(exposed_note(r).empty());
+  r.weights = {{"stage 0", 2, 1}};
+  EXPECT_EQ(weights_table(r).rows[0], (std::vector<std::string>{"stage 0", "2", "1"}));
 }
 
 }  // namespace
