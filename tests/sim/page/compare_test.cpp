@@ -18,12 +18,12 @@ Report report_of(double step_s, bool fits) {
 TEST(Differences, OnlyKeysWithSeveralValues) {
   const std::vector<ComparedSpec> specs = {
       {"a", nullptr, "", {{"gpus", "8", "default"}, {"tensor", "1", "default"}}},
-      {"b", nullptr, "", {{"gpus", "8", "default"}, {"tensor", "2", "default"}, {"expert", "", "default"}}},
+      {"b", nullptr, "", {{"gpus", "8", "default"}, {"tensor", "2", "default"}, {"expert", "4", "default"}}},
       {"unreadable", nullptr, "no such file", {}}};
   const Table t = differences(specs);
   ASSERT_EQ(t.rows.size(), 2U);
   EXPECT_EQ(t.rows[0], (std::vector<std::string>{"tensor", "1", "2", "-"}));
-  EXPECT_EQ(t.rows[1][0], "expert");
+  EXPECT_EQ(t.rows[1], (std::vector<std::string>{"expert", "-", "4", "-"}));
   EXPECT_TRUE(differences({specs[0], specs[0]}).rows.empty());
   EXPECT_TRUE(differences(std::vector<ComparedSpec>(8, specs[0])).rows.empty());
 }
@@ -40,7 +40,8 @@ TEST(Differences, ManySpecsAreRows) {
 
 TEST(ComparePage, ShowsTheFastestThatFitsAndReasons) {
   const Report fast = report_of(1, false), slow = report_of(2, true);
-  ComparePage page{.table = {{{"spec", "", Align::left}}, {{"fast"}, {"slow"}, {"x & y cannot be"}}}};
+  ComparePage page{
+      .table = {{{"spec", "", Align::left}, {"step"}}, {{"fast", "1.00 s"}, {"slow", "2.00 s"}, {"none", ""}}}};
   page.specs = {{"fast", &fast, "", {}}, {"slow", &slow, "", {}}, {"none", nullptr, "x & y cannot be", {}}};
   const std::string markup = compare_page(page);
   EXPECT_TRUE(is_closed(markup));

@@ -23,7 +23,7 @@ TEST(StepSummary, CardsHaveTheReportsOwnValues) {
   EXPECT_TRUE(is_closed(cards));
   EXPECT_TRUE(has(cards, fmt::format("id=\"strategies.0.report.step_time_s\" value=\"{}\"", r.step_time_s)));
   EXPECT_TRUE(has(cards, fmt::format("id=\"strategies.0.report.mfu\" value=\"{}\"", r.mfu)));
-  EXPECT_TRUE(has(cards, "tightest: stage 0, 4 ranks"));
+  EXPECT_TRUE(has(cards, "tightest: stage 1, 4 ranks"));
   EXPECT_TRUE(has(cards, "card good"));
   EXPECT_TRUE(has(step_cards(small_report({"model=llama-3.1-70b"})), "card bad"));
 }
