@@ -1,6 +1,7 @@
 // Draws matrices and their cuts.
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -91,7 +92,11 @@ std::string shape_text(const MatrixCut& cut) {
 // Returns what one rank holds: "each 4096 x 1024", the largest part.
 std::string own_text(const MatrixCut& cut) {
   std::int64_t out = 0, in = 0;
+  bool unlike = false;            // whether parts differ in size
+  std::set<std::size_t> holders;  // holders of any part
   for (const HeldPart& p : cut.parts) {
+    unlike = unlike || p.rows != cut.parts.front().rows || p.columns != cut.parts.front().columns;
+    holders.insert(p.holders.begin(), p.holders.end());
     out = std::max(out, p.rows);
     in = std::max(in, p.columns);
   }
@@ -101,7 +106,7 @@ std::string own_text(const MatrixCut& cut) {
   const std::int64_t experts = cut.experts == 0 ? 0 : cut.across ? in / cut.in : out / cut.out;
   if (experts > 0)
     return fmt::format("{} expert{} on each of {}", experts, experts == 1 ? "" : "s", cut.holders.size());
-  return fmt::format("{} x {} on each of {}", out, in, cut.holders.size());
+  return fmt::format("{}{} x {} on each of {}", unlike ? "up to " : "", out, in, holders.size());
 }
 
 std::string sharers_text(const MatrixCut& cut) {

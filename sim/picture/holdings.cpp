@@ -69,7 +69,7 @@ std::string ranges_text(const std::vector<std::int32_t>& numbers) {
     std::size_t last = i;
     while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
     text += fmt::format("{}{}", text.empty() ? "" : ", ", numbers[i]);
-    if (last > i) text += fmt::format("{}{}", last > i + 1 ? "-" : ", ", numbers[last]);
+    if (last > i) text += fmt::format("-{}", numbers[last]);
     i = last + 1;
   }
   return text;

@@ -14,9 +14,9 @@ TEST(Holdings, LayersAreThoseOfTheStage) {
   const Plan plan = make_plan(test::spec_of(test::kSmall, "pipeline: 4, global_batch: 4"));
   const std::vector<Holding> holdings = holdings_of(plan);
   ASSERT_EQ(holdings.size(), 4U);
-  EXPECT_EQ(chunk_text(holdings[0].chunks.at(0)), "embedding, layers 0, 1");
-  EXPECT_EQ(chunk_text(holdings[1].chunks.at(0)), "layers 2, 3");
-  EXPECT_EQ(chunk_text(holdings[3].chunks.at(0)), "layers 6, 7, head");
+  EXPECT_EQ(chunk_text(holdings[0].chunks.at(0)), "embedding, layers 0-1");
+  EXPECT_EQ(chunk_text(holdings[1].chunks.at(0)), "layers 2-3");
+  EXPECT_EQ(chunk_text(holdings[3].chunks.at(0)), "layers 6-7, head");
 }
 
 TEST(Holdings, ChunksAreVirtualStages) {
@@ -24,8 +24,8 @@ TEST(Holdings, ChunksAreVirtualStages) {
       make_plan(test::spec_of(test::kSmall, "pipeline: 2, schedule: interleaved, virtual_stages: 2, global_batch: 4"));
   const std::vector<Holding> holdings = holdings_of(plan);
   ASSERT_EQ(holdings[1].chunks.size(), 2U);
-  EXPECT_EQ(chunk_text(holdings[1].chunks[0]), "layers 2, 3");
-  EXPECT_EQ(chunk_text(holdings[1].chunks[1]), "layers 6, 7, head");
+  EXPECT_EQ(chunk_text(holdings[1].chunks[0]), "layers 2-3");
+  EXPECT_EQ(chunk_text(holdings[1].chunks[1]), "layers 6-7, head");
 }
 
 TEST(Holdings, PartsBesideLayersAreNamed) {
@@ -56,7 +56,7 @@ TEST(Holdings, BytesAreThePlans) {
 
 TEST(Holdings, RangesAreShort) {
   EXPECT_EQ(ranges_text({0, 1, 2, 3}), "0-3");
-  EXPECT_EQ(ranges_text({0, 1, 4, 6, 7, 8}), "0, 1, 4, 6-8");
+  EXPECT_EQ(ranges_text({0, 1, 4, 6, 7, 8}), "0-1, 4, 6-8");
   EXPECT_EQ(ranges_text({}), "");
 }
 
