@@ -14,7 +14,7 @@
 #include "models/plan/plan.h"
 #include "sim/explain/formulas.h"
 #include "sim/picture/shown_ranks.h"
-#include "sim/picture/svg.h"
+#include "sim/print/svg.h"
 #include "sim/report/report.h"
 #include "tests/svg_reader.h"
 

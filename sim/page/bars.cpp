@@ -5,30 +5,29 @@
 #include <fmt/format.h>
 
 #include "sim/page/axis.h"
+#include "sim/page/chart.h"
 #include "sim/page/colours.h"
 #include "sim/page/legend.h"
-#include "sim/page/svg.h"
 
 namespace orrery {
 std::string stacked_bar(const std::vector<BarPart>& parts, std::string_view label) {
-  constexpr double kTall = 44, kGap = 6, kLetters = 13;
-  ChartDrawing d(kChartUnits, kTall);
+  constexpr double kTall = 44, kGap = 6;
+  Drawing d;
   std::vector<LegendEntry> legend;
   double sum = 0, x = 0;
   for (const BarPart& p : parts) sum += p.share;
   for (const BarPart& p : parts) {
     const double width = sum > 0 ? p.share / sum * kChartUnits : 0;
     const std::string percent = percent_text(p.share);
-    d.rectangle(x, 0, width, kTall, p.colour, fmt::format("{}: {}, {}", p.name, p.figure, percent));
-    const std::string_view ink = ink_on(p.colour);
-    if (text_width(p.name, kLetters) + kGap < width)
-      d.text(x + width / 2, kTall / 2 - 3, p.name, Anchor::middle, kLetters, 0, ink);
-    if (text_width(percent, kLetters) + kGap < width)
-      d.text(x + width / 2, kTall / 2 + 14, percent, Anchor::middle, kLetters, 0, ink);
+    d.rect({x, 0, width, kTall}, {{"fill", p.colour}}, fmt::format("{}: {}, {}", p.name, p.figure, percent));
+    TextStyle style = chart_words("middle");
+    style.fill = ink_on(p.colour);
+    if (text_width(p.name, style) + kGap < width) d.text(x + width / 2, kTall / 2 - 3, p.name, style);
+    if (text_width(percent, style) + kGap < width) d.text(x + width / 2, kTall / 2 + 14, percent, style);
     legend.push_back({p.colour, fmt::format("{} {}, {}", p.name, p.figure, percent)});
     x += width;
   }
-  return chart_markup(d.svg(label), legend_markup(legend), "");
+  return chart_markup(inline_svg(d, kChartUnits, kTall, label), legend_markup(legend), "");
 }
 
 std::string bar_chart(const std::vector<Bar>& bars, const Scale& scale, std::string_view label) {
@@ -37,33 +36,33 @@ std::string bar_chart(const std::vector<Bar>& bars, const Scale& scale, std::str
   PageAxis axis{0, 0, false, kNames, kChartUnits - kFigures};
   for (const Bar& b : bars) axis.last = std::max({axis.last, b.value / scale.size, b.high / scale.size});
   if (axis.last <= 0) return "";
-  ChartDrawing d(kChartUnits, height);
+  Drawing d;
   for (const double tick : ticks(axis)) {
     d.line(axis.at(tick), 0, axis.at(tick), height - kAxis + 4, kLineColour);
-    d.text(axis.at(tick), height - kAxis + 20, tick_text(tick), Anchor::middle, 12, 0, kFaintColour);
+    d.text(axis.at(tick), height - kAxis + 20, tick_text(tick), axis_words("middle"));
   }
-  d.text(axis.end + 12, height - kAxis + 20, scale.unit, Anchor::start, 12, 0, kFaintColour);
+  d.text(axis.end + 12, height - kAxis + 20, scale.unit, axis_words("start"));
   double y = 0;
   for (const Bar& b : bars) {
     const double middle = y + kRow / 2, end = axis.at(b.value / scale.size);
-    d.text(kNames - 10, middle + 4.5, b.name, Anchor::end, 13, kNames - 14);
+    d.text(kNames - 10, middle + 4.5, b.name, chart_words("end", kNames - 14));
     double from = 0;
     for (const BarPiece& piece : b.pieces) {
       const double left = axis.at(from / scale.size), right = axis.at((from + piece.value) / scale.size);
-      d.rectangle(left, middle - kThick / 2, right - left, kThick, piece.colour);
+      d.rect({left, middle - kThick / 2, right - left, kThick}, {{"fill", piece.colour}});
       from += piece.value;
     }
     double last = end;
     if (b.low < b.high) {
       const double low = axis.at(b.low / scale.size), high = axis.at(b.high / scale.size);
-      d.line(low, middle, high, middle, "#20242c", 1.5);
-      for (const double x : {low, high}) d.line(x, middle - 5, x, middle + 5, "#20242c", 1.5);
+      d.line(low, middle, high, middle, kInkColour, 1.5);
+      for (const double x : {low, high}) d.line(x, middle - 5, x, middle + 5, kInkColour, 1.5);
       last = std::max(last, high);
     }
-    d.text(last + 8, middle + 4.5, b.figure, Anchor::start, 13, kChartUnits - last - 8);
+    d.text(last + 8, middle + 4.5, b.figure, chart_words("start", kChartUnits - last - 8));
     y += kRow;
   }
-  return d.svg(label);
+  return inline_svg(d, kChartUnits, height, label);
 }
 
 }  // namespace orrery

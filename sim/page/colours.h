@@ -14,7 +14,7 @@ std::string_view colour_of(TimeKind kind);
 std::string_view colour_of(Category category);
 std::string_view chart_colour(std::size_t series);  // Okabe and Ito's set, again from the first after eight
 
-inline constexpr std::string_view kForwardColour = "#2c6fb3", kBackwardColour = "#7cb9e8",
+inline constexpr std::string_view kInkColour = "#20242c", kForwardColour = "#2c6fb3", kBackwardColour = "#7cb9e8",
                                   kWeightGradientColour = "#4a8f8f", kLimitColour = "#c0392b", kFaintColour = "#5b6270",
                                   kLineColour = "#d9dde3", kIdleColour = "#eceef2";
 

@@ -9,61 +9,6 @@
 namespace orrery {
 namespace {
 
-constexpr std::string_view kReplacement = "\xef\xbf\xbd";  // U+FFFD in UTF-8
-
-// A character of a text, and the number of bytes that it takes there; `valid` is false for bytes that are no UTF-8, of
-// which one is taken.
-struct Character {
-  std::uint32_t code = 0;
-  std::size_t bytes = 1;
-  bool valid = false;
-};
-
-// Decodes the first character of a text (UTF-8, RFC 3629): overlong forms, surrogates and codes above U+10FFFF are
-// refused.
-Character first_character(std::string_view text) {
-  const auto lead = static_cast<unsigned char>(text[0]);
-  if (lead < 0x80) return {lead, 1, true};
-  const std::size_t bytes = lead >= 0xf0 && lead < 0xf8   ? 4
-                            : lead >= 0xe0 && lead < 0xf0 ? 3
-                            : lead >= 0xc0 && lead < 0xe0 ? 2
-                                                          : 0;
-  if (bytes == 0 || text.size() < bytes) return {};
-  std::uint32_t code = lead & (0xffU >> (bytes + 1));
-  for (std::size_t i = 1; i < bytes; ++i) {
-    const auto next = static_cast<unsigned char>(text[i]);
-    if ((next & 0xc0U) != 0x80) return {};
-    code = code << 6U | (next & 0x3fU);
-  }
-  constexpr std::uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
-  if (code < kLeast[bytes] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) return {};
-  return {code, bytes, true};
-}
-
-// Whether XML 1.0 (production Char) and HTML allow the character in a text.
-bool is_allowed(std::uint32_t code) {
-  if (code == '\t' || code == '\n') return true;
-  if (code < 0x20 || (code >= 0x7f && code < 0xa0)) return false;
-  return (code & 0xfffeU) != 0xfffe && (code < 0xfdd0 || code > 0xfdef);
-}
-
-std::string_view entity_of(std::uint32_t code) {
-  switch (code) {
-    case '&':
-      return "&amp;";
-    case '<':
-      return "&lt;";
-    case '>':
-      return "&gt;";
-    case '"':
-      return "&quot;";
-    case '\'':
-      return "&#39;";
-    default:
-      return "";
-  }
-}
-
 std::string head_of(const Table& table) {
   const auto named = [](const Column& c) { return !c.name.empty() || !c.unit.empty(); };
   if (std::none_of(table.columns.begin(), table.columns.end(), named)) return "";
@@ -77,22 +22,6 @@ std::string head_of(const Table& table) {
 }
 
 }  // namespace
-
-std::string escaped(std::string_view text) {
-  std::string markup;
-  markup.reserve(text.size() + text.size() / 8);
-  while (!text.empty()) {
-    const Character c = first_character(text);
-    if (!c.valid || !is_allowed(c.code))
-      markup += kReplacement;
-    else if (const std::string_view entity = entity_of(c.code); !entity.empty())
-      markup += entity;
-    else
-      markup += text.substr(0, c.bytes);
-    text.remove_prefix(c.bytes);
-  }
-  return markup;
-}
 
 std::string element(std::string_view name, std::string_view content, std::string_view attributes) {
   return fmt::format("<{0}{1}{2}>{3}</{0}>", name, attributes.empty() ? "" : " ", attributes, content);

@@ -7,14 +7,11 @@
 
 #include "sim/print/section.h"
 #include "sim/print/table.h"
+#include "sim/print/xml.h"
 
 namespace orrery {
 
 // Pieces of a page in the syntax that HTML and XML share, so that a strict parser of either accepts the page.
-
-// The text as markup: &, <, > and quotation marks become entities. A byte that is no UTF-8, and a character that XML
-// does not allow (control characters other than tab and line feed), becomes U+FFFD.
-std::string escaped(std::string_view text);
 
 // An element with content. content: markup; attributes: markup such as class="wide", "" for none.
 std::string element(std::string_view name, std::string_view content, std::string_view attributes = {});

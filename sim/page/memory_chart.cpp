@@ -8,15 +8,16 @@
 #include <fmt/format.h>
 
 #include "sim/page/axis.h"
+#include "sim/page/chart.h"
 #include "sim/page/colours.h"
 #include "sim/page/legend.h"
-#include "sim/page/svg.h"
 #include "sim/print/text.h"
 
 namespace orrery {
 namespace {
 
 constexpr std::int64_t kSlots = 450;  // slots of time of the chart
+constexpr double kBytesOfGiB = 1073741824.0;
 constexpr double kChartHeight = 370, kChartLeft = 64, kChartTop = 18, kChartBottom = 54;
 
 using Sums = std::array<Bytes, kCategories>;
@@ -49,9 +50,9 @@ std::string outline(const std::vector<Sums>& slots, std::size_t level, const Pag
   const auto height = [&](std::size_t slot, std::size_t levels) {
     Bytes bytes = 0;
     for (std::size_t i = 0; i < levels; ++i) bytes += slots[slot][static_cast<std::size_t>(kUpwards[i])];
-    return coordinate(y.at(static_cast<double>(bytes) / 1073741824.0));
+    return pixels(y.at(static_cast<double>(bytes) / kBytesOfGiB));
   };
-  const auto at = [&](std::size_t slot) { return coordinate(x.at(static_cast<double>(slot))); };
+  const auto at = [&](std::size_t slot) { return pixels(x.at(static_cast<double>(slot))); };
   std::string there, back;
   for (std::size_t begin = 0; begin < slots.size();) {
     const std::string top = height(begin, level + 1), bottom = height(begin, level);
@@ -64,56 +65,81 @@ std::string outline(const std::vector<Sums>& slots, std::size_t level, const Pag
   return there + back + 'Z';
 }
 
-}  // namespace
+// The axes of the chart: slots of time, seconds over the same pixels in a unit, and GiB.
+struct MemoryAxes {
+  PageAxis slots, time, GiB;
+  Scale unit;
+};
 
-std::string memory_chart(const MemoryChart& chart) {
-  if (chart.samples.empty() || chart.length <= 0) return "";
-  constexpr double kGiB = 1073741824.0;
-  const std::vector<Sums> slots = by_slot(chart);
-  Sums most{};
-  Bytes peak = 0;
-  for (const Sums& s : slots) {
-    for (std::size_t c = 0; c < s.size(); ++c) most[c] = std::max(most[c], s[c]);
-    peak = std::max(peak, sum_of(s));
-  }
-  const double top = 1.08 * static_cast<double>(std::max({peak, chart.held, chart.capacity})) / kGiB;
-  const PageAxis x{0, kSlots, false, kChartLeft, kChartUnits - 10};
-  const PageAxis y{0, top, false, kChartHeight - kChartBottom, kChartTop};
+MemoryAxes axes_of(const MemoryChart& chart, Bytes peak) {
+  const double top = 1.08 * static_cast<double>(std::max({peak, chart.held, chart.capacity})) / kBytesOfGiB;
+  const PageAxis slots{0, kSlots, false, kChartLeft, kChartUnits - 10};
   const Scale unit = time_scale(seconds(chart.length));
-  const PageAxis time{0, seconds(chart.length) / unit.size, false, x.begin, x.end};
-  ChartDrawing d(kChartUnits, kChartHeight);
-  for (const double tick : ticks(y)) {
-    d.line(x.begin, y.at(tick), x.end, y.at(tick), kLineColour);
-    d.text(x.begin - 8, y.at(tick) + 4, tick_text(tick), Anchor::end, 12, 0, kFaintColour);
+  return {slots,
+          {0, seconds(chart.length) / unit.size, false, slots.begin, slots.end},
+          {0, top, false, kChartHeight - kChartBottom, kChartTop},
+          unit};
+}
+
+void draw_memory_axes(Drawing& d, const MemoryAxes& a) {
+  for (const double tick : ticks(a.GiB)) {
+    d.line(a.slots.begin, a.GiB.at(tick), a.slots.end, a.GiB.at(tick), kLineColour);
+    d.text(a.slots.begin - 8, a.GiB.at(tick) + 4, tick_text(tick), axis_words("end"));
   }
-  for (const double tick : ticks(time, 8)) {
-    d.line(time.at(tick), y.begin, time.at(tick), y.begin + 5, kFaintColour);
-    d.text(time.at(tick), y.begin + 18, tick_text(tick), Anchor::middle, 12, 0, kFaintColour);
+  for (const double tick : ticks(a.time, 8)) {
+    d.line(a.time.at(tick), a.GiB.begin, a.time.at(tick), a.GiB.begin + 5, kFaintColour);
+    d.text(a.time.at(tick), a.GiB.begin + 18, tick_text(tick), axis_words("middle"));
   }
+  d.text(4, 12, "GiB", axis_words("start"));
+  d.text((a.slots.begin + a.slots.end) / 2, kChartHeight - 12, fmt::format("time of a step, {}", a.unit.unit),
+         chart_words("middle"));
+}
+
+// Draws the area of each category of memory, and returns their legend with the most bytes that each takes.
+std::vector<LegendEntry> draw_areas(Drawing& d, const std::vector<Sums>& slots, const MemoryAxes& a) {
   std::vector<LegendEntry> legend;
   for (std::size_t level = 0; level < kUpwards.size(); ++level) {
     const Category c = kUpwards[level];
-    if (most[static_cast<std::size_t>(c)] == 0) continue;
-    d.path(outline(slots, level, x, y), fmt::format("fill=\"{}\"", colour_of(c)));
+    Bytes most = 0;
+    for (const Sums& s : slots) most = std::max(most, s[static_cast<std::size_t>(c)]);
+    if (most == 0) continue;
+    d.path(outline(slots, level, a.slots, a.GiB), {{"fill", std::string(colour_of(c))}});
     legend.push_back(
-        {std::string(colour_of(c)), fmt::format("{}, at most {}", name_of(c),
-                                                memory_text(static_cast<double>(most[static_cast<std::size_t>(c)])))});
+        {std::string(colour_of(c)), fmt::format("{}, at most {}", name_of(c), memory_text(static_cast<double>(most)))});
   }
+  return legend;
+}
+
+// Draws the most that the job takes of the GPU and what the GPU has, as lines across with their words.
+void draw_limits(Drawing& d, const MemoryChart& chart, const MemoryAxes& a) {
   const auto across = [&](Bytes bytes, std::string_view colour, std::string_view dashes, const std::string& words,
                           bool above) {
-    const double at = y.at(static_cast<double>(bytes) / kGiB);
-    d.line(x.begin, at, x.end, at, colour, 2, dashes);
-    d.text(x.end - 4, above ? at - 6 : at + 16, words, Anchor::end, 13, 0, colour);
+    const double at = a.GiB.at(static_cast<double>(bytes) / kBytesOfGiB);
+    d.line(a.slots.begin, at, a.slots.end, at, colour, 2, dashes);
+    d.text(a.slots.end - 4, above ? at - 6 : at + 16, words, {.size = 13, .anchor = "end", .fill = colour});
   };
   if (chart.held > 0)
-    across(chart.held, "#20242c", "6 4",
+    across(chart.held, kInkColour, "6 4",
            fmt::format("taken of the GPU at most: {}", memory_text(static_cast<double>(chart.held))),
            chart.held >= chart.capacity || chart.capacity - chart.held > chart.capacity / 12);
   across(chart.capacity, kLimitColour, "",
          fmt::format("the GPU has {}", memory_text(static_cast<double>(chart.capacity))), chart.capacity >= chart.held);
-  d.text(4, 12, "GiB", Anchor::start, 12, 0, kFaintColour);
-  d.text((x.begin + x.end) / 2, kChartHeight - 12, fmt::format("time of a step, {}", unit.unit), Anchor::middle);
-  return chart_markup(d.svg("memory of the fullest GPU over a step"), legend_markup(legend),
+}
+
+}  // namespace
+
+std::string memory_chart(const MemoryChart& chart) {
+  if (chart.samples.empty() || chart.length <= 0) return "";
+  const std::vector<Sums> slots = by_slot(chart);
+  Bytes peak = 0;
+  for (const Sums& s : slots) peak = std::max(peak, sum_of(s));
+  const MemoryAxes axes = axes_of(chart, peak);
+  Drawing d;
+  draw_memory_axes(d, axes);
+  const std::vector<LegendEntry> legend = draw_areas(d, slots, axes);
+  draw_limits(d, chart, axes);
+  return chart_markup(inline_svg(d, kChartUnits, kChartHeight, "memory of the fullest GPU over a step"),
+                      legend_markup(legend),
                       "Memory is taken when the host issues work, which may be long before the GPU does it.");
 }
 

@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 
 #include "sim/page/axis.h"
+#include "sim/page/chart.h"
 #include "sim/page/colours.h"
 #include "sim/page/legend.h"
-#include "sim/page/svg.h"
 
 namespace orrery {
 namespace {
@@ -64,25 +64,25 @@ Plotted plotted(const Scatter& s) {
   return p;
 }
 
-void draw_axes(ChartDrawing& d, const Plotted& p, const Scatter& s) {
+void draw_axes(Drawing& d, const Plotted& p, const Scatter& s) {
   for (const double tick : ticks(p.x)) {
     d.line(p.x.at(tick), p.y.begin, p.x.at(tick), p.y.end, kLineColour);
-    d.text(p.x.at(tick), p.y.begin + 18, tick_text(tick), Anchor::middle, 12, 0, kFaintColour);
+    d.text(p.x.at(tick), p.y.begin + 18, tick_text(tick), axis_words("middle"));
   }
   for (const double tick : ticks(p.y)) {
     d.line(p.x.begin, p.y.at(tick), p.x.end, p.y.at(tick), kLineColour);
-    d.text(p.x.begin - 8, p.y.at(tick) + 4, tick_text(tick), Anchor::end, 12, 0, kFaintColour);
+    d.text(p.x.begin - 8, p.y.at(tick) + 4, tick_text(tick), axis_words("end"));
   }
-  d.text((p.x.begin + p.x.end) / 2, p.y.begin + 40, s.x_name, Anchor::middle);
-  d.text(4, kPlotTop - 10, s.y_name);
+  d.text((p.x.begin + p.x.end) / 2, p.y.begin + 40, s.x_name, chart_words("middle"));
+  d.text(4, kPlotTop - 10, s.y_name, chart_words("start"));
 }
 
-void draw_diagonal(ChartDrawing& d, const PageAxis& x, const PageAxis& y) {
-  d.line(x.at(x.first), y.at(x.first), x.at(x.last), y.at(x.last), "#20242c");
+void draw_diagonal(Drawing& d, const PageAxis& x, const PageAxis& y) {
+  d.line(x.at(x.first), y.at(x.first), x.at(x.last), y.at(x.last), kInkColour);
   if (!x.logarithmic) return;
   for (const double off : {0.9, 1.1}) {
     const double from = off < 1 ? x.first / off : x.first, to = off > 1 ? x.last / off : x.last;
-    d.line(x.at(from), y.at(from * off), x.at(to), y.at(to * off), "#20242c", 1, "3 4");
+    d.line(x.at(from), y.at(from * off), x.at(to), y.at(to * off), kInkColour, 1, "3 4");
   }
 }
 
@@ -91,17 +91,17 @@ void draw_diagonal(ChartDrawing& d, const PageAxis& x, const PageAxis& y) {
 std::string scatter_markup(const Scatter& s, std::string_view caption) {
   const Plotted p = plotted(s);
   if (p.points.empty()) return "";
-  ChartDrawing d(kChartUnits, p.y.begin + kPlotBottom);
+  Drawing d;
   draw_axes(d, p, s);
   if (s.equal) draw_diagonal(d, p.x, p.y);
   if (p.shows_limit) {
     d.line(p.x.at(s.x_limit), p.y.begin, p.x.at(s.x_limit), p.y.end, kLimitColour, 2);
-    d.text(p.x.at(s.x_limit) - 6, p.y.end + 14, s.x_limit_name, Anchor::end, 13, 0, kLimitColour);
+    d.text(p.x.at(s.x_limit) - 6, p.y.end + 14, s.x_limit_name, {.size = 13, .anchor = "end", .fill = kLimitColour});
   }
   for (const ScatterPoint* point : p.points) {
     const double x = p.x.at(point->x), y = p.y.at(point->y);
-    d.mark(x, y, point->series / kColoursOfSeries, chart_colour(point->series), point->title);
-    if (!point->number.empty()) d.text(x + 8, y - 5, point->number, Anchor::start, 12);
+    draw_mark(d, x, y, point->series / kColoursOfSeries, chart_colour(point->series), point->title);
+    if (!point->number.empty()) d.text(x + 8, y - 5, point->number, {.size = 12, .fill = kInkColour});
   }
   std::vector<LegendEntry> legend;
   for (std::size_t i = 0; i < s.series.size() && s.series.size() > 1; ++i) {
@@ -109,7 +109,9 @@ std::string scatter_markup(const Scatter& s, std::string_view caption) {
     legend.push_back({std::string(chart_colour(i)),
                       shape == 0 ? s.series[i] : fmt::format("{} {}", kShapes[shape % 4], s.series[i])});
   }
-  return chart_markup(d.svg(fmt::format("{} over {}", s.y_name, s.x_name)), legend_markup(legend), caption);
+  return chart_markup(
+      inline_svg(d, kChartUnits, p.y.begin + kPlotBottom, fmt::format("{} over {}", s.y_name, s.x_name)),
+      legend_markup(legend), caption);
 }
 
 }  // namespace orrery

@@ -8,9 +8,9 @@
 #include <fmt/format.h>
 
 #include "sim/page/axis.h"
+#include "sim/page/chart.h"
 #include "sim/page/colours.h"
 #include "sim/page/legend.h"
-#include "sim/page/svg.h"
 #include "sim/print/text.h"
 #include "sim/report/attribution.h"
 
@@ -173,7 +173,7 @@ class Chart {
   std::string markup() const {
     double height = kTimelineTop;
     for (std::size_t i = 0; i < rows_.size(); ++i) height += height_of(rows_[i]) + gap_before(i);
-    ChartDrawing d(kChartUnits, height + 46);
+    Drawing d;
     const Scale unit = time_scale(seconds(period_.length()));
     const PageAxis time{0, seconds(period_.length()) / unit.size, false, kTimelineLeft, kChartUnits - 8};
     double y = kTimelineTop;
@@ -185,14 +185,15 @@ class Chart {
     }
     for (const double tick : ticks(time, 8)) {
       d.line(time.at(tick), kTimelineTop, time.at(tick), y + 5, "#b9bfc9", 0.5);
-      d.text(time.at(tick), y + 18, tick_text(tick), Anchor::middle, 12, 0, kFaintColour);
+      d.text(time.at(tick), y + 18, tick_text(tick), axis_words("middle"));
     }
-    d.text((time.begin + time.end) / 2, y + 38, fmt::format("time of the step, {}", unit.unit), Anchor::middle);
+    d.text((time.begin + time.end) / 2, y + 38, fmt::format("time of the step, {}", unit.unit), chart_words("middle"));
     std::vector<LegendEntry> entries;
     for (const auto& [key, colour] : legend)
       entries.push_back({colour, std::string(name_of_work(key.second, static_cast<TimeKind>(key.first)))});
     entries.push_back({std::string(kIdleColour), "idle"});
-    return chart_markup(d.svg("what each class of ranks does over a step"), legend_markup(entries), caption());
+    return chart_markup(inline_svg(d, kChartUnits, height + 46, "what each class of ranks does over a step"),
+                        legend_markup(entries), caption());
   }
 
  private:
@@ -200,23 +201,27 @@ class Chart {
     return i == 0 ? 0 : rows_[i].slot == rows_[i - 1].slot ? kRowGap : kClassGap;
   }
 
-  void draw(ChartDrawing& d, const TimelineRow& row, double y, const PageAxis& time,
+  void draw(Drawing& d, const TimelineRow& row, double y, const PageAxis& time,
             std::map<std::pair<std::size_t, Work>, std::string>& legend) const {
     const Picoseconds width = std::max<Picoseconds>(1, ceil_div(period_.length(), cells_));
     const double height = height_of(row);
     // The slots together are a little longer than the step where its length is no multiple of their number.
     const double scale = (time.end - time.begin) * static_cast<double>(width) / static_cast<double>(period_.length());
-    d.rectangle(time.begin, y, time.end - time.begin, height, kIdleColour);
+    d.rect({time.begin, y, time.end - time.begin, height}, {{"fill", std::string(kIdleColour)}});
     const bool compute = row.kind == TimeKind::compute;
     d.text(kTimelineLeft - 8, y + height - (compute ? 4.5 : 1),
-           compute ? class_text(plan_.classes[row.slot]) : name_of_work(Work::transfer, row.kind), Anchor::end,
-           compute ? 12 : 10, kTimelineLeft - 10, compute ? "#20242c" : kFaintColour);
+           compute ? class_text(plan_.classes[row.slot]) : name_of_work(Work::transfer, row.kind),
+           {.size = compute ? 12.0 : 10.0,
+            .anchor = "end",
+            .fill = compute ? kInkColour : kFaintColour,
+            .room = kTimelineLeft - 10});
     for (const auto& [look, path] : paths_of(row, width)) {
       const auto work = static_cast<Work>(look.work);
       const std::string colour(colour_of_work(work, row.kind));
-      d.path(path,
-             fmt::format("fill=\"{}\" fill-opacity=\"{}\" transform=\"translate({} {}) scale({:.5f} {})\"", colour,
-                         kOpacities[look.level - 1], coordinate(time.begin), coordinate(y), scale, coordinate(height)));
+      d.path(path, {{"fill", colour},
+                    {"fill-opacity", fmt::format("{}", kOpacities[look.level - 1])},
+                    {"transform", fmt::format("translate({} {}) scale({:.5f} {})", pixels(time.begin), pixels(y), scale,
+                                              pixels(height))}});
       legend.try_emplace({work == Work::transfer ? static_cast<std::size_t>(row.kind) : 0, work}, colour);
     }
   }

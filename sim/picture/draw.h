@@ -9,7 +9,7 @@
 #include "sim/picture/holdings.h"
 #include "sim/picture/matrices.h"
 #include "sim/picture/rank_grid.h"
-#include "sim/picture/svg.h"
+#include "sim/print/svg.h"
 #include "sim/picture/talks.h"
 
 namespace orrery {

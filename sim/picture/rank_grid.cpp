@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "sim/picture/svg.h"
+#include "sim/print/svg.h"
 
 namespace orrery {
 namespace {

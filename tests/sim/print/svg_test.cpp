@@ -1,5 +1,5 @@
 // The SVG writer.
-#include "sim/picture/svg.h"
+#include "sim/print/svg.h"
 
 #include <set>
 
@@ -9,18 +9,6 @@
 
 namespace orrery {
 namespace {
-
-TEST(Svg, TextIsWhatXmlAllows) {
-  EXPECT_EQ(xml_text("a<b & \"c\">"), "a&lt;b &amp; &quot;c&quot;&gt;");
-  EXPECT_EQ(xml_text("tab\tline\nend\x7f"), "tab?line?end?");
-  EXPECT_EQ(xml_text("\u00e9\u4f60\U0001F600"), "\u00e9\u4f60\U0001F600");
-  // Not UTF-8: a lone continuation, a cut character, an overlong one, a surrogate, a byte that begins none.
-  EXPECT_EQ(xml_text("\x80|\xc3"), "?|?");
-  EXPECT_EQ(xml_text("\xc0\xaf"), "??");
-  EXPECT_EQ(xml_text("\xed\xa0\x80"), "???");
-  EXPECT_EQ(xml_text("\xff"), "?");
-  EXPECT_EQ(xml_text("\xef\xbf\xbf"), "???");  // U+FFFF, which XML forbids
-}
 
 TEST(Svg, FittedTextIsNoWiderThanItsRoom) {
   const std::string words = "all-gather of many Megabytes WWW";
@@ -64,6 +52,33 @@ TEST(Svg, ColoursTellThingsApart) {
     }
     EXPECT_EQ(seen.size(), n);
   }
+}
+
+TEST(Svg, ElementsHaveTheirHints) {
+  Drawing d;
+  d.rect({1, 2, 3, 4}, {{"fill", "#123456"}}, "a < b");
+  d.line(0, 0, 10, 12, "#000000", 2, "3 4");
+  d.path("M0 0h1", {{"fill", "#000000"}});
+  d.path("", {{"fill", "#000000"}});
+  d.text(0, 0, "a very long name", {.size = 10, .room = 60});
+  d.text(0, 0, "short", {.size = 10, .anchor = "middle", .room = 60});
+  EXPECT_EQ(d.elements(),
+            "<rect x=\"1\" y=\"2\" width=\"3\" height=\"4\" fill=\"#123456\"><title>a &lt; b</title></rect>\n"
+            "<line x1=\"0\" y1=\"0\" x2=\"10\" y2=\"12\" stroke=\"#000000\" stroke-width=\"2\" "
+            "stroke-dasharray=\"3 4\"/>\n"
+            "<path d=\"M0 0h1\" fill=\"#000000\"/>\n"
+            "<text x=\"0\" y=\"0\" font-size=\"10\" fill=\"#222222\"><title>a very long name</title>a very…</text>\n"
+            "<text x=\"0\" y=\"0\" font-size=\"10\" fill=\"#222222\" text-anchor=\"middle\">short</text>\n");
+  EXPECT_EQ(d.height(), 12);
+}
+
+TEST(Svg, APartOfADrawingStandsInAPage) {
+  Drawing d;
+  d.rect({0, 0, 300, 300}, {});
+  EXPECT_EQ(inline_svg(d, 100, 50, "a \"drawing\""),
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 100 50\" role=\"img\" "
+            "aria-label=\"a &quot;drawing&quot;\">\n" +
+                d.elements() + "</svg>\n");
 }
 
 TEST(Svg, DrawingsGrowAndNest) {

@@ -1,4 +1,4 @@
-#include "sim/picture/svg.h"
+#include "sim/print/svg.h"
 
 #include <algorithm>
 #include <array>
@@ -6,28 +6,12 @@
 
 #include <fmt/format.h>
 
+#include "sim/print/xml.h"
+
 namespace orrery {
 namespace {
 
 constexpr std::string_view kEllipsis = "\u2026";
-
-// Returns the number of bytes of the UTF-8 character at the beginning of a text; 0 if the bytes are not UTF-8, or are
-// a character that XML 1.0 does not allow.
-std::size_t character_bytes(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char lead = byte(0);
-  if (lead < 0x80) return lead >= 0x20 && lead != 0x7f ? 1 : 0;
-  const std::size_t count = lead >= 0xf0 && lead < 0xf5 ? 4 : lead >= 0xe0 && lead < 0xf0 ? 3 : lead >= 0xc2 ? 2 : 0;
-  if (count == 0 || lead >= 0xf5 || text.size() < count) return 0;
-  std::uint32_t code = lead & (0xffU >> (count + 1));
-  for (std::size_t i = 1; i < count; ++i) {
-    if ((byte(i) & 0xc0U) != 0x80U) return 0;
-    code = code << 6 | (byte(i) & 0x3fU);
-  }
-  const bool overlong = (count == 3 && code < 0x800) || (count == 4 && (code < 0x10000 || code > 0x10ffff));
-  const bool forbidden = (code >= 0xd800 && code < 0xe000) || code == 0xfffe || code == 0xffff || code < 0xa0;
-  return overlong || forbidden ? 0 : count;
-}
 
 // Returns the width of a character in units of the letters' height, as in DejaVu Sans (regular), rounded up.
 double character_width(std::string_view character) {
@@ -41,18 +25,9 @@ double character_width(std::string_view character) {
   return c == '+' || c == '=' || c == '<' || c == '>' || c == '_' || c == '#' ? 0.84 : 0.64;
 }
 
-template <class F>
-void for_characters(std::string_view text, const F& f) {
-  while (!text.empty()) {
-    const std::size_t count = character_bytes(text);
-    f(count == 0 ? std::string_view("?") : text.substr(0, count));
-    text.remove_prefix(std::max<std::size_t>(1, count));
-  }
-}
-
 std::string written(const Attributes& attributes) {
   std::string text;
-  for (const auto& [name, value] : attributes) text += fmt::format(" {}=\"{}\"", name, xml_text(value));
+  for (const auto& [name, value] : attributes) text += fmt::format(" {}=\"{}\"", name, escaped(value));
   return text;
 }
 
@@ -72,17 +47,9 @@ std::string hue_colour(std::int64_t hue, std::int64_t saturation, std::int64_t l
 
 }  // namespace
 
-std::string xml_text(std::string_view text) {
-  std::string result;
-  for_characters(text, [&](std::string_view c) {
-    result += c == "&" ? "&amp;" : c == "<" ? "&lt;" : c == ">" ? "&gt;" : c == "\"" ? "&quot;" : c;
-  });
-  return result;
-}
-
 double text_width(std::string_view text, const TextStyle& style) {
   double width = 0;
-  for_characters(text, [&](std::string_view c) { width += character_width(c); });
+  while (!text.empty()) width += character_width(next_character(text));
   return width * style.size * (style.bold ? 1.12 : 1);
 }
 
@@ -90,12 +57,12 @@ std::string fitted(std::string_view text, double width, const TextStyle& style) 
   if (text_width(text, style) <= width) return std::string(text);
   std::string result;
   double left = width - text_width(kEllipsis, style);
-  bool full = false;
-  for_characters(text, [&](std::string_view c) {
+  while (!text.empty()) {
+    const std::string_view c = next_character(text);
     left -= text_width(c, style);
-    full = full || left < 0;
-    if (!full) result += c;
-  });
+    if (left < 0) break;
+    result += c;
+  }
   while (!result.empty() && result.back() == ' ') result.pop_back();
   return result + std::string(kEllipsis);
 }
@@ -131,24 +98,62 @@ std::string colour_of(std::size_t i, std::size_t n) {
   return hue_colour(hue, 62, i % 2 == 0 ? 72 : 82);
 }
 
-void Drawing::rect(const Box& box, const Attributes& attributes) {
-  elements_ += fmt::format("<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"{}/>\n", pixels(box.x), pixels(box.y),
-                           pixels(box.width), pixels(box.height), written(attributes));
+void Drawing::element(std::string_view name, const Attributes& attributes, std::string_view hint,
+                      std::string_view words) {
+  elements_ += fmt::format("<{}{}", name, written(attributes));
+  if (hint.empty() && words.empty()) {
+    elements_ += "/>\n";
+    return;
+  }
+  const std::string title = hint.empty() ? "" : fmt::format("<title>{}</title>", escaped(hint));
+  elements_ += fmt::format(">{}{}</{}>\n", title, escaped(words), name);
+}
+
+void Drawing::rect(const Box& box, const Attributes& attributes, std::string_view hint) {
+  Attributes all = {
+      {"x", pixels(box.x)}, {"y", pixels(box.y)}, {"width", pixels(box.width)}, {"height", pixels(box.height)}};
+  all.insert(all.end(), attributes.begin(), attributes.end());
+  element("rect", all, hint);
   extend(box.x + box.width, box.y + box.height);
 }
 
+void Drawing::circle(double x, double y, double radius, const Attributes& attributes, std::string_view hint) {
+  Attributes all = {{"cx", pixels(x)}, {"cy", pixels(y)}, {"r", pixels(radius)}};
+  all.insert(all.end(), attributes.begin(), attributes.end());
+  element("circle", all, hint);
+  extend(x + radius, y + radius);
+}
+
+void Drawing::line(double x1, double y1, double x2, double y2, std::string_view colour, double thickness,
+                   std::string_view dashes) {
+  Attributes all = {{"x1", pixels(x1)},
+                    {"y1", pixels(y1)},
+                    {"x2", pixels(x2)},
+                    {"y2", pixels(y2)},
+                    {"stroke", std::string(colour)},
+                    {"stroke-width", pixels(thickness)}};
+  if (!dashes.empty()) all.emplace_back("stroke-dasharray", std::string(dashes));
+  element("line", all, {});
+  extend(std::max(x1, x2), std::max(y1, y2));
+}
+
 void Drawing::text(double x, double y, std::string_view words, const TextStyle& style) {
-  Attributes attributes = {{"font-size", pixels(style.size)}, {"fill", std::string(style.fill)}};
+  const bool cut = style.room > 0 && text_width(words, style) > style.room;
+  const std::string shown = cut ? fitted(words, style.room, style) : std::string(words);
+  Attributes attributes = {
+      {"x", pixels(x)}, {"y", pixels(y)}, {"font-size", pixels(style.size)}, {"fill", std::string(style.fill)}};
   if (style.bold) attributes.emplace_back("font-weight", "bold");
   if (style.anchor != "start") attributes.emplace_back("text-anchor", std::string(style.anchor));
-  elements_ +=
-      fmt::format("<text x=\"{}\" y=\"{}\"{}>{}</text>\n", pixels(x), pixels(y), written(attributes), xml_text(words));
-  const double width = text_width(words, style);
+  element("text", attributes, cut ? words : "", shown);
+  const double width = text_width(shown, style);
   extend(style.anchor == "end" ? x : style.anchor == "middle" ? x + width / 2 : x + width, y + 0.3 * style.size);
 }
 
-void Drawing::path(std::string_view commands, const Attributes& attributes) {
-  elements_ += fmt::format("<path d=\"{}\"{}/>\n", commands, written(attributes));
+void Drawing::path(std::string_view commands, const Attributes& attributes, std::string_view hint) {
+  if (commands.empty()) return;
+  Attributes all = {{"d", std::string(commands)}};
+  all.insert(all.end(), attributes.begin(), attributes.end());
+  element("path", all, hint);
 }
 
 void Drawing::add(const Drawing& other, double x, double y) {
@@ -160,7 +165,7 @@ void Drawing::open(const Attributes& attributes) { elements_ += fmt::format("<g{
 
 void Drawing::close() { elements_ += "</g>\n"; }
 
-void Drawing::hint(std::string_view words) { elements_ += fmt::format("<title>{}</title>\n", xml_text(words)); }
+void Drawing::hint(std::string_view words) { elements_ += fmt::format("<title>{}</title>\n", escaped(words)); }
 
 void Drawing::extend(double width, double height) {
   width_ = std::max(width_, width);
@@ -191,7 +196,13 @@ std::string svg_file(const Drawing& drawing, std::string_view title, double marg
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" "
       "font-family=\"Arial, Helvetica, 'Liberation Sans', 'DejaVu Sans', sans-serif\">\n<title>{2}</title>\n"
       "<rect width=\"{0}\" height=\"{1}\" fill=\"#ffffff\"/>\n{3}</svg>\n",
-      width, height, xml_text(title), page.elements());
+      width, height, escaped(title), page.elements());
+}
+
+std::string inline_svg(const Drawing& drawing, double width, double height, std::string_view label) {
+  return fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">\n{}</svg>\n",
+      pixels(width), pixels(height), escaped(label), drawing.elements());
 }
 
 }  // namespace orrery

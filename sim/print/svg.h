@@ -13,20 +13,17 @@ struct Box {
 };
 
 // How a line of text is drawn: height of its letters in pixels, colour, and which point of the line is given (start,
-// middle or end).
+// middle or end). A text wider than `room` pixels is cut, with an ellipsis and the whole text as its hint; 0: no limit.
 struct TextStyle {
   double size = 11;
   bool bold = false;
   std::string_view anchor = "start";
   std::string_view fill = "#222222";
+  double room = 0;
 };
 
 // Attributes of an SVG element besides its geometry: {{"fill", "#ffffff"}, {"class", "part"}}. Values may be any text.
 using Attributes = std::vector<std::pair<std::string_view, std::string>>;
-
-// Returns a text as XML holds it: with &, <, > and quotes written as entities, and with '?' in place of control
-// characters and of bytes that are not UTF-8.
-std::string xml_text(std::string_view text);
 
 // Returns an upper bound of the width of a text in pixels, for the sans-serif fonts of browsers: the widths of letters
 // in DejaVu Sans, which are larger than those in Arial, Helvetica and Liberation Sans.
@@ -42,11 +39,16 @@ std::vector<std::string> wrapped(std::string_view text, double width, const Text
 // element. Numbers have two decimals, so that the same picture is the same bytes everywhere.
 class Drawing {
  public:
-  void rect(const Box& box, const Attributes& attributes);
+  // A hint is the text that a viewer shows when the pointer is over the element; "" for none.
+  void rect(const Box& box, const Attributes& attributes, std::string_view hint = {});
+  void circle(double x, double y, double radius, const Attributes& attributes, std::string_view hint = {});
+  // dashes: lengths of dashes and gaps, as "6 4"; "" for a whole line.
+  void line(double x1, double y1, double x2, double y2, std::string_view colour, double thickness = 1,
+            std::string_view dashes = {});
   // Draws a line of text; y is its baseline.
   void text(double x, double y, std::string_view words, const TextStyle& style = {});
-  // Draws a path of SVG's path commands; the extent does not change.
-  void path(std::string_view commands, const Attributes& attributes);
+  // Draws a path of SVG's path commands, none if they are empty; the extent does not change.
+  void path(std::string_view commands, const Attributes& attributes, std::string_view hint = {});
   // Adds another drawing, moved to (x, y).
   void add(const Drawing& other, double x, double y);
   // Opens a group of elements with these attributes (<g>), or ends the last one.
@@ -62,6 +64,9 @@ class Drawing {
   const std::string& elements() const { return elements_; }
 
  private:
+  // Adds an element with a hint (plain text) and text (plain text) in it, both "" for none.
+  void element(std::string_view name, const Attributes& attributes, std::string_view hint, std::string_view words = {});
+
   std::string elements_;
   double width_ = 0, height_ = 0;
 };
@@ -71,6 +76,10 @@ Drawing in_rows(const std::vector<Drawing>& drawings, double width, double gap);
 
 // Returns a complete SVG file with one drawing on white ground, `margin` pixels from each side.
 std::string svg_file(const Drawing& drawing, std::string_view title, double margin);
+
+// Returns the part of a drawing from (0, 0) to this size as an <svg> element of an HTML page, as wide as the page lets
+// it be. label: what the drawing shows, in words, for readers who do not see it.
+std::string inline_svg(const Drawing& drawing, double width, double height, std::string_view label);
 
 // Returns a number with two decimals, without zeros at the end: "12.5".
 std::string pixels(double value);
