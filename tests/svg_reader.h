@@ -57,7 +57,7 @@ class SvgReader {
   // Reads text up to one of the characters in `ends`, with its entities replaced.
   std::string characters(const std::string& ends) {
     static const std::map<std::string, std::string> entities = {
-        {"&amp;", "&"}, {"&lt;", "<"}, {"&gt;", ">"}, {"&quot;", "\""}};
+        {"&amp;", "&"}, {"&lt;", "<"}, {"&gt;", ">"}, {"&quot;", "\""}, {"&#39;", "'"}};
     std::string result;
     while (at_ < text_.size() && ends.find(text_[at_]) == std::string::npos) {
       const auto byte = static_cast<unsigned char>(text_[at_]);

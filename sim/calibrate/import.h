@@ -34,7 +34,8 @@ struct CollectiveEnd {
   TransferRow row;
 };
 
-// The measurements read from one file. refused: number of measurements that could not be used, by reason.
+// The measurements read from one file. refused: number of measurements that could not be used, by reason. kernel_time,
+// taken_time: time of all kernels in a trace, and of those that became samples; 0 for other files.
 struct Imported {
   // properties of the machine: "device": "NVIDIA H100 80GB HBM3", ...
   std::map<std::string, std::string> fingerprint;
@@ -43,6 +44,7 @@ struct Imported {
   std::vector<CollectiveEnd> ends;
   std::vector<LoggedNccl> nccl;
   std::map<std::string, std::int64_t> refused;
+  Seconds kernel_time = 0, taken_time = 0;
 };
 
 // Each of these functions reads one kind of file. path: names the file in Errors ("path:line: what and what to do")

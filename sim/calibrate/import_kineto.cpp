@@ -116,6 +116,7 @@ class KinetoTrace {
 
   void kernel(const JsonValue& e) {
     const Seconds time = duration(e);
+    result_.kernel_time += std::max(0.0, time);
     const auto args = e.find("args");
     if (args && args->find("Collective name"))
       collective(*args, time, dump_of(e, "pid"));
@@ -131,7 +132,7 @@ class KinetoTrace {
     WorkShape shape{args.at("kind").text(), args.at("sizes").numbers(0, sensible::kMostSize),
                     args.at("amount").number(0, sensible::kMostAmount)};
     if (time <= 0 || shape.amount <= 0) return refuse("kernels that take no time or do nothing");
-    result_.ops.push_back({std::move(shape), time});
+    take(std::move(shape), time);
   }
 
   void recognise_operator(std::int64_t id, Seconds time) {
@@ -139,7 +140,12 @@ class KinetoTrace {
     if (found == operators_.end()) return refuse("kernels that do not say which operator launched them");
     const Recognised what = recognise(found->second->raw(), on_backward(*found->second), forward_);
     if (const auto* reason = std::get_if<std::string>(&what)) return refuse(*reason);
-    if (time > 0) result_.ops.push_back({std::get<WorkShape>(what), time});
+    if (time > 0) take(std::get<WorkShape>(what), time);
+  }
+
+  void take(WorkShape shape, Seconds time) {
+    result_.ops.push_back({std::move(shape), time});
+    result_.taken_time += time;
   }
 
   // Records a collective. The n-th one of the same name in the same group is the same collective on every rank.
@@ -162,6 +168,7 @@ class KinetoTrace {
       group += ends;
     }
     row.seconds = time;
+    result_.taken_time += time;
     result_.ends.push_back({fmt::format("{} {}", group, count_[{device, group}]++), row});
   }
 

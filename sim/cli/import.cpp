@@ -1,4 +1,5 @@
 // `orrery calibrate --import`: makes a profile from measurements by other tools.
+#include <algorithm>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -23,6 +24,30 @@ SampleCounts samples_of(const MeasuredTimes& times) {
   return counts;
 }
 
+// Returns the reasons for which most measurements were refused, with their counts, and all others as one.
+std::vector<std::pair<std::string, std::int64_t>> most_refused(const std::map<std::string, std::int64_t>& refused) {
+  constexpr std::size_t kShown = 12;
+  std::vector<std::pair<std::string, std::int64_t>> reasons(refused.begin(), refused.end());
+  std::stable_sort(reasons.begin(), reasons.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  if (reasons.size() <= kShown + 1) return reasons;
+  std::int64_t rest = 0;
+  for (std::size_t i = kShown; i < reasons.size(); ++i) rest += reasons[i].second;
+  const std::size_t others = reasons.size() - kShown;
+  reasons.resize(kShown);
+  reasons.emplace_back(fmt::format("{} other operators or reasons", others), rest);
+  return reasons;
+}
+
+// Returns the share of the kernels' time in traces that the profile now has; "" without a trace.
+std::string taken_share(const std::vector<Imported>& files) {
+  Seconds all = 0, taken = 0;
+  for (const Imported& file : files) {
+    all += file.kernel_time;
+    taken += file.taken_time;
+  }
+  return all > 0 ? fmt::format("{:.1f} % of the kernels' time in the traces", 100 * taken / all) : "";
+}
+
 // Adds to an imported profile what it was made of: the names of the files, and how many measurements were refused.
 void describe_import(Profile& profile, const std::vector<std::string>& files,
                      const std::map<std::string, std::int64_t>& refused) {
@@ -34,11 +59,11 @@ void describe_import(Profile& profile, const std::vector<std::string>& files,
   const SampleCounts counts = samples_of(profile.measured);
   profile.fingerprint.emplace_back("files", names);
   profile.fingerprint.emplace_back("samples", fmt::format("{}", counts.ops + counts.transfers));
-  for (const auto& [reason, rows] : refused)
+  for (const auto& [reason, rows] : most_refused(refused))
     profile.fingerprint.emplace_back("refused: " + reason, fmt::format("{}", rows));
 }
 
-std::string import_summary(const Profile& profile, const std::string& out,
+std::string import_summary(const Profile& profile, const std::vector<Imported>& files, const std::string& out,
                            const std::map<std::string, std::int64_t>& refused) {
   const SampleCounts counts = samples_of(profile.measured);
   Table table;
@@ -49,7 +74,9 @@ std::string import_summary(const Profile& profile, const std::string& out,
                 {"transfers",
                  fmt::format("{} samples of {} kinds and groups", counts.transfers, profile.measured.transfers.size())},
                 {"NCCL's tables", fmt::format("of {} sizes of communicators", profile.nccl.size())}};
-  for (const auto& [reason, rows] : refused) table.rows.push_back({"refused", fmt::format("{}: {}", rows, reason)});
+  if (const std::string share = taken_share(files); !share.empty()) table.rows.push_back({"measured", share});
+  for (const auto& [reason, rows] : most_refused(refused))
+    table.rows.push_back({"refused", fmt::format("{}: {}", rows, reason)});
   table.rows.push_back({"the rest", "of the GPU's built-in profile"});
   return print(table);
 }
@@ -70,7 +97,7 @@ Outcome import_command(const CalibrateOptions& options) {
   OutputFile file(options.out);
   file.write(to_json(profile));
   file.commit();
-  return {import_summary(profile, options.out, refused)};
+  return {import_summary(profile, files, options.out, refused)};
 }
 
 }  // namespace orrery

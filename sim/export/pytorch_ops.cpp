@@ -3,7 +3,11 @@
 #include <algorithm>
 #include <numeric>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
+
+#include "models/base/names.h"
+#include "models/base/sensible.h"
 
 namespace orrery {
 namespace {
@@ -12,7 +16,7 @@ using TorchShape = std::vector<std::int64_t>;
 
 // Reasons for which operators are not recognised. The user is shown how many operators there are for each reason.
 constexpr char kNoShapes[] = "operators without shapes: record with record_shapes=True";
-constexpr char kOther[] = "operators that are no op of a plan, or one that is not told from the trace";
+constexpr char kOther[] = "no op of a plan, or one that is not told from the trace";
 constexpr char kRole[] = "products of which forward or backward cannot be told";
 constexpr char kMask[] = "attention that is not causal";
 constexpr char kType[] = "operators on a type that is neither 16 nor 32 bits wide";
@@ -73,6 +77,32 @@ std::optional<TorchShape> torch_product_of(const nlohmann::json& op) {
 
 Gemm torch_gemm(const TorchShape& mnk, Gemm::Role role) {
   return {.m = mnk[0], .n = mnk[1], .k = mnk[2], .role = role};
+}
+
+// The sizes (rows, experts, n, k) of a grouped product: rows (rows, k), sorted by expert, by one matrix (k, n) an
+// expert; none for other operators. They are one more than those of a product, so that both may stand in one set.
+std::optional<TorchShape> torch_grouped_of(const nlohmann::json& op) {
+  if (op.value("name", "") != "aten::_grouped_mm") return std::nullopt;
+  const TorchShape a = torch_shape(op, 0), b = torch_shape(op, 1);
+  if (a.size() != 2 || b.size() != 3) return std::nullopt;
+  return TorchShape{a[0], b[0], b[2], b[1]};
+}
+
+// Recognises a grouped product: of rows by the experts' matrices, or, of two matrices (in, rows) and (rows, out) whose
+// rows are sorted by expert, the gradients of the experts' weights.
+Meant torch_grouped_product(const SeenOperator& s) {
+  const TorchShape b = torch_shape(s.op, 1), ends = torch_shape(s.op, 2);
+  if (s.first.size() != 2 || ends.size() != 1) return kNoShapes;
+  if (b.size() == 2)
+    return GroupedGemm{
+        .groups = ends[0], .rows = b[0], .out = b[1], .in = s.first[0], .role = Gemm::Role::weight_gradient};
+  const auto p = torch_grouped_of(s.op);
+  if (!p) return kNoShapes;
+  const std::int64_t rows = (*p)[0], groups = (*p)[1], n = (*p)[2], k = (*p)[3];
+  if (s.backward && s.forward.count({rows, groups, k, n}) > 0)
+    return GroupedGemm{.groups = groups, .rows = rows, .out = k, .in = n, .role = Gemm::Role::input_gradient};
+  if (!s.backward || s.forward.count(*p) > 0) return GroupedGemm{.groups = groups, .rows = rows, .out = n, .in = k};
+  return kRole;
 }
 
 Meant torch_product(const SeenOperator& s) {
@@ -141,10 +171,13 @@ constexpr Direction kForward = Direction::forward, kBackward = Direction::backwa
 constexpr Operator kOperators[] = {
     {"aten::mm", 0, torch_product},
     {"aten::addmm", 1, torch_product},
+    {"aten::_grouped_mm", 0, torch_grouped_product},
     {"aten::_flash_attention_forward", 0, torch_attention<0, 8, false, kForward>},
     {"aten::_flash_attention_backward", 1, torch_attention<1, 11, false, kBackward>},
     {"aten::_scaled_dot_product_cudnn_attention", 0, torch_attention<0, 6, true, kForward>},
     {"aten::_scaled_dot_product_cudnn_attention_backward", 1, torch_attention<1, 14, true, kBackward>},
+    {"aten::_cudnn_attention_forward", 0, torch_attention<0, 10, true, kForward>},
+    {"aten::_cudnn_attention_backward", 1, torch_attention<1, 14, true, kBackward>},
     {"flash_attn::_flash_attn_forward", 0, torch_attention<0, 5, false, kForward>},
     {"flash_attn::_flash_attn_backward", 1, torch_attention<1, 11, false, kBackward>},
     {"aten::native_layer_norm", 0, torch_norm<true, kForward>},
@@ -176,6 +209,7 @@ Bytes element_bytes(const std::string& type) {
 
 void add_product(const nlohmann::json& op, Products& products) {
   if (const auto p = torch_product_of(op)) products.insert(*p);
+  if (const auto p = torch_grouped_of(op)) products.insert(*p);
 }
 
 Recognised recognise(const nlohmann::json& op, bool backward, const Products& forward) {
@@ -191,9 +225,10 @@ Recognised recognise(const nlohmann::json& op, bool backward, const Products& fo
     Work& work = std::get<Work>(meant);
     // The results of PyTorch's products have the data type of the inputs.
     if (auto* product = std::get_if<Gemm>(&work)) product->result_bytes = width;
+    if (auto* product = std::get_if<GroupedGemm>(&work)) product->result_bytes = width;
     return shape_of(work, width);
   }
-  return std::string(kOther);
+  return fmt::format("{}: {}", printable(name.substr(0, sensible::kLongestWord)), kOther);
 }
 
 }  // namespace orrery

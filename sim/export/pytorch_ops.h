@@ -15,8 +15,8 @@ namespace orrery {
 // The functions below read one operator of a PyTorch trace, as the profiler records it with record_shapes: {"name":
 // "aten::mm", "args": {"Input Dims", "Input type", "Concrete Inputs"}}.
 
-// Sizes (m, n, k) of the forward matrix products (m x k by k x n) in a trace. They tell which gradient a product of the
-// same sizes in backward computes.
+// Sizes (m, n, k) of the forward matrix products (m x k by k x n) in a trace, and (rows, experts, n, k) of the grouped
+// ones. They tell which gradient a product of the same sizes in backward computes.
 using Products = std::set<std::vector<std::int64_t>>;
 // Adds the sizes of the operator's matrix product, if the operator is one.
 void add_product(const nlohmann::json& op, Products& products);

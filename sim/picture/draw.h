@@ -9,8 +9,8 @@
 #include "sim/picture/holdings.h"
 #include "sim/picture/matrices.h"
 #include "sim/picture/rank_grid.h"
-#include "sim/print/svg.h"
 #include "sim/picture/talks.h"
+#include "sim/print/svg.h"
 
 namespace orrery {
 

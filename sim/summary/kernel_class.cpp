@@ -85,6 +85,10 @@ constexpr KernelRule kKernelRules[] = {
     {"lpnorm_cleanup", optimizer},
     // Embedding tables of FBGEMM and TorchRec: their backward holds the optimizer.
     {"split_embedding", indexing},
+    {"indexing_backward", indexing},
+    {"compute_grad_weight", indexing},  // PyTorch's embedding_dense_backward, as the next two
+    {"krn_partial", indexing},
+    {"compute_num_of_partial_segments", indexing},
     {"embedding_codegen", indexing},
     {"bounds_check_indices", indexing},
     {"linearize_index", indexing},

@@ -38,6 +38,33 @@ TEST(PyTorchOps, ResultsAreAsWideAsInputs) {
   EXPECT_EQ(kind_or_reason(recognise(op, false, {})), "gemm/output fp32");
 }
 
+// A grouped product has as many rows as tokens were sent to experts, and the ends of each expert's rows as its third
+// input.
+TEST(PyTorchOps, GroupedProductsTakeTheirRoleFromTheirShape) {
+  using Dims = std::vector<std::int64_t>;
+  const auto grouped = [](const Dims& a, const Dims& b) -> json {
+    return {{"name", "aten::_grouped_mm"},
+            {"args", {{"Input Dims", {a, b, Dims{8}}}, {"Input type", {"c10::BFloat16", "c10::BFloat16", "int"}}}}};
+  };
+  Products forward;
+  add_product(grouped({16384, 512}, {8, 512, 1536}), forward);
+  const auto shape = [&](const json& op, bool backward) {
+    return std::get<WorkShape>(recognise(op, backward, forward));
+  };
+  const WorkShape output = shape(grouped({16384, 512}, {8, 512, 1536}), false);
+  EXPECT_EQ(output.kind, "grouped gemm/output bf16");
+  EXPECT_EQ(output.sizes, (std::vector<double>{16384, 1536, 512, 8}));
+  const WorkShape input = shape(grouped({16384, 1536}, {8, 1536, 512}), true);
+  EXPECT_EQ(input.kind, "grouped gemm/input_gradient bf16");
+  EXPECT_EQ(input.sizes, output.sizes);
+  const WorkShape weight = shape(grouped({512, 16384}, {16384, 1536}), true);
+  EXPECT_EQ(weight.kind, "grouped gemm/weight_gradient bf16");
+  EXPECT_EQ(weight.sizes, output.sizes);
+  EXPECT_EQ(shape(grouped({16384, 512}, {8, 512, 1536}), true).kind, output.kind);  // recomputed
+  EXPECT_NE(kind_or_reason(recognise(grouped({7, 8}, {8, 8, 9}), true, forward)).find("cannot be told"),
+            std::string::npos);
+}
+
 TEST(PyTorchOps, RefusalsSayWhy) {
   const auto reason = [](const json& op) { return kind_or_reason(recognise(op, false, {})); };
   EXPECT_NE(reason({{"name", "aten::sort"}}).find("no op of a plan"), std::string::npos);

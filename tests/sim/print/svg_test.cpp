@@ -67,7 +67,7 @@ TEST(Svg, ElementsHaveTheirHints) {
             "<line x1=\"0\" y1=\"0\" x2=\"10\" y2=\"12\" stroke=\"#000000\" stroke-width=\"2\" "
             "stroke-dasharray=\"3 4\"/>\n"
             "<path d=\"M0 0h1\" fill=\"#000000\"/>\n"
-            "<text x=\"0\" y=\"0\" font-size=\"10\" fill=\"#222222\"><title>a very long name</title>a very…</text>\n"
+            "<text x=\"0\" y=\"0\" font-size=\"10\" fill=\"#222222\"><title>a very long name</title>a very lo…</text>\n"
             "<text x=\"0\" y=\"0\" font-size=\"10\" fill=\"#222222\" text-anchor=\"middle\">short</text>\n");
   EXPECT_EQ(d.height(), 12);
 }

@@ -48,6 +48,21 @@ TEST(TraceSummary, OfPyTorch113) {
   EXPECT_EQ(s.by_kernel[1].launched_by, "aten::addmm");
 }
 
+// Two steps of each of four programs, which benchmarks/pytorch_traces.py recorded on an H200.
+TEST(TraceSummary, OfPyTorch211AsItWasRecorded) {
+  const std::string folder = ORRERY_SOURCE_DIR "/benchmarks/measured/gpu_h200_2026-11-27/traces/";
+  for (const char* name : {"eager", "compile", "fsdp", "moe"}) {
+    SCOPED_TRACE(name);
+    const TraceSummary s = summarize_traces({folder + name + ".json.gz"});
+    ASSERT_EQ(s.ranks.size(), 1U);
+    EXPECT_EQ(s.ranks[0].device, "NVIDIA H200");
+    EXPECT_EQ(s.ranks[0].steps.count, 2);
+    EXPECT_EQ(s.tied(), s.kernels);
+    EXPECT_GE(s.classified(), 0.995);
+    EXPECT_GT(time_of(s, KernelClass::gemm), s.time / 3);
+  }
+}
+
 TEST(TraceSummary, OfPyTorch21WithMemory) {
   const TraceSummary s = summary_of(layouts::kTorch21);
   ASSERT_EQ(s.ranks.size(), 1U);
