@@ -288,41 +288,23 @@ std::vector<std::int64_t> cut(std::int64_t elements, std::int64_t members) {
   return counts;
 }
 
-PreparedCollective prepare(const Rank& rank, const Collective& work, const Launch& launch) {
-  PreparedCollective p;
-  p.call.kind = work.kind;
-  p.call.reduction = work.maximum ? Reduction::maximum : Reduction::sum;
+// Returns the call of a collective without its buffers.
+static CollectiveCall described(const Rank& rank, const Collective& work) {
+  CollectiveCall call;
+  call.kind = work.kind;
+  call.reduction = work.maximum ? Reduction::maximum : Reduction::sum;
   const Element half = rank.format16() == kernels::Format16::fp16 ? Element::fp16 : Element::bf16;
-  p.call.element = work.width == 2 ? half : Element::f32;
-  p.call.group = work.group;
+  call.element = work.width == 2 ? half : Element::f32;
+  call.group = work.group;
   // On GPUs, the algorithms kUserBuffers and kCopyEngines overlap a transfer with pieces of a matrix product. CPU ranks
   // do not overlap them, and use the library's collective.
   const bool beside = work.algorithm == kUserBuffers || work.algorithm == kCopyEngines;
-  p.call.algorithm = beside ? "library" : work.algorithm;
-  if (work.kind == CollectiveKind::all_reduce) {
-    prepare_all_reduce(rank, work, launch, p);
-    return p;
-  }
-  switch (work.kind) {
-    case CollectiveKind::push:
-    case CollectiveKind::pull:
-      prepare_service(rank, work, launch, p.call);
-      return p;
-    case CollectiveKind::gather:
-    case CollectiveKind::scatter:
-      prepare_pieces(rank, work, launch, p.call);
-      return p;
-    case CollectiveKind::broadcast:
-    case CollectiveKind::reduce:
-      prepare_root(work, launch, p.call);
-      return p;
-    default:
-      break;
-  }
-  if (work.group == Dimension::expert || work.group == Dimension::expert_tensor) {
-    prepare_tokens(rank, work, launch, p.call);
-    return p;
-  }
+  call.algorithm = beside ? "library" : work.algorithm;
+  return call;
+}
+
+// Prepares a collective in which every rank of the group gives or gets a part of equal size, or all have all.
+static void prepare_parts(const Rank& rank, const Collective& work, const Launch& launch, PreparedCollective& p) {
   const std::int64_t elements = work.bytes / work.width, members = rank.position_in(work.group).size;
   const bool pieces = work.kind == CollectiveKind::all_gather || work.kind == CollectiveKind::reduce_scatter;
   p.call.counts = work.kind == CollectiveKind::all_to_all ? std::vector{elements / members}
@@ -340,6 +322,34 @@ PreparedCollective prepare(const Rank& rank, const Collective& work, const Launc
     p.call.in = sorted.read->data + first;
     p.call.out = (sorted.write != nullptr ? sorted.write : sorted.update)->data + first / members;
   }
+}
+
+PreparedCollective prepare(const Rank& rank, const Collective& work, const Launch& launch) {
+  PreparedCollective p;
+  p.call = described(rank, work);
+  switch (work.kind) {
+    case CollectiveKind::all_reduce:
+      prepare_all_reduce(rank, work, launch, p);
+      return p;
+    case CollectiveKind::push:
+    case CollectiveKind::pull:
+      prepare_service(rank, work, launch, p.call);
+      return p;
+    case CollectiveKind::gather:
+    case CollectiveKind::scatter:
+      prepare_pieces(rank, work, launch, p.call);
+      return p;
+    case CollectiveKind::broadcast:
+    case CollectiveKind::reduce:
+      prepare_root(work, launch, p.call);
+      return p;
+    default:
+      break;
+  }
+  if (work.group == Dimension::expert || work.group == Dimension::expert_tensor)
+    prepare_tokens(rank, work, launch, p.call);
+  else
+    prepare_parts(rank, work, launch, p);
   return p;
 }
 

@@ -91,59 +91,80 @@ static Bytes cache_of(const Spec& spec, const Chunk& chunk) {
   return sum * g.batch / spec.strategy.data;
 }
 
-Block state_block(const Draft& draft, const Chunk& chunk) {
+// Returns the number of elements of a chunk's weights that are kept in 8 bits beside or in place of wider ones. In text
+// generation, 8-bit weights replace the 16-bit weights (kFrozen), so none are counted here.
+static std::int64_t eight_bit_of(const Draft& draft, const Chunk& chunk) {
+  std::int64_t sum = 0;
+  for (const Entry& e : chunk.entries)
+    sum += draft.facts.spec.generation ? 0 : eight_bit_elements(draft.facts.spec, draft.plan.blocks[e.block]);
+  return sum;
+}
+
+// Adds the buffers of a chunk's weights. cut: each rank keeps a shard of every weight.
+static void add_weights(const Draft& draft, const Chunk& chunk, bool cut, Block& block) {
   const Spec& spec = draft.facts.spec;
   const ShardingRow& row = draft.facts.row;
-  const Optimizer& o = spec.strategy.optimizer;
-  const std::int64_t whole = chunk.weights.all;
+  const WeightCounts& w = chunk.weights;
+  const Bytes width = draft.context.width, shard_width = row.fp32_shards ? spec.strategy.optimizer.master_bytes : width;
+  const std::int64_t eight_bit = eight_bit_of(draft, chunk);
+  // Frameworks that gather 8-bit matrices keep these matrices (plain and transposed) as their only parameters, without
+  // copies in 16 bits.
+  const bool alone = spec.software.communication.gathers_eight_bit;
+  const Bytes whole = (alone ? w.all - eight_bit : w.all) * width;
+  const bool secondary = spec.strategy.zero_quantize.secondary_shards;
+  const Bytes of_node = ceil_div(w.all, draft.group_size(Dimension::data_in_node)) * width;
+  block.buffers[kParameters] = {"parameters", cut ? 0 : whole, Category::parameters};
+  block.buffers[kParameterShard] = {"parameter shard", cut ? w.own * shard_width : 0, Category::parameters};
+  block.buffers[kFrozen] = {"frozen parameters", cut ? 0 : w.frozen, Category::parameters};
+  block.buffers[kFrozenShard] = {"frozen parameter shard", cut ? w.frozen_own : 0, Category::parameters};
+  block.buffers[kSecondaryShard] = {"secondary shard", secondary ? of_node : 0, Category::parameters};
+  block.buffers[kEightBit] = {"fp8 weights", row.shards_parameters ? 0 : 2 * eight_bit,
+                              alone ? Category::parameters : Category::buffers};
+}
+
+// Adds the buffers of a chunk's gradients and of its optimizer. serves: the rank is a parameter server.
+static void add_gradients_and_states(const Draft& draft, const Chunk& chunk, bool serves, Block& block) {
+  const Strategy& strategy = draft.facts.spec.strategy;
+  const Optimizer& o = strategy.optimizer;
+  const std::int64_t whole = chunk.weights.all, own = chunk.weights.own;
+  const Bytes width = draft.facts.gradient_width;
+  const bool cut = draft.facts.unit_gradients || serves;
+  const bool kept_whole = !cut || (!serves && !draft.facts.fresh_gradients);
+  const bool master = masters_lie_apart(strategy, draft.facts.row) && draft.updates();
+  const MomentBytes moments = draft.updates() ? moment_bytes(o, chunk.weights) : MomentBytes{};
+  block.buffers[kGradients] = {"gradients", kept_whole ? whole * width : 0, Category::gradients};
+  block.buffers[kGradientShard] = {"gradient shard", cut ? own * width : 0, Category::gradients};
+  block.buffers[kMaster] = {"master weights", master ? own * o.master_bytes : 0, Category::optimizer};
+  block.buffers[kMoment1] = {"first moments", moments.first, Category::optimizer, true};
+  block.buffers[kMoment2] = {"second moments", moments.second, Category::optimizer, true};
+}
+
+// Returns the bytes of the buffers in which a chunk's gradients are sent, or in which an optimizer works on the largest
+// layer.
+static Bytes bucket_bytes(const Draft& draft, const Chunk& chunk) {
+  const Spec& spec = draft.facts.spec;
+  const ShardingRow& row = draft.facts.row;
+  const Bytes width = draft.context.width, gradient_width = draft.facts.gradient_width;
+  const bool beside = spec.software.communication.gradient_buckets_beside && gradient_width != width &&
+                      !draft.facts.unit_gradients && draft.group_size(Dimension::data) > 1 && !row.shards_optimizer &&
+                      !row.master && !row.servers;
+  if (draft.facts.averaging == Averaging::copy) return chunk.weights.all * gradient_width;
+  if (beside) return chunk.weights.all * width;
+  return spec.strategy.optimizer.kind == OptimizerKind::muon ? largest_matrices(draft, chunk) * width : 0;
+}
+
+Block state_block(const Draft& draft, const Chunk& chunk) {
   const std::int64_t own = chunk.weights.own;
-  const Bytes width = draft.context.width;
   const bool serves = draft.context.duty == Duty::server;
-  const bool master = masters_lie_apart(spec.strategy, row) && draft.updates();
-  const bool cuts_weights = row.shards_parameters || serves, cuts_gradients = draft.facts.unit_gradients || serves;
   Block block;
   block.name = "state";
   block.role = BlockRole::state;
   block.buffers.resize(kStateSlots);
-  std::int64_t eight_bit = 0;
-  // In text generation, 8-bit weights replace the 16-bit weights (kFrozen), so no 8-bit copies are counted here.
-  for (const Entry& e : chunk.entries)
-    eight_bit += spec.generation ? 0 : eight_bit_elements(spec, draft.plan.blocks[e.block]);
-  // Frameworks that gather 8-bit matrices keep these matrices (plain and transposed) as their only parameters, without
-  // copies in 16 bits.
-  const bool alone = spec.software.communication.gathers_eight_bit;
-  const std::int64_t wide = alone ? whole - eight_bit : whole;
-  block.buffers[kParameters] = {"parameters", cuts_weights ? 0 : wide * width, Category::parameters};
-  block.buffers[kParameterShard] = {
-      "parameter shard", cuts_weights ? own * (row.fp32_shards ? o.master_bytes : width) : 0, Category::parameters};
-  const bool kept_whole = !cuts_gradients || (!serves && !draft.facts.fresh_gradients);
-  block.buffers[kGradients] = {"gradients", kept_whole ? whole * draft.facts.gradient_width : 0, Category::gradients};
-  block.buffers[kGradientShard] = {"gradient shard", cuts_gradients ? own * draft.facts.gradient_width : 0,
-                                   Category::gradients};
-  block.buffers[kMaster] = {"master weights", master ? own * o.master_bytes : 0, Category::optimizer};
-  const MomentBytes moments = draft.updates() ? moment_bytes(o, chunk.weights) : MomentBytes{};
-  block.buffers[kMoment1] = {"first moments", moments.first, Category::optimizer, true};
-  block.buffers[kMoment2] = {"second moments", moments.second, Category::optimizer, true};
-  block.buffers[kFrozen] = {"frozen parameters", cuts_weights ? 0 : chunk.weights.frozen, Category::parameters};
-  block.buffers[kFrozenShard] = {"frozen parameter shard", cuts_weights ? chunk.weights.frozen_own : 0,
-                                 Category::parameters};
-  const std::int64_t node = draft.group_size(Dimension::data_in_node);
-  const bool secondary = spec.strategy.zero_quantize.secondary_shards;
-  block.buffers[kSecondaryShard] = {"secondary shard", secondary ? ceil_div(whole, node) * width : 0,
-                                    Category::parameters};
-  block.buffers[kKeysValues] = {"cached keys and values", cache_of(spec, chunk), Category::buffers};
-  block.buffers[kEightBit] = {"fp8 weights", row.shards_parameters ? 0 : 2 * eight_bit,
-                              alone ? Category::parameters : Category::buffers};
-  const bool beside = spec.software.communication.gradient_buckets_beside && draft.facts.gradient_width != width &&
-                      !draft.facts.unit_gradients && draft.group_size(Dimension::data) > 1 && !row.shards_optimizer &&
-                      !row.master && !row.servers;
+  add_weights(draft, chunk, draft.facts.row.shards_parameters || serves, block);
+  add_gradients_and_states(draft, chunk, serves, block);
+  block.buffers[kKeysValues] = {"cached keys and values", cache_of(draft.facts.spec, chunk), Category::buffers};
   place_on_host(draft, block, own);
-  block.buffers[kBuckets] = {"gradient buckets",
-                             draft.facts.averaging == Averaging::copy ? whole * draft.facts.gradient_width
-                             : beside                                 ? whole * width
-                             : o.kind == OptimizerKind::muon          ? largest_matrices(draft, chunk) * width
-                                                                      : 0,
-                             Category::buffers};
+  block.buffers[kBuckets] = {"gradient buckets", bucket_bytes(draft, chunk), Category::buffers};
   add_held(draft, block, chunk);
   if (!serves) return block;
   // If servers process each worker's push by itself, pushes of all workers may arrive at the same time.

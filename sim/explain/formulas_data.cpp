@@ -74,68 +74,92 @@ std::string group_sizes(const Plan& plan, Dimension copies) {
   return fmt::format("{}", fmt::join(sizes, ", "));
 }
 
+namespace {
+
+// The quantities that the formulas of data parallelism are written in: N ranks that hold the same weights, R replicas
+// of their shards, m micro-batches of a copy of the model (with several copies in a pipeline these share the
+// micro-batches), g bytes a gradient, w bytes a parameter, and the parameters Ψ of a rank: all of them, all that are
+// divided among the ranks, and those of the latter that are gathered again for backward.
+struct DataSymbols {
+  double ranks = 1, replicas = 1, micro_batches = 1, gradient = 0, parameter = 0;
+  double elements = 0, divided = 0, again = 0;
+  bool eight_bit = false;  // gathers move 8 bits a parameter
+};
+
+DataSymbols data_symbols(const Spec& spec, const Plan& plan, Dimension copies) {
+  const Strategy& s = spec.strategy;
+  return {.ranks = figure(group_size(plan, copies)),
+          .replicas = figure(group_size(plan, Dimension::replicate)),
+          .micro_batches = figure(s.micro_batches()) / figure(model_copies(s.schedule)),
+          .gradient = figure(storage_bytes(s.gradient_precision)),
+          .parameter = figure(storage_bytes(s.precision)),
+          .elements = average_elements(plan, copies),
+          .divided = average_elements(plan, copies, true),
+          .again = average_elements(plan, copies, true, true),
+          .eight_bit = spec.software.communication.gathers_eight_bit && is_eight_bit(s.precision)};
+}
+
+// The volume of a rank's reductions and gathers as if one of N ranks could do without any of the bytes.
+Volume volume_of_all(const Spec& spec, const Plan& plan, const DataSymbols& d) {
+  const ShardingRow& row = row_of(spec.strategy.sharding);
+  const bool each = reduces_each_time(spec, row);
+  const double m = d.micro_batches, g = d.gradient, gathered = d.eight_bit ? 1 : d.parameter;
+  const std::string_view width = d.eight_bit ? "1" : "w";
+  Volume v;
+  if (!row.shards_optimizer) {
+    const std::int64_t updates =
+        each ? spec.strategy.micro_batches() : std::max<std::int64_t>(1, plan.step_micro_batches() / plan.update_every);
+    v.formula = updates > 1 ? "2Ψ·g·m" : "2Ψ·g";
+    v.bytes = 2 * g * figure(updates) * d.divided;
+  } else if (!unit_gradients(spec, row)) {
+    const bool whole = !scatters_gradients(row, spec.software.communication.shards_all_reduce) || each;
+    v.formula = fmt::format("{}Ψ·g{} + Ψ·{}", whole ? "2" : "", each ? "·m" : "", width);
+    v.bytes = ((whole ? 2 : 1) * (each ? m : 1) * g + gathered) * d.divided;
+  } else if (!row.shards_parameters) {
+    v.formula = fmt::format("mΨ·g + Ψ·{}", width);
+    v.bytes = (m * g + gathered) * d.divided;
+  } else {
+    const double reductions = fresh_gradients(spec, row) ? m : 1;
+    const std::string_view gathers = d.again == 0 ? "mΨ·w" : d.again == d.divided ? "2mΨ·w" : "m(Ψ+A)·w";
+    v.formula = fmt::format("{}Ψ·g + {}", reductions > 1 ? "m" : "", gathers);
+    v.bytes = reductions * g * d.divided + m * d.parameter * (d.divided + d.again);
+  }
+  return v;
+}
+
+}  // namespace
+
 // The bytes that data parallelism moves: reductions with g bytes per gradient, gathers with w bytes per parameter.
 Volume data_volume(const Spec& spec, const Plan& plan, Dimension copies) {
-  const Strategy& s = spec.strategy;
-  const ShardingRow& row = row_of(s.sharding);
-  const double n = figure(group_size(plan, copies)), r = figure(group_size(plan, Dimension::replicate));
-  const double g = figure(storage_bytes(s.gradient_precision)), w = figure(storage_bytes(s.precision));
-  const bool eight_bit = spec.software.communication.gathers_eight_bit && is_eight_bit(s.precision);
-  // With several copies of the model in the pipeline, the micro-batches are divided among the copies, and a rank holds
-  // a part of each copy.
-  const double m = figure(s.micro_batches()) / figure(model_copies(s.schedule)),
-               elements = average_elements(plan, copies);
-  const double all = average_elements(plan, copies, true), again = average_elements(plan, copies, true, true);
-  Volume v{.what = std::string(name_of(copies))};
-  if (!row.shards_optimizer) {
-    const bool each = reduces_each_time(spec, row);
-    const std::int64_t updates =
-        each ? s.micro_batches() : std::max<std::int64_t>(1, plan.step_micro_batches() / plan.update_every);
-    v.formula = updates > 1 ? "2Ψ·g·m" : "2Ψ·g";
-    v.bytes = 2 * g * figure(updates) * all;
-  } else if (!unit_gradients(spec, row)) {
-    const bool each = reduces_each_time(spec, row);
-    const bool whole = !scatters_gradients(row, spec.software.communication.shards_all_reduce) || each;
-    v.formula = fmt::format("{}Ψ·g{} + Ψ·{}", whole ? "2" : "", each ? "·m" : "", eight_bit ? "1" : "w");
-    v.bytes = ((whole ? 2 : 1) * (each ? m : 1) * g + (eight_bit ? 1 : w)) * all;
-  } else if (!row.shards_parameters) {
-    v.formula = fmt::format("mΨ·g + Ψ·{}", eight_bit ? "1" : "w");
-    v.bytes = (m * g + (eight_bit ? 1 : w)) * all;
-  } else {
-    const bool twice = again == all;
-    const double reductions = fresh_gradients(spec, row) ? m : 1;
-    v.formula = fmt::format("{}Ψ·g + {}", reductions > 1 ? "m" : "",
-                            again == 0 ? "mΨ·w"
-                            : twice    ? "2mΨ·w"
-                                       : "m(Ψ+A)·w");
-    v.bytes = reductions * g * all + m * w * (all + again);
-  }
+  const ShardingRow& row = row_of(spec.strategy.sharding);
+  const DataSymbols d = data_symbols(spec, plan, copies);
+  const double m = d.micro_batches, g = d.gradient, n = d.ranks, r = d.replicas;
+  Volume v = volume_of_all(spec, plan, d);
+  v.what = std::string(name_of(copies));
+  v.numbers = fmt::format("Ψ = {:.4g}, N = {}, m = {}, g = {} B, w = {} B", d.elements, group_sizes(plan, copies), m, g,
+                          d.parameter);
+  const bool some_again = v.formula.find('A') != std::string::npos;
   // Frozen weights have gathers of their own, in forward and where backward reads them.
   const double frozen = row.shards_parameters ? average_frozen(spec, plan, copies, true, false) : 0;
   if (frozen > 0) {
     v.formula += " + m(F+G)";
     v.bytes += m * (frozen + average_frozen(spec, plan, copies, true, true));
+    v.numbers += fmt::format(", F = {:.4g} B of frozen weights, G of them gathered again",
+                             average_frozen(spec, plan, copies, false, false));
   }
+  if (some_again) v.numbers += fmt::format(", A = {:.4g} gathered again", average_elements(plan, copies, false, true));
   const bool tied = copies == Dimension::data && unit_gradients(spec, row);
-  const double table = tied ? table_used_twice(spec, plan) : 0;
-  if (table > 0) {
+  if (const double table = tied ? table_used_twice(spec, plan) : 0; table > 0) {
     v.formula += " + mT·g";
     v.bytes += m * table * g * (n - 1) / n;
+    v.numbers += fmt::format(", T = {:.4g} of the tied table", table);
   }
   v.formula = fmt::format("({})(N-1)/N", v.formula);
   if (r > 1) {
     v.formula += " + 2(Ψ/N)·g·(R-1)/R";
-    v.bytes += 2 * elements / n * g * (r - 1) / r;
+    v.bytes += 2 * d.elements / n * g * (r - 1) / r;
+    v.numbers += fmt::format(", R = {}", r);
   }
-  v.numbers =
-      fmt::format("Ψ = {:.4g}, N = {}, m = {}, g = {} B, w = {} B", elements, group_sizes(plan, copies), m, g, w);
-  if (frozen > 0)
-    v.numbers += fmt::format(", F = {:.4g} B of frozen weights, G of them gathered again",
-                             average_frozen(spec, plan, copies, false, false));
-  if (v.formula.find('A') != std::string::npos)
-    v.numbers += fmt::format(", A = {:.4g} gathered again", average_elements(plan, copies, false, true));
-  if (table > 0) v.numbers += fmt::format(", T = {:.4g} of the tied table", table);
-  if (r > 1) v.numbers += fmt::format(", R = {}", r);
   return v;
 }
 

@@ -118,14 +118,13 @@ void ShellFlow::enter_case(Frame& frame, ShellCommand& command, ShellValues& val
   frame.matched = frame.at_pattern = false;
 }
 
-void ShellFlow::enter(ShellCommand& command, ShellValues& values, const std::string& path) {
-  skipping_ = std::exchange(skip_next_, false);
-  const std::string first = command.words.empty() ? "" : command.words[0].text;
-  const auto drop = [&] { command.words.erase(command.words.begin()); };
-  if (!frames_.empty() && frames_.back().at_pattern && first != "esac") enter_case(frames_.back(), command, values);
-  const std::string word = command.words.empty() ? "" : command.words[0].text;
+void ShellFlow::push(Frame frame) {
+  if (frames_.size() < kDeepestFlow) frames_.push_back(std::move(frame));
+}
+
+bool ShellFlow::open(const std::string& word, ShellCommand& command, ShellValues& values, const std::string& path) {
   if (word == "if" || word == "while" || word == "until") {
-    if (frames_.size() < kDeepestFlow) frames_.push_back({});
+    push({});
     frames_.back().testing = true;
     decide(frames_.back(), command, 1, values, path);
     if (word != "if") frames_.back().active = reached(frames_.size() - 1);
@@ -133,37 +132,59 @@ void ShellFlow::enter(ShellCommand& command, ShellValues& values, const std::str
   } else if (word == "for") {
     if (command.words.size() > 3 && reached(frames_.size()))
       values.set(command.words[1].text, {{values.text(command.words[3]), command.words[3].line}});
-    if (frames_.size() < kDeepestFlow) frames_.push_back({});
+    push({});
     command.words.clear();
   } else if (word == "case" && command.words.size() > 2) {
     Frame frame;
     frame.is_case = frame.at_pattern = true;
     frame.subject = values.text(command.words[1]);
-    if (frames_.size() < kDeepestFlow) frames_.push_back(frame);
+    push(std::move(frame));
     command.words.erase(command.words.begin(), command.words.begin() + 3);
     if (!command.words.empty()) enter_case(frames_.back(), command, values);
-  } else if (word == "fi" || word == "esac" || word == "done") {
-    if (!frames_.empty()) frames_.pop_back();
-    command.words.clear();
-  } else if (!frames_.empty() && word == "elif") {
-    Frame& frame = frames_.back();
+  } else {
+    return false;
+  }
+  return true;
+}
+
+bool ShellFlow::close(const std::string& word, ShellCommand& command) {
+  if (word != "fi" && word != "esac" && word != "done") return false;
+  if (!frames_.empty()) frames_.pop_back();
+  command.words.clear();
+  return true;
+}
+
+bool ShellFlow::branch(const std::string& word, ShellCommand& command, ShellValues& values, const std::string& path) {
+  if (frames_.empty()) return false;
+  Frame& frame = frames_.back();
+  if (word == "elif") {
     frame.taken = frame.taken || frame.active;
     frame.testing = true;
     decide(frame, command, 1, values, path);
     command.words.clear();
-  } else if (!frames_.empty() && word == "else") {
-    Frame& frame = frames_.back();
+  } else if (word == "else") {
     frame.active = !frame.taken && !frame.active;
-    drop();
-  } else if (!frames_.empty() && (word == "then" || word == "do")) {
-    Frame& frame = frames_.back();
+    command.words.erase(command.words.begin());
+  } else if (word == "then" || word == "do") {
     frame.testing = false;
     frame.joined_by.clear();
-    drop();
-  } else if (!frames_.empty() && frames_.back().testing) {
-    decide(frames_.back(), command, 0, values, path);
+    command.words.erase(command.words.begin());
+  } else if (frame.testing) {
+    decide(frame, command, 0, values, path);
     command.words.clear();
-  } else if (is_test(word) && (command.ended_by == "&&" || command.ended_by == "||")) {
+  } else {
+    return false;
+  }
+  return true;
+}
+
+void ShellFlow::enter(ShellCommand& command, ShellValues& values, const std::string& path) {
+  skipping_ = std::exchange(skip_next_, false);
+  const std::string first = command.words.empty() ? "" : command.words[0].text;
+  if (!frames_.empty() && frames_.back().at_pattern && first != "esac") enter_case(frames_.back(), command, values);
+  const std::string word = command.words.empty() ? "" : command.words[0].text;
+  if (open(word, command, values, path) || close(word, command) || branch(word, command, values, path)) return;
+  if (is_test(word) && (command.ended_by == "&&" || command.ended_by == "||")) {
     const bool holds = active() && test(command, 0, values) == Truth::yes;
     skip_next_ = command.ended_by == "&&" ? !holds : holds;
     command.words.clear();

@@ -38,6 +38,14 @@ class ShellFlow {
   Truth test(const ShellCommand& command, std::size_t first, ShellValues& values);
   void decide(Frame& frame, const ShellCommand& command, std::size_t first, ShellValues& values,
               const std::string& path);
+  // Opens the frame of an if, loop or case that begins with a command, or closes the last one; returns false for other
+  // commands.
+  bool open(const std::string& word, ShellCommand& command, ShellValues& values, const std::string& path);
+  bool close(const std::string& word, ShellCommand& command);
+  // Reads a command that stands in an open frame: elif, else, then, do, or a further condition; returns false for
+  // others.
+  bool branch(const std::string& word, ShellCommand& command, ShellValues& values, const std::string& path);
+  void push(Frame frame);
   void enter_case(Frame& frame, ShellCommand& command, ShellValues& values);
   bool reached(std::size_t frames) const;
 

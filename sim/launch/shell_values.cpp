@@ -44,8 +44,10 @@ const std::vector<ShellWord>* ShellValues::find(const std::string& name) const {
 }
 
 // Expands what is inside of ${...}: "NAME", "NAME:-default", "NAME[@]" and the like.
-void ShellValues::expand(std::string_view inside, std::string_view spelled, bool quoted, int line, int depth,
-                         std::vector<Piece>& out) {
+void ShellValues::expand(std::string_view inside, std::string_view spelled, Reading& reading) {
+  const bool quoted = reading.quoted;
+  const int line = reading.line, depth = reading.depth;
+  std::vector<Piece>& out = reading.out;
   std::size_t end = 0;
   while (end < inside.size() && in_variable(inside[end])) ++end;
   const std::string name(inside.substr(0, end));
@@ -71,65 +73,79 @@ void ShellValues::expand(std::string_view inside, std::string_view spelled, bool
   }
 }
 
-std::vector<ShellValues::Piece> ShellValues::pieces(std::string_view word, int line, bool quoted, int depth) {
-  std::vector<Piece> out;
-  if (depth > kDeepestVariable) return {{std::string(word), true, line}};
-  std::string plain;
-  const auto flush = [&] {
-    if (!plain.empty()) out.push_back({std::exchange(plain, ""), true, line});
-  };
-  for (std::size_t at = 0; at < word.size();) {
-    const char c = word[at];
-    if (c == '\\' && at + 1 < word.size()) {
-      const char next = word[at + 1];
-      if (quoted && std::string_view("$`\"\\\n").find(next) == std::string_view::npos) plain += c;
-      // For a line continuation this keeps the line break, which separates words like a blank and keeps line numbers
-      // right.
-      plain += next;
-      at += 2;
-    } else if (!quoted && (c == '\'' || c == '"')) {
-      const std::size_t begin = ++at;
-      while (at < word.size() && word[at] != c) at += c == '"' && word[at] == '\\' ? 2 : 1;
-      at = std::min(at, word.size());
-      flush();
-      if (c == '\'')
-        out.push_back({std::string(word.substr(begin, at - begin)), true, line});
-      else if (at == begin)
-        out.push_back({"", true, line});
-      else
-        for (Piece& p : pieces(word.substr(begin, at - begin), line, true, depth + 1)) out.push_back(std::move(p));
-      ++at;
-    } else if (c == '$' && word.substr(at).starts_with("$((")) {
-      const std::size_t end = closing_bracket(word, at + 2, '(', ')');
-      const std::size_t inner = std::min(at + 3, word.size());
-      const auto value = shell_arithmetic(word.substr(inner, std::max(end, inner + 1) - 1 - inner), *this);
-      const std::size_t stop = std::min(end + 1, word.size());
-      plain += value ? fmt::format("{}", *value) : std::string(word.substr(at, stop - at));
-      at = stop;
-    } else if (c == '$' && at + 1 < word.size() && (word[at + 1] == '(' || word[at + 1] == '{')) {
-      const bool command = word[at + 1] == '(';
-      const std::size_t end = closing_bracket(word, at + 2, command ? '(' : '{', command ? ')' : '}');
-      const std::size_t stop = std::min(end + 1, word.size());
-      flush();
-      const std::string_view spelled = word.substr(at, stop - at);
-      if (command)
-        out.push_back({std::string(spelled), true, line});
-      else
-        expand(word.substr(at + 2, end - at - 2), spelled, quoted, line, depth, out);
-      at = stop;
-    } else if (c == '$' && at + 1 < word.size() && in_variable(word[at + 1])) {
-      std::size_t end = at + 1;
-      while (end < word.size() && in_variable(word[end])) ++end;
-      flush();
-      expand(word.substr(at + 1, end - at - 1), word.substr(at, end - at), quoted, line, depth, out);
-      at = end;
-    } else {
-      plain += c;
-      ++at;
-    }
+void ShellValues::Reading::flush() {
+  if (!plain.empty()) out.push_back({std::exchange(plain, ""), true, line});
+}
+
+void ShellValues::read_escaped(Reading& r) {
+  const char next = r.word[r.at + 1];
+  if (r.quoted && std::string_view("$`\"\\\n").find(next) == std::string_view::npos) r.plain += '\\';
+  // For a line continuation this keeps the line break, which separates words like a blank and keeps line numbers right.
+  r.plain += next;
+  r.at += 2;
+}
+
+void ShellValues::read_quotes(Reading& r) {
+  const char quote = r.word[r.at];
+  const std::size_t begin = ++r.at;
+  while (r.at < r.word.size() && r.word[r.at] != quote) r.at += quote == '"' && r.word[r.at] == '\\' ? 2 : 1;
+  r.at = std::min(r.at, r.word.size());
+  r.flush();
+  const std::string_view inside = r.word.substr(begin, r.at - begin);
+  if (quote == '\'' || inside.empty())
+    r.out.push_back({std::string(inside), true, r.line});
+  else
+    for (Piece& p : pieces(inside, r.line, true, r.depth + 1)) r.out.push_back(std::move(p));
+  ++r.at;
+}
+
+void ShellValues::read_dollar(Reading& r) {
+  const std::string_view rest = r.word.substr(r.at);
+  const auto spelled_to = [&](std::size_t end) { return r.word.substr(r.at, std::min(end, r.word.size()) - r.at); };
+  std::string_view spelled = rest.substr(0, 1);
+  if (rest.starts_with("$((")) {
+    const std::size_t end = closing_bracket(r.word, r.at + 2, '(', ')');
+    const std::size_t inner = std::min(r.at + 3, r.word.size());
+    const auto value = shell_arithmetic(r.word.substr(inner, std::max(end, inner + 1) - 1 - inner), *this);
+    spelled = spelled_to(end + 1);
+    r.plain += value ? fmt::format("{}", *value) : std::string(spelled);
+  } else if (rest.starts_with("$(")) {
+    spelled = spelled_to(closing_bracket(r.word, r.at + 2, '(', ')') + 1);
+    r.flush();
+    r.out.push_back({std::string(spelled), true, r.line});
+  } else if (rest.starts_with("${")) {
+    const std::size_t end = closing_bracket(r.word, r.at + 2, '{', '}');
+    spelled = spelled_to(end + 1);
+    r.flush();
+    expand(r.word.substr(r.at + 2, end - r.at - 2), spelled, r);
+  } else if (rest.size() > 1 && in_variable(rest[1])) {
+    std::size_t end = 1;
+    while (end < rest.size() && in_variable(rest[end])) ++end;
+    spelled = rest.substr(0, end);
+    r.flush();
+    expand(rest.substr(1, end - 1), spelled, r);
+  } else {
+    r.plain += '$';
   }
-  flush();
-  return out;
+  r.at += spelled.size();
+}
+
+std::vector<ShellValues::Piece> ShellValues::pieces(std::string_view word, int line, bool quoted, int depth) {
+  if (depth > kDeepestVariable) return {{std::string(word), true, line}};
+  Reading r{.word = word, .line = line, .quoted = quoted, .depth = depth, .out = {}, .plain = {}};
+  while (r.at < word.size()) {
+    const char c = word[r.at];
+    if (c == '\\' && r.at + 1 < word.size())
+      read_escaped(r);
+    else if (!quoted && (c == '\'' || c == '"'))
+      read_quotes(r);
+    else if (c == '$')
+      read_dollar(r);
+    else
+      r.plain += word[r.at++];
+  }
+  r.flush();
+  return std::move(r.out);
 }
 
 std::string ShellValues::joined(std::string_view word, int line, int depth) {

@@ -35,9 +35,25 @@ class ShellValues {
     int line = 0;
     bool ends_field = false;  // whether this is an item of an array, so that the next one begins a new field
   };
+  // A word that is being cut into pieces: the position of the next character, the pieces so far, and the characters
+  // since the last of these, which no quotes or variable divide.
+  struct Reading {
+    std::string_view word;
+    int line = 0;
+    bool quoted = false;  // whether the word stands in double quotes
+    int depth = 0;        // nesting depth of the variables and quotes around it
+    std::size_t at = 0;
+    std::vector<Piece> out;
+    std::string plain;
+
+    void flush();  // makes a piece of the plain characters
+  };
   std::vector<Piece> pieces(std::string_view word, int line, bool quoted, int depth);
-  void expand(std::string_view inside, std::string_view spelled, bool quoted, int line, int depth,
-              std::vector<Piece>& out);
+  // Each reads what begins at reading.at: a character after a backslash, quotes, or what begins with a dollar sign.
+  static void read_escaped(Reading& reading);
+  void read_quotes(Reading& reading);
+  void read_dollar(Reading& reading);
+  void expand(std::string_view inside, std::string_view spelled, Reading& reading);
   std::string joined(std::string_view word, int line, int depth);
 
   std::map<std::string, std::vector<ShellWord>> variables_;

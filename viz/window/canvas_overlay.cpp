@@ -92,18 +92,9 @@ static void paint_out_of_memory(QPainter& painter, const TimeScale& scale, Picos
   painter.drawText(box, Qt::AlignCenter, "out of memory");
 }
 
-void paint_counter(QPainter& painter, const Scene& scene, const View& view, const Row& row, int y) {
-  const CanvasFrame frame = frame_of(painter);
-  const TimeScale scale = plot_scale(frame, view);
-  const Process& process = scene.timeline().processes[row.process];
-  const Counter& counter = process.counters[row.counter];
-  const bool memory = counter.name == "memory";
-  const auto& [peak, above] = scene.peaks[row.process][row.counter];
-  const auto capacity = memory ? static_cast<double>(process.capacity) : 0;
-  const auto reserved = memory ? static_cast<double>(process.reserved) : 0;
-  const double top = std::max({peak.bytes, reserved, capacity <= 3 * peak.bytes ? capacity : 0.0, 1.0}) * 1.12;
-  const int base = y + row.height - 1, height = row.height - 3;
-  const auto y_of = [&](double value) { return base - value / top * height; };
+// Draws the areas of a counter's series, one on top of the other. y_of: the pixel row of a value.
+template <class F>
+static void paint_series(QPainter& painter, const Counter& counter, const TimeScale& scale, const F& y_of) {
   const std::vector<Highest> columns = columns_of(counter, scale);
   const std::size_t series = counter.series.size();
   for (std::size_t s = 0; s < series; ++s) {
@@ -118,29 +109,52 @@ void paint_counter(QPainter& painter, const Scene& scene, const View& view, cons
       if (from > to) painter.fillRect(CanvasFrame::kGutter + static_cast<int>(x), to, 1, from - to, colour);
     }
   }
-  const int left = CanvasFrame::kGutter, right = frame.width;
-  if (capacity > 0 && capacity <= top) dashed_line(painter, y_of(capacity), left, right, colours::kLimit, Qt::DashLine);
-  if (reserved > 0) dashed_line(painter, y_of(reserved), left, right, colours::kInk, Qt::DotLine);
+}
+
+// Writes the peak, what is reserved and the capacity beside the memory of a rank, in bytes; 0: not known.
+static void paint_memory_words(QPainter& painter, double peak, double reserved, double capacity, int y) {
   painter.setPen(colours::kFaintInk);
-  const bool over = capacity > 0 && std::max(peak.bytes, reserved) > capacity;
-  QStringList lines = {"peak " + bytes_text(peak.bytes)};
+  const bool over = capacity > 0 && std::max(peak, reserved) > capacity;
+  QStringList lines = {"peak " + bytes_text(peak)};
   if (reserved > 0) lines << "reserved " + bytes_text(reserved);
   if (capacity > 0) lines << (over ? "OVER capacity " : "capacity ") + bytes_text(capacity);
-  for (int i = 0; memory && i < lines.size(); ++i) {
+  for (int i = 0; i < lines.size(); ++i) {
     if (over && i + 1 == lines.size()) painter.setPen(colours::kLimit);
     painter.drawText(QRect(28, y + 15 + 15 * i, CanvasFrame::kGutter - 30, 15), Qt::AlignVCenter, lines[i]);
   }
-  paint_out_of_memory(painter, scale, above, y, row.height);
-  const double x = CanvasFrame::kGutter + scale.x_of(peak.time);
-  if (x < left || x > right || peak.bytes <= 0) return;
+}
+
+// Draws a triangle that stands on its tip.
+static void paint_peak(QPainter& painter, double x, double tip) {
   painter.setRenderHint(QPainter::Antialiasing);
   painter.setPen(Qt::NoPen);
   painter.setBrush(colours::kInk);
-  const double tip = y_of(peak.bytes);
   const QPointF triangle[] = {{x, tip}, {x - 4, tip - 6}, {x + 4, tip - 6}};
   painter.drawPolygon(triangle, 3);
   painter.setBrush(Qt::NoBrush);
   painter.setRenderHint(QPainter::Antialiasing, false);
+}
+
+void paint_counter(QPainter& painter, const Scene& scene, const View& view, const Row& row, int y) {
+  const CanvasFrame frame = frame_of(painter);
+  const TimeScale scale = plot_scale(frame, view);
+  const Process& process = scene.timeline().processes[row.process];
+  const Counter& counter = process.counters[row.counter];
+  const bool memory = counter.name == "memory";
+  const auto& [peak, above] = scene.peaks[row.process][row.counter];
+  const auto capacity = memory ? static_cast<double>(process.capacity) : 0;
+  const auto reserved = memory ? static_cast<double>(process.reserved) : 0;
+  const double top = std::max({peak.bytes, reserved, capacity <= 3 * peak.bytes ? capacity : 0.0, 1.0}) * 1.12;
+  const int base = y + row.height - 1, height = row.height - 3;
+  const auto y_of = [&](double value) { return base - value / top * height; };
+  paint_series(painter, counter, scale, y_of);
+  const int left = CanvasFrame::kGutter, right = frame.width;
+  if (capacity > 0 && capacity <= top) dashed_line(painter, y_of(capacity), left, right, colours::kLimit, Qt::DashLine);
+  if (reserved > 0) dashed_line(painter, y_of(reserved), left, right, colours::kInk, Qt::DotLine);
+  if (memory) paint_memory_words(painter, peak.bytes, reserved, capacity, y);
+  paint_out_of_memory(painter, scale, above, y, row.height);
+  const double x = CanvasFrame::kGutter + scale.x_of(peak.time);
+  if (x >= left && x <= right && peak.bytes > 0) paint_peak(painter, x, y_of(peak.bytes));
 }
 
 // Writes the duration of the selected range of time on the ruler, between its edges or, if that is too narrow, beside
@@ -262,6 +276,34 @@ void paint_arrows(QPainter& painter, const CanvasFrame& frame, const Scene& scen
   painter.setClipRect(0, CanvasFrame::kRuler, frame.width, frame.rows_height());
 }
 
+// Draws a bar below each event of the critical path, at most one bar per pixel and row.
+static void paint_path(QPainter& painter, const Timeline& t, const View& view, const TimeScale& scale) {
+  double drawn = -1e9;
+  int drawn_row = -1;
+  for (const EventId e : view.path) {
+    const int index = view.layout.row_of_track[track_of(t, e)];
+    if (index < 0 || t.ends[e] < scale.begin || t.begins[e] > scale.end) continue;
+    const double from = scale.x_of(t.begins[e]), to = scale.x_of(t.ends[e]);
+    if (index == drawn_row && to < drawn + 1) continue;
+    const Row& row = view.layout.rows[static_cast<std::size_t>(index)];
+    painter.fillRect(
+        QRectF(CanvasFrame::kGutter + from, top_of(view, row) + row.height - 5, std::max(1.0, to - from), 4),
+        colours::kCritical);
+    drawn = to;
+    drawn_row = index;
+  }
+}
+
+// Draws the span of time that the user has selected, and its two ends up into the ruler.
+static void paint_area(QPainter& painter, const CanvasFrame& frame, const View& view, const TimeScale& scale) {
+  const double from = std::max(0.0, scale.x_of(view.area_from)), to = std::min(scale.width, scale.x_of(view.area_to));
+  painter.fillRect(QRectF(CanvasFrame::kGutter + from, CanvasFrame::kRuler, to - from, frame.rows_height()),
+                   colours::kArea);
+  painter.setPen(QPen(colours::kMeasure, 1));
+  for (const double x : {from, to})
+    painter.drawLine(QPointF(CanvasFrame::kGutter + x, 0), QPointF(CanvasFrame::kGutter + x, frame.height));
+}
+
 void paint_marks(QPainter& painter, const CanvasFrame& frame, const Scene& scene, const View& view) {
   const Timeline& t = scene.timeline();
   const TimeScale scale = plot_scale(frame, view);
@@ -275,34 +317,11 @@ void paint_marks(QPainter& painter, const CanvasFrame& frame, const Scene& scene
     painter.drawRect(
         QRectF(CanvasFrame::kGutter + from, top_of(view, row) + 1.5, std::max(1.0, to - from), row.height - 3));
   };
-  if (!view.path.empty()) {
-    double drawn = -1e9;
-    int drawn_row = -1;
-    // Draws a bar below each event of the critical path, at most one bar per pixel and row.
-    for (const EventId e : view.path) {
-      const int index = view.layout.row_of_track[track_of(t, e)];
-      if (index < 0 || t.ends[e] < scale.begin || t.begins[e] > scale.end) continue;
-      const double from = scale.x_of(t.begins[e]), to = scale.x_of(t.ends[e]);
-      if (index == drawn_row && to < drawn + 1) continue;
-      const Row& row = view.layout.rows[static_cast<std::size_t>(index)];
-      painter.fillRect(
-          QRectF(CanvasFrame::kGutter + from, top_of(view, row) + row.height - 5, std::max(1.0, to - from), 4),
-          colours::kCritical);
-      drawn = to;
-      drawn_row = index;
-    }
-  }
+  paint_path(painter, t, view, scale);
   for (const EventId e : view.lit) outline(e, colours::kCritical, 2);
   if (view.hovered != kNoEvent) outline(view.hovered, colours::kSelection, 1);
   if (view.selected != kNoEvent) outline(view.selected, colours::kSelection, 2);
-  if (view.area_to > view.area_from) {
-    const double from = std::max(0.0, scale.x_of(view.area_from)), to = std::min(scale.width, scale.x_of(view.area_to));
-    painter.fillRect(QRectF(CanvasFrame::kGutter + from, CanvasFrame::kRuler, to - from, frame.rows_height()),
-                     colours::kArea);
-    painter.setPen(QPen(colours::kMeasure, 1));
-    painter.drawLine(QPointF(CanvasFrame::kGutter + from, 0), QPointF(CanvasFrame::kGutter + from, frame.height));
-    painter.drawLine(QPointF(CanvasFrame::kGutter + to, 0), QPointF(CanvasFrame::kGutter + to, frame.height));
-  }
+  if (view.area_to > view.area_from) paint_area(painter, frame, view, scale);
   if (view.marked >= 0) {
     painter.setPen(QPen(colours::kInk, 1, Qt::DashLine));
     const double x = CanvasFrame::kGutter + scale.x_of(view.marked);
