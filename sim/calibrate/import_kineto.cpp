@@ -18,33 +18,6 @@
 namespace orrery {
 namespace {
 
-struct TorchCollective {
-  std::string_view text, kind;
-};
-// PyTorch's names of collectives ("Collective name" of record_param_comms), and the names that Orrery uses.
-constexpr TorchCollective kTorchCollectives[] = {{"allreduce", "all_reduce"},
-                                                 {"allreduce_coalesced", "all_reduce"},
-                                                 {"_allgather_base", "all_gather"},
-                                                 {"all_gather", "all_gather"},
-                                                 {"allgather", "all_gather"},
-                                                 {"all_gather_into_tensor_coalesced", "all_gather"},
-                                                 {"_reduce_scatter_base", "reduce_scatter"},
-                                                 {"reduce_scatter", "reduce_scatter"},
-                                                 {"reduce_scatter_tensor_coalesced", "reduce_scatter"},
-                                                 {"broadcast", "broadcast"},
-                                                 {"reduce", "reduce"},
-                                                 {"all_to_all", "all_to_all"},
-                                                 {"all_to_allv", "all_to_all"},
-                                                 {"send", "message"},
-                                                 {"recv", "message"}};
-
-std::string_view torch_kind(std::string_view torch) {
-  for (const TorchCollective& n : kTorchCollectives) {
-    if (n.text == torch) return n.kind;
-  }
-  return "";
-}
-
 class KinetoTrace {
  public:
   KinetoTrace(const std::string& path, std::string_view text)
@@ -150,7 +123,7 @@ class KinetoTrace {
 
   // Records a collective. The n-th one of the same name in the same group is the same collective on every rank.
   void collective(const JsonValue& args, Seconds time, const std::string& device) {
-    TransferRow row{std::string(torch_kind(args.at("Collective name").text())),
+    TransferRow row{std::string(collective_of_torch(args.at("Collective name").text())),
                     args.whole_or("Group size", 0, 0, sensible::kMostMembers)};
     const Bytes width = element_bytes(args.text_or("dtype", ""));
     if (row.kind.empty() || width == 0) return refuse("collectives of a name or type that is not known");

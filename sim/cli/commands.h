@@ -138,6 +138,14 @@ struct TraceOptions {
 };
 Outcome trace_command(const TraceOptions& options, const Common& common);
 
+// orrery whatif: replays a measured run, and says what slowed it down (sim/whatif/whatif.h).
+struct WhatifOptions {
+  std::vector<std::string> files;           // traces or rows of one run, as read_measured_run() takes them
+  std::vector<std::string> without, speed;  // "rank=17", "stage=3" or "op=gc"; "network=2" or "compute=1.5"
+  bool even_stages = false;
+};
+Outcome whatif_command(const WhatifOptions& options, const Common& common);
+
 // orrery doctor: says what is missing or too small on this machine, and how to mend it (sim/runs/doctor.h). The exit
 // status is 1 if something is missing that every machine needs.
 Outcome doctor_command(const Common& common);

@@ -57,6 +57,7 @@ struct Options {
   orrery::ImportOptions import;
   orrery::ExportOptions exported;
   orrery::TraceOptions trace;
+  orrery::WhatifOptions whatif;
   std::string list, shell, page = "orrery", manual_folder;
   bool json = false, markdown = false, quiet = false;
   std::optional<std::string> html;  // path of the page to write
@@ -330,6 +331,20 @@ void add_export(CLI::App& app, Options& o) {
       "          orrery export examples/llama-3.1-70b.yaml --to chakra --out trace");
 }
 
+void add_whatif(CLI::App& app, Options& o) {
+  CLI::App& c = *app.add_subcommand("whatif", "a measured run, replayed without what slowed it down");
+  c.add_option("FILE", o.whatif.files, "traces of all ranks (.json, .json.gz), or rows of ops (.csv)")
+      ->required()
+      ->type_name("");
+  c.add_option("--without", o.whatif.without, "without the slowness of rank=NAME or stage=N, or without op=NAME")
+      ->type_name("KEY=VALUE");
+  c.add_option("--speed", o.whatif.speed, "network=FACTOR or compute=FACTOR: how many times as fast")
+      ->type_name("KEY=FACTOR");
+  c.add_flag("--even-stages", o.whatif.even_stages, "stages of a pipeline take equal time for an op");
+  c.add_flag("--json", o.json, "print all figures as JSON (schema orrery.whatif/1)");
+  c.footer("example: orrery whatif rank*.json.gz --without rank=17");
+}
+
 void add_trace(CLI::App& app, Options& o) {
   CLI::App& c = *app.add_subcommand("trace", "where the time of a trace goes: PyTorch's profiler's, or one of ours");
   c.add_option("ACTION", o.trace.action, "what to do with the traces")->required()->type_name("summarize");
@@ -383,6 +398,7 @@ void set_up(CLI::App& app, Options& o) {
   add_import(app, o);
   add_export(app, o);
   add_trace(app, o);
+  add_whatif(app, o);
   add_list(app, o);
   add_own(app, o);
   app.footer(
@@ -499,6 +515,7 @@ orrery::Outcome run(const CLI::App& app, const Options& o, std::unique_ptr<orrer
   if (name == "export") return orrery::export_command(o.exported);
   if (name == "schema") return {.text = orrery::spec_schema(), .verbatim = true};
   if (name == "trace") return orrery::trace_command(o.trace, common);
+  if (name == "whatif") return orrery::whatif_command(o.whatif, common);
   if (name == "doctor") return orrery::doctor_command(common);
   if (name == "completion") return {.text = orrery::completion(o.shell, orrery::option_tree(app)), .verbatim = true};
   if (name == "manual") return orrery::manual_command(orrery::option_tree(app), o.page, o.manual_folder);

@@ -199,7 +199,34 @@ constexpr ElementType kTypes[] = {{"float", 4}, {"c10::BFloat16", 2}, {"c10::Hal
                                   {"Byte", 1},  {"Char", 1},          {"Bool", 1},       {"double", 8}, {"long int", 8},
                                   {"int", 4},   {"Float8_e4m3fn", 1}, {"Float8_e5m2", 1}};
 
+struct TorchCollective {
+  std::string_view text, kind;
+};
+// PyTorch's names of collectives ("Collective name" of record_param_comms), and the names that Orrery uses.
+constexpr TorchCollective kTorchCollectives[] = {{"allreduce", "all_reduce"},
+                                                 {"allreduce_coalesced", "all_reduce"},
+                                                 {"_allgather_base", "all_gather"},
+                                                 {"all_gather", "all_gather"},
+                                                 {"allgather", "all_gather"},
+                                                 {"all_gather_into_tensor_coalesced", "all_gather"},
+                                                 {"_reduce_scatter_base", "reduce_scatter"},
+                                                 {"reduce_scatter", "reduce_scatter"},
+                                                 {"reduce_scatter_tensor_coalesced", "reduce_scatter"},
+                                                 {"broadcast", "broadcast"},
+                                                 {"reduce", "reduce"},
+                                                 {"all_to_all", "all_to_all"},
+                                                 {"all_to_allv", "all_to_all"},
+                                                 {"send", "message"},
+                                                 {"recv", "message"}};
+
 }  // namespace
+
+std::string_view collective_of_torch(std::string_view torch) {
+  for (const TorchCollective& n : kTorchCollectives) {
+    if (n.text == torch) return n.kind;
+  }
+  return "";
+}
 
 Bytes element_bytes(const std::string& type) {
   const auto found =

@@ -3,6 +3,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -31,5 +32,9 @@ Recognised recognise(const nlohmann::json& op, bool backward, const Products& fo
 // Bytes of one element. type: PyTorch's name of the data type, as operators ("c10::BFloat16") or collectives
 // ("BFloat16") write it; 0 for an unknown type.
 Bytes element_bytes(const std::string& type);
+
+// Orrery's name of a collective ("all_gather"; "message" for a send or a receive). torch: PyTorch's name of it
+// ("_allgather_base"); "" for an unknown name.
+std::string_view collective_of_torch(std::string_view torch);
 
 }  // namespace orrery

@@ -86,6 +86,12 @@ TEST(PyTorchOps, RefusalsSayWhy) {
   EXPECT_EQ(reason(attention), "attention/forward bf16");
 }
 
+TEST(PyTorchOps, CollectivesHaveOneName) {
+  EXPECT_EQ(collective_of_torch("_allgather_base"), "all_gather");
+  EXPECT_EQ(collective_of_torch("recv"), "message");
+  EXPECT_EQ(collective_of_torch("barrier"), "");
+}
+
 TEST(PyTorchOps, TypesHaveWidths) {
   EXPECT_EQ(element_bytes("c10::BFloat16"), 2);
   EXPECT_EQ(element_bytes("Float"), 4);

@@ -1,0 +1,173 @@
+#include "sim/whatif/run_events.h"
+
+#include <charconv>
+#include <optional>
+#include <unordered_map>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "models/base/error.h"
+#include "models/trace/json_scan.h"
+#include "sim/summary/event.h"
+
+namespace orrery {
+namespace {
+
+constexpr std::string_view kStepName = "ProfilerStep#";
+
+std::optional<double> seconds_of(std::string_view text) {
+  ExactTime time;
+  if (!parse_time(text, time)) return std::nullopt;
+  return static_cast<double>(time.microseconds) * 1e-6 + static_cast<double>(time.picoseconds) * 1e-12;
+}
+
+// The number behind a word in a name such as "PP rank 2, TP rank 0" or "DP rank [3]"; -1 if the word is not there.
+std::int64_t number_behind(std::string_view name, std::string_view word) {
+  const std::size_t at = name.find(word);
+  if (at == std::string_view::npos) return -1;
+  const std::size_t digit = name.find_first_of("0123456789", at + word.size());
+  std::int64_t value = -1;
+  if (digit != std::string_view::npos) std::from_chars(name.data() + digit, name.data() + name.size(), value);
+  return value;
+}
+
+// Reads one trace file. Names of processes and threads, and the profiler's steps, may follow the events that they are
+// about, so the file's events are kept until its end.
+class RunEvents {
+ public:
+  RunEvents(RunRows& rows, KernelRun& kernels) : rows_(rows), kernels_(kernels) {}
+
+  void read(const std::string& path) {
+    TraceReaders readers;
+    readers.event = [&](const TraceEvent& e) { note(e); };
+    readers.member = [&](std::string_view key, std::string_view value) {
+      if (key == "distributedInfo") rank_ = number_behind(value, "\"rank\"");
+    };
+    read_trace(path, readers);
+    for (const Noted& n : noted_) n.sequence ? add_row(n, path) : add_kernel(n, path);
+  }
+
+ private:
+  struct Noted {
+    std::string pid, tid, name, kind, arguments, correlation;
+    double begin = 0, time = 0;
+    std::int64_t step = 0, chunk = -1;
+    std::optional<std::int64_t> sequence;  // of a row; none for a kernel
+  };
+  struct Window {
+    std::int64_t step = 0;
+    double begin = 0, end = 0;
+  };
+
+  void note(const TraceEvent& e) {
+    if (e.phase == "M") {
+      const std::string pid(e.pid), tid(e.tid);
+      if (e.name == "process_name") processes_[pid] = unescaped(e.args.name);
+      if (e.name == "thread_name") threads_[{pid, tid}] = unescaped(e.args.name);
+      return;
+    }
+    if (e.phase != "X") return;
+    const auto begin = seconds_of(e.ts), time = seconds_of(e.duration);
+    if (!begin || !time || *time < 0) return;
+    if (!e.args.correlation.empty() && (e.category.ends_with("_runtime") || e.category.ends_with("_driver")))
+      launches_[std::string(e.args.correlation)] = *begin;
+    if (e.name.starts_with(kStepName) && e.category == "user_annotation")
+      windows_[std::string(e.pid)].push_back({number_behind(e.name, kStepName), *begin, *begin + *time});
+    const bool kernel = e.category == "kernel" || e.category == "gpu_memcpy" || e.category == "gpu_memset";
+    if (!kernel && e.args.object.find("\"seq_id\"") == std::string_view::npos) return;
+    Noted n{.pid = std::string(e.pid), .tid = std::string(e.tid), .name = unescaped(e.name)};
+    n.begin = *begin;
+    n.time = *time;
+    if (kernel) {
+      n.correlation = e.args.correlation;
+      n.kind = unescaped(e.args.kind);
+      if (e.args.object.find("\"Collective name\"") != std::string_view::npos) n.arguments = e.args.object;
+    } else if (!note_row(e, n)) {
+      return;
+    }
+    noted_.push_back(std::move(n));
+  }
+
+  static bool note_row(const TraceEvent& e, Noted& n) {
+    const nlohmann::json args = nlohmann::json::parse(e.args.object, nullptr, false);
+    if (!args.is_object() || !args.contains("step") || !args["step"].is_number_integer()) return false;
+    const auto whole = [&](const char* key) {
+      const auto found = args.find(key);
+      return found != args.end() && found->is_number_integer() ? found->get<std::int64_t>() : -1;
+    };
+    n.step = args["step"].get<std::int64_t>();
+    n.chunk = whole("model_chunk");
+    n.sequence = whole("seq_id");
+    return true;
+  }
+
+  void add_row(const Noted& n, const std::string& path) {
+    const std::string thread = threads_[{n.pid, n.tid}], process = processes_[n.pid];
+    RunRow row{.worker = number_behind(process, "rank"),
+               .stage = std::max<std::int64_t>(0, number_behind(thread, "PP rank")),
+               .step = n.step,
+               .op = n.name,
+               .chunk = n.chunk,
+               .sequence = *n.sequence,
+               .lane = thread.substr(thread.find_last_of(',') + 1)};
+    if (row.worker < 0) throw Error(path + ": no process is named after its rank; name it \"DP rank 0\"");
+    row.begin = n.begin;
+    row.time = n.time;
+    try {
+      rows_.add(row);
+    } catch (const Error& error) {
+      throw Error(fmt::format("{}: {}", path, error.what()));
+    }
+  }
+
+  void add_kernel(const Noted& n, const std::string& path) {
+    const std::int64_t step = step_at(n);
+    if (step < 0) return;  // a kernel between two steps belongs to neither
+    const std::string& process = processes_[n.pid];
+    const bool of_rank = process.starts_with("rank ");
+    const std::int64_t rank = of_rank ? number_behind(process, "rank ") : rank_;
+    const std::string file = path.substr(path.find_last_of('/') + 1);
+    kernels_.add({.worker = rank >= 0 ? fmt::format("{}", rank) : file,
+                  .lane = fmt::format("{} {}", of_rank ? "" : n.pid, n.tid),
+                  .name = n.name,
+                  .kind = n.kind,
+                  .arguments = n.arguments,
+                  .step = step,
+                  .begin = n.begin,
+                  .time = n.time});
+  }
+
+  // The profiler's step in which the host launched a kernel or, where that is not known, in which the kernel begins:
+  // one of its own process, or else of any process; 0 if the file marks no step, -1 if the kernel belongs to none.
+  // Steps that a device marks are not looked at, since they may begin with any kernel.
+  std::int64_t step_at(const Noted& n) const {
+    const auto launch = launches_.find(n.correlation);
+    const double time = n.correlation.empty() || launch == launches_.end() ? n.begin : launch->second;
+    const auto own = windows_.find(n.pid);
+    for (const auto& [pid, windows] : windows_) {
+      if (own != windows_.end() && pid != n.pid) continue;
+      for (const Window& w : windows) {
+        if (time >= w.begin && time < w.end) return w.step;
+      }
+    }
+    return windows_.empty() ? 0 : -1;
+  }
+
+  RunRows& rows_;
+  KernelRun& kernels_;
+  std::int64_t rank_ = -1;
+  std::vector<Noted> noted_;
+  std::map<std::string, std::string> processes_;
+  std::map<std::pair<std::string, std::string>, std::string> threads_;
+  std::map<std::string, std::vector<Window>> windows_;
+  std::unordered_map<std::string, double> launches_;  // by correlation id: when the host launched a kernel
+};
+
+}  // namespace
+
+void read_run_events(const std::string& path, RunRows& rows, KernelRun& kernels) {
+  RunEvents(rows, kernels).read(path);
+}
+
+}  // namespace orrery

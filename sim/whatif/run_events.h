@@ -1,0 +1,44 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "sim/whatif/measured_run.h"
+#include "sim/whatif/run_rows.h"
+
+namespace orrery {
+
+// Collects the kernels of one run from traces of PyTorch's profiler, or of `orrery run --trace`. A rank is a worker.
+// The n-th kernel of one name in a step does the same work on every rank. The n-th collective of a process group is one
+// transfer of all its ranks, and so is the n-th message from one rank to another.
+class KernelRun {
+ public:
+  struct Kernel {
+    std::string worker, lane, name, kind;  // kind: what our own traces say of a kernel
+    std::string arguments;                 // JSON text of what a collective says of itself; "" for other kernels
+    std::int64_t step = 0;
+    double begin = 0, time = 0;  // seconds
+  };
+  void add(const Kernel& kernel);
+  bool empty() const { return run_.operations.empty(); }
+  MeasuredRun take() { return std::move(run_); }
+
+ private:
+  struct Call {
+    std::string key, name;  // what tells the transfer from others, and the kind of op that it counts as
+    bool sends = false;     // whether the rank only sends
+  };
+  Call call_of(std::int32_t worker, const std::string& arguments);
+
+  MeasuredRun run_;
+  std::map<std::string, std::int32_t> workers_, lanes_;
+  std::map<std::string, std::int64_t> groups_, seen_;
+  std::map<std::string, std::uint32_t> pools_;
+};
+
+// Reads a Chrome trace: events with the arguments step and seq_id become rows, kernels go into the KernelRun. Throws
+// Error "path:line: what, and what to do".
+void read_run_events(const std::string& path, RunRows& rows, KernelRun& kernels);
+
+}  // namespace orrery

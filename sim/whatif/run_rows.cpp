@@ -1,0 +1,140 @@
+#include "sim/whatif/run_rows.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "models/base/error.h"
+
+namespace orrery {
+namespace {
+
+constexpr std::int64_t kMostRanks = 1 << 20;
+
+// The ranks that take part in one op.
+enum class Members : std::uint8_t {
+  alone,
+  next_stage,      // the op sends to the stage behind this one
+  previous_stage,  // the op receives from the stage before
+  data,            // all data ranks of a stage
+  ends,            // first and last stage of a data rank
+  stages           // all stages of a data rank
+};
+
+struct RowKind {
+  std::string_view op;       // as the program writes it
+  std::string_view counted;  // the kind of op that it counts as; "" for its own name
+  Members members = Members::alone;
+  bool backwards = false;  // the transfer goes from a later stage to an earlier one
+};
+
+// Ops of Megatron-LM's training loop as timers of derived programs name them.
+constexpr RowKind kRowKinds[] = {{"forward-send", "forward-pp-comm", Members::next_stage},
+                                 {"forward-recv", "forward-pp-comm", Members::previous_stage},
+                                 {"backward-send", "backward-pp-comm", Members::previous_stage, true},
+                                 {"backward-recv", "backward-pp-comm", Members::next_stage, true},
+                                 {"params-all-gather", "", Members::data},
+                                 {"grads-reduce-scatter", "", Members::data},
+                                 {"grads-all-reduce", "", Members::data},
+                                 {"embedding-grads-all-reduce", "", Members::ends},
+                                 {"optimizer-clip-main-grad", "", Members::stages},
+                                 {"layernorm-grads-all-reduce", "", Members::alone}};
+
+const RowKind* row_kind(std::string_view op) {
+  const auto found =
+      std::find_if(std::begin(kRowKinds), std::end(kRowKinds), [&](const auto& k) { return k.op == op; });
+  return found == std::end(kRowKinds) ? nullptr : &*found;
+}
+
+bool is_transfer(std::string_view op) {
+  return row_kind(op) != nullptr || op.find("all-reduce") != std::string_view::npos ||
+         op.find("all-gather") != std::string_view::npos || op.find("reduce-scatter") != std::string_view::npos ||
+         op.find("all-to-all") != std::string_view::npos;
+}
+
+}  // namespace
+
+std::int64_t RunRows::group_of(const RunRow& row, std::int64_t sequence) {
+  const RowKind* kind = row_kind(row.op);
+  if (kind == nullptr || kind->members == Members::alone) return -1;
+  // A transfer between stages is known by the earlier of the two. With several chunks on a rank the last stage sends to
+  // the first one, too.
+  const std::int64_t side =
+      (row.stage + (kind->members == Members::previous_stage ? run_.stages - 1 : 0)) % run_.stages;
+  const std::string_view name = kind->counted.empty() ? kind->op : kind->counted;
+  std::string key;
+  switch (kind->members) {
+    case Members::data:
+      key = fmt::format("{} {} s{} c{} {}", row.step, name, row.stage, row.chunk, sequence);
+      break;
+    case Members::ends:
+    case Members::stages:
+      key = fmt::format("{} {} d{} {}", row.step, name, row.worker, sequence);
+      break;
+    default:
+      key = fmt::format("{} {} d{} s{} {}", row.step, name, row.worker, side, sequence);
+  }
+  return groups_.try_emplace(key, static_cast<std::int64_t>(groups_.size())).first->second;
+}
+
+void RunRows::add(const RunRow& row) {
+  if (row.worker < 0 || row.worker > kMostRanks || row.stage < 0 || row.stage > kMostRanks)
+    throw Error(fmt::format("rank {} of stage {} is none of a run", row.worker, row.stage));
+  if (!(row.time >= 0)) throw Error(fmt::format("{} takes {} s", row.op, row.time));
+  const auto worker = workers_.try_emplace(row.worker, static_cast<std::int32_t>(workers_.size())).first->second;
+  if (static_cast<std::size_t>(worker) == run_.workers.size()) run_.workers.push_back(fmt::format("{}", row.worker));
+  const std::int32_t lane = lanes_.try_emplace(row.lane, static_cast<std::int32_t>(lanes_.size())).first->second;
+  const std::string like = fmt::format("{} {} {} {} {}", row.step, row.op, row.worker, row.stage, row.chunk);
+  const std::int64_t sequence = row.sequence >= 0 ? row.sequence : seen_[like]++;
+  const RowKind* kind = row_kind(row.op);
+  const std::string_view counted = kind == nullptr || kind->counted.empty() ? row.op : kind->counted;
+  const std::uint32_t op = run_.op(counted, is_transfer(row.op));
+  run_.stages = std::max(run_.stages, static_cast<std::int32_t>(row.stage) + 1);
+  run_.operations.push_back({worker, static_cast<std::int32_t>(row.stage), lane, row.step, op, op, -1, row.begin,
+                             row.begin + row.time, row.op.ends_with("-send")});
+  rows_.push_back({row, sequence});
+}
+
+std::string lane_of_op(std::string_view op) {
+  const RowKind* kind = row_kind(op);
+  const bool between_stages = kind != nullptr && !kind->counted.empty();
+  return between_stages ? "between stages" : is_transfer(op) ? "collectives" : "compute";
+}
+
+void RunRows::tie_receives() {
+  std::int64_t last_chunk = 0;
+  for (const auto& [row, sequence] : rows_) last_chunk = std::max(last_chunk, row.chunk);
+  struct Passes {
+    std::vector<std::size_t> receives, computes;
+  };
+  std::map<std::string, Passes> passes;  // by step, rank, stage and direction
+  for (std::size_t i = 0; i < rows_.size(); ++i) {
+    const RunRow& row = rows_[i].first;
+    const bool forward = row.op.starts_with("forward-");
+    if (!forward && !row.op.starts_with("backward-")) continue;
+    // The first pass of a micro-batch over all stages reads what no stage sends, and so does the first one back.
+    const bool begins = forward ? row.stage == 0 && row.chunk <= 0
+                                : row.stage + 1 == run_.stages && (row.chunk < 0 || row.chunk == last_chunk);
+    Passes& p = passes[fmt::format("{} {} {} {}", row.step, row.worker, row.stage, forward)];
+    if (row.op.ends_with("-recv")) p.receives.push_back(i);
+    if (row.op.ends_with("-compute") && !begins) p.computes.push_back(i);
+  }
+  const auto sooner = [&](std::size_t a, std::size_t b) { return run_.operations[a].begin < run_.operations[b].begin; };
+  for (auto& [key, p] : passes) {
+    if (p.receives.size() != p.computes.size()) continue;
+    std::stable_sort(p.receives.begin(), p.receives.end(), sooner);
+    std::stable_sort(p.computes.begin(), p.computes.end(), sooner);
+    for (std::size_t i = 0; i < p.receives.size(); ++i) {
+      run_.operations[p.receives[i]].aside = true;
+      run_.operations[p.computes[i]].needs = static_cast<std::int64_t>(p.receives[i]);
+    }
+  }
+}
+
+MeasuredRun RunRows::take() {
+  tie_receives();
+  for (std::size_t i = 0; i < rows_.size(); ++i) run_.operations[i].group = group_of(rows_[i].first, rows_[i].second);
+  return std::move(run_);
+}
+
+}  // namespace orrery

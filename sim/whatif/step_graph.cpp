@@ -1,0 +1,158 @@
+#include "sim/whatif/step_graph.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <utility>
+
+namespace orrery {
+namespace {
+
+constexpr double kClockError = 1e-4;  // seconds by which two lanes of a rank may disagree about one moment
+
+using Rank = std::pair<std::int32_t, std::int32_t>;  // worker and stage
+
+// The operations of one lane of one rank, by their ends.
+using Lane = std::vector<const MeasuredOp*>;
+
+// Returns the operation of a lane that ended last before another one began, as far as clocks tell; null if none did. In
+// another lane than its own, operations that stand aside do not count.
+const MeasuredOp* last_ended(const Lane& lane, const MeasuredOp& before) {
+  const auto later = [](double time, const MeasuredOp* o) { return time < o->end; };
+  auto at = std::upper_bound(lane.begin(), lane.end(), before.begin + kClockError, later);
+  while (at != lane.begin()) {
+    const MeasuredOp* o = *--at;
+    if (o->aside && o->lane != before.lane) continue;
+    const double tolerance = std::min(kClockError, 0.5 * (o->end - o->begin));
+    if (o != &before && o->begin < before.begin && o->end <= before.begin + tolerance) return o;
+    if (o != &before && o->begin == before.begin && o->end == o->begin && o < &before) return o;  // takes no time
+  }
+  return nullptr;
+}
+
+// Builds the graph of one step.
+class GraphBuilder {
+ public:
+  GraphBuilder(const MeasuredRun& run, std::int64_t step, std::vector<const MeasuredOp*> operations)
+      : run_(run), operations_(std::move(operations)) {
+    graph_.step = step;
+  }
+
+  StepGraph build() {
+    make_nodes();
+    order_nodes();
+    find_waits();
+    double end = graph_.nodes.front().begin;
+    for (const MeasuredOp* o : operations_) {
+      graph_.begin = o == operations_.front() ? o->begin : std::min(graph_.begin, o->begin);
+      end = std::max(end, o->end);
+    }
+    graph_.time = end - graph_.begin;
+    for (RunNode& n : graph_.nodes) {
+      double ready = graph_.begin;
+      for (const std::uint32_t a : n.after) ready = std::max(ready, graph_.nodes[a].begin + graph_.nodes[a].time);
+      n.gap = n.begin - ready;
+    }
+    return std::move(graph_);
+  }
+
+ private:
+  void make_nodes() {
+    std::map<std::int64_t, std::vector<const MeasuredOp*>> groups;
+    for (const MeasuredOp* o : operations_) {
+      if (o->group >= 0)
+        groups[o->group].push_back(o);
+      else
+        add_node({o});
+    }
+    for (const auto& [group, members] : groups) add_node(members);
+  }
+
+  void add_node(const std::vector<const MeasuredOp*>& members) {
+    const MeasuredOp& first = *members.front();
+    RunNode n{.op = first.op, .pool = first.pool, .worker = first.worker, .stage = first.stage, .begin = first.begin};
+    double end = first.end;
+    for (const MeasuredOp* o : members) {
+      n.begin = std::max(n.begin, o->begin);
+      end = std::max(end, o->end);
+      node_of_[o] = static_cast<std::uint32_t>(graph_.nodes.size());
+      if (o->group >= 0) n.ranks.emplace_back(o->worker, o->stage);
+    }
+    n.time = std::max(0.0, end - n.begin);
+    for (const MeasuredOp* o : members) n.waited += n.begin - o->begin;
+    graph_.nodes.push_back(std::move(n));
+  }
+
+  // Sorts the nodes by their beginnings, so that whatever one waits for comes before it.
+  void order_nodes() {
+    std::vector<std::uint32_t> order(graph_.nodes.size()), place(order.size());
+    std::iota(order.begin(), order.end(), 0U);
+    std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+      const RunNode &x = graph_.nodes[a], &y = graph_.nodes[b];
+      return std::pair(x.begin, x.begin + x.time) < std::pair(y.begin, y.begin + y.time);
+    });
+    std::vector<RunNode> sorted;
+    for (std::uint32_t i = 0; i < order.size(); ++i) {
+      place[order[i]] = i;
+      sorted.push_back(std::move(graph_.nodes[order[i]]));
+    }
+    graph_.nodes = std::move(sorted);
+    for (auto& [operation, node] : node_of_) node = place[node];
+  }
+
+  void find_waits() {
+    std::map<Rank, std::map<std::int32_t, Lane>> ranks;
+    for (const MeasuredOp* o : operations_) ranks[{o->worker, o->stage}][o->lane].push_back(o);
+    for (auto& [rank, lanes] : ranks) {
+      for (auto& [number, lane] : lanes)
+        std::stable_sort(lane.begin(), lane.end(), [](const auto* a, const auto* b) { return a->end < b->end; });
+      for (const auto& [number, lane] : lanes) {
+        for (const MeasuredOp* o : lane) {
+          for (const auto& [other, earlier] : lanes) add_wait(*o, last_ended(earlier, *o));
+          if (o->needs >= 0) add_wait(*o, &run_.operations[static_cast<std::size_t>(o->needs)]);
+        }
+      }
+    }
+    for (RunNode& n : graph_.nodes) {
+      std::sort(n.after.begin(), n.after.end());
+      n.after.erase(std::unique(n.after.begin(), n.after.end()), n.after.end());
+    }
+  }
+
+  void add_wait(const MeasuredOp& waits, const MeasuredOp* ended) {
+    if (ended == nullptr) return;
+    const std::uint32_t from = node_of_[ended], to = node_of_[&waits];
+    if (from < to) graph_.nodes[to].after.push_back(from);
+  }
+
+  const MeasuredRun& run_;
+  StepGraph graph_;
+  std::vector<const MeasuredOp*> operations_;
+  std::map<const MeasuredOp*, std::uint32_t> node_of_;
+};
+
+}  // namespace
+
+std::vector<StepGraph> step_graphs(const MeasuredRun& run) {
+  std::map<std::int64_t, std::vector<const MeasuredOp*>> steps;
+  for (const MeasuredOp& o : run.operations) steps[o.step].push_back(&o);
+  std::vector<StepGraph> graphs;
+  for (auto& [step, operations] : steps) graphs.push_back(GraphBuilder(run, step, std::move(operations)).build());
+  return graphs;
+}
+
+double replayed(const StepGraph& graph, const std::function<double(const RunNode&)>& time,
+                const std::function<double(const RunNode&)>& gap) {
+  std::vector<double> ends(graph.nodes.size());
+  double last = 0;
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    const RunNode& n = graph.nodes[i];
+    double ready = 0;
+    for (const std::uint32_t a : n.after) ready = std::max(ready, ends[a]);
+    ends[i] = ready + gap(n) + time(n);
+    last = std::max(last, ends[i]);
+  }
+  return last;
+}
+
+}  // namespace orrery

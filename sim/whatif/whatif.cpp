@@ -1,0 +1,252 @@
+#include "sim/whatif/whatif.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <numeric>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "models/base/error.h"
+#include "models/base/names.h"
+
+namespace orrery {
+namespace {
+
+using TimeOf = std::function<double(const RunNode&)>;
+
+double median_time(std::vector<double>& times) {
+  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
+  std::nth_element(times.begin(), middle, times.end());
+  if (times.size() % 2 == 1) return *middle;
+  return (*middle + *std::max_element(times.begin(), middle)) / 2;
+}
+
+bool is_of(const RunNode& n, const std::function<bool(std::int32_t worker, std::int32_t stage)>& matches) {
+  if (n.ranks.empty()) return matches(n.worker, n.stage);
+  return std::any_of(n.ranks.begin(), n.ranks.end(),
+                     [&](const auto& rank) { return matches(rank.first, rank.second); });
+}
+
+// Answers the questions about one run, whose graphs it keeps.
+class RunQuestions {
+ public:
+  explicit RunQuestions(MeasuredRun run) : run_(std::move(run)), graphs_(step_graphs(run_)) {
+    struct Pool {
+      std::vector<double> times, gaps;
+      std::uint32_t op = 0;
+    };
+    std::map<std::uint32_t, Pool> pools;
+    for (const StepGraph& g : graphs_) {
+      for (const RunNode& n : g.nodes) {
+        Pool& pool = pools[n.pool];
+        pool.times.push_back(n.time);
+        pool.gaps.push_back(std::max(0.0, n.gap));
+        pool.op = n.op;
+      }
+    }
+    even_.resize(pools.rbegin()->first + 1);
+    gaps_.resize(even_.size());
+    for (auto& [number, pool] : pools) {
+      const double sum = std::accumulate(pool.times.begin(), pool.times.end(), 0.0);
+      even_[number] = run_.transfers[pool.op] ? median_time(pool.times) : sum / static_cast<double>(pool.times.size());
+      gaps_[number] = median_time(pool.gaps);
+    }
+  }
+
+  // Mean over the steps of the time of a replay. gaps: whether an op of a kind begins as late as is usual for it.
+  double mean(const TimeOf& time, bool gaps) const {
+    double sum = 0;
+    for (const StepGraph& g : graphs_)
+      sum += replayed(g, time, gaps ? usual_gap() : TimeOf([](const RunNode&) { return 0.0; }));
+    return sum / static_cast<double>(graphs_.size());
+  }
+
+  void answer_times(WhatifAnswer& a) const {
+    a.steps = std::ssize(graphs_);
+    for (const StepGraph& g : graphs_) {
+      const double time = replayed(g, measured(), usual_gap());
+      a.measured += g.time / static_cast<double>(a.steps);
+      a.replayed += time / static_cast<double>(a.steps);
+      a.replay_error += std::abs(time / g.time - 1) / static_cast<double>(a.steps);
+    }
+    a.without_gaps = mean(measured(), false);
+    a.even = mean(even(), false);
+  }
+
+  void answer_slowdowns(WhatifAnswer& a) const {
+    for (std::uint32_t op = 0; op < run_.ops.size(); ++op)
+      a.by_op.push_back({run_.ops[op], slowdown(a, [&](const RunNode& n) { return n.op == op; })});
+    for (std::int32_t w = 0; w < std::ssize(run_.workers); ++w)
+      a.by_worker.push_back({run_.workers[static_cast<std::size_t>(w)], slowdown(a, [&](const RunNode& n) {
+                               return is_of(n, [&](std::int32_t worker, std::int32_t) { return worker == w; });
+                             })});
+    for (std::int32_t s = 0; s < run_.stages && run_.stages > 1; ++s)
+      a.by_stage.push_back({fmt::format("{}", s), slowdown(a, [&](const RunNode& n) {
+                              return is_of(n, [&](std::int32_t, std::int32_t stage) { return stage == s; });
+                            })});
+    const auto worse = [](const Slowdown& x, const Slowdown& y) { return x.slowdown > y.slowdown; };
+    for (auto* list : {&a.by_op, &a.by_worker, &a.by_stage}) std::stable_sort(list->begin(), list->end(), worse);
+  }
+
+  void answer_transfers(WhatifAnswer& a) const {
+    std::map<std::uint32_t, TransferSplit> splits;
+    for (const StepGraph& g : graphs_) {
+      for (const RunNode& n : g.nodes) {
+        if (!run_.transfers[n.op]) continue;
+        TransferSplit& s = splits[n.op];
+        s.op = run_.ops[n.op];
+        s.moving += n.time * static_cast<double>(std::max<std::size_t>(1, n.ranks.size()));
+        s.waiting += n.waited;
+      }
+    }
+    const double ranks = static_cast<double>(run_.workers.size()) * run_.stages * static_cast<double>(graphs_.size());
+    for (auto& [op, s] : splits) a.transfers.push_back({s.op, s.moving / ranks, s.waiting / ranks});
+  }
+
+  void answer_work(WhatifAnswer& a) const {
+    const std::size_t stages = static_cast<std::size_t>(run_.stages);
+    std::vector<std::vector<double>> took(run_.workers.size(), std::vector<double>(stages, 0)), owed = took;
+    for (const StepGraph& g : graphs_) {
+      for (const RunNode& n : g.nodes) {
+        if (run_.transfers[n.op]) continue;
+        took[static_cast<std::size_t>(n.worker)][static_cast<std::size_t>(n.stage)] += n.time;
+        owed[static_cast<std::size_t>(n.worker)][static_cast<std::size_t>(n.stage)] += even_[n.pool];
+      }
+    }
+    a.work = took;
+    for (std::size_t w = 0; w < took.size(); ++w) {
+      for (std::size_t s = 0; s < stages; ++s) a.work[w][s] = owed[w][s] > 0 ? took[w][s] / owed[w][s] : 1;
+    }
+  }
+
+  // The time that a node has by the question.
+  TimeOf asked(const WhatifQuestion& q) const {
+    const std::int32_t worker = q.without_rank.empty() ? -1 : index_of(run_.workers, q.without_rank, "rank");
+    const std::int32_t op = q.without_op.empty() ? -1 : index_of(run_.ops, q.without_op, "op");
+    if (q.without_stage && (*q.without_stage < 0 || *q.without_stage >= run_.stages))
+      throw Error(fmt::format("--without stage={}: the run has {} stages", *q.without_stage, run_.stages));
+    const std::vector<double> stages = q.even_stages ? stage_ratios() : std::vector<double>();
+    return [this, q, worker, op, stages](const RunNode& n) {
+      if (static_cast<std::int32_t>(n.op) == op) return 0.0;
+      const bool evened = is_of(
+          n, [&](std::int32_t w, std::int32_t s) { return w == worker || (q.without_stage && s == *q.without_stage); });
+      double time = evened ? even_[n.pool] : n.time;
+      if (run_.transfers[n.op]) return time / q.network;
+      if (!stages.empty()) time /= stages[static_cast<std::size_t>(n.stage) * run_.ops.size() + n.op];
+      return time / q.compute;
+    };
+  }
+
+ private:
+  TimeOf measured() const {
+    return [](const RunNode& n) { return n.time; };
+  }
+  TimeOf usual_gap() const {
+    return [this](const RunNode& n) { return gaps_[n.pool]; };
+  }
+  TimeOf even() const {
+    return [this](const RunNode& n) { return even_[n.pool]; };
+  }
+
+  double slowdown(const WhatifAnswer& a, const std::function<bool(const RunNode&)>& keeps) const {
+    return mean([&](const RunNode& n) { return keeps(n) ? n.time : even_[n.pool]; }, false) / a.even;
+  }
+
+  static std::int32_t index_of(const std::vector<std::string>& names, const std::string& name, std::string_view what) {
+    const auto found = std::find(names.begin(), names.end(), name);
+    if (found != names.end()) return static_cast<std::int32_t>(found - names.begin());
+    throw Error("--without " + std::string(what) + ": " +
+                unknown_name(std::string(what), name, std::vector<std::string_view>(names.begin(), names.end())));
+  }
+
+  // [stage * ops + op]: mean time of an op on a stage over that on all stages.
+  std::vector<double> stage_ratios() const {
+    const std::size_t ops = run_.ops.size(), stages = static_cast<std::size_t>(run_.stages);
+    std::vector<double> sums(stages * ops, 0), counts(stages * ops, 0);
+    for (const StepGraph& g : graphs_) {
+      for (const RunNode& n : g.nodes) {
+        sums[static_cast<std::size_t>(n.stage) * ops + n.op] += n.time;
+        counts[static_cast<std::size_t>(n.stage) * ops + n.op] += 1;
+      }
+    }
+    std::vector<double> ratios(stages * ops, 1);
+    for (std::size_t op = 0; op < ops; ++op) {
+      double sum = 0, count = 0;
+      for (std::size_t s = 0; s < stages; ++s) {
+        sum += sums[s * ops + op];
+        count += counts[s * ops + op];
+      }
+      for (std::size_t s = 0; s < stages && sum > 0; ++s) {
+        const std::size_t at = s * ops + op;
+        if (counts[at] > 0 && sums[at] > 0) ratios[at] = sums[at] / counts[at] / (sum / count);
+      }
+    }
+    return ratios;
+  }
+
+  MeasuredRun run_;
+  std::vector<StepGraph> graphs_;
+  std::vector<double> even_;  // [pool]: time of even work
+  // [op]: the usual gap between what an op waits for and its begin, the median. A longer gap is a wait for something
+  // that the trace does not show, which the rest of a step hides.
+  std::vector<double> gaps_;
+};
+
+nlohmann::ordered_json slowdowns_json(const std::vector<Slowdown>& list) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::object();
+  for (const Slowdown& s : list) json[s.name] = s.slowdown;
+  return json;
+}
+
+}  // namespace
+
+bool WhatifQuestion::asks() const {
+  return !without_rank.empty() || !without_op.empty() || without_stage || network != 1 || compute != 1 || even_stages;
+}
+
+WhatifAnswer answer(MeasuredRun run, const WhatifQuestion& question) {
+  WhatifAnswer a;
+  a.clock_shift = repair_clocks(run);
+  const RunQuestions questions(std::move(run));
+  questions.answer_times(a);
+  a.asked = question.asks() ? questions.mean(questions.asked(question), true) : a.replayed;
+  questions.answer_slowdowns(a);
+  questions.answer_transfers(a);
+  questions.answer_work(a);
+  return a;
+}
+
+std::string whatif_json(const WhatifAnswer& a, const WhatifQuestion& question) {
+  nlohmann::ordered_json json = {{"schema", "orrery.whatif/1"},
+                                 {"steps", a.steps},
+                                 {"measured_step_time_s", a.measured},
+                                 {"replayed_step_time_s", a.replayed},
+                                 {"replay_error", a.replay_error},
+                                 {"step_time_s", a.asked},
+                                 {"without_gaps_s", a.without_gaps},
+                                 {"even_s", a.even},
+                                 {"launch_slowdown", a.measured / a.without_gaps},
+                                 {"straggler_slowdown", a.without_gaps / a.even}};
+  json["asked"] = question.asks();
+  json["slowdown"] = {{"by_op", slowdowns_json(a.by_op)},
+                      {"by_worker", slowdowns_json(a.by_worker)},
+                      {"by_stage", slowdowns_json(a.by_stage)}};
+  double moving = 0, waiting = 0;
+  nlohmann::ordered_json transfers = nlohmann::ordered_json::array();
+  for (const TransferSplit& t : a.transfers) {
+    moving += t.moving;
+    waiting += t.waiting;
+    transfers.push_back({{"op", t.op}, {"transfer_s", t.moving}, {"skew_s", t.waiting}});
+  }
+  json["transfer_s"] = moving;
+  json["skew_s"] = waiting;
+  json["transfers"] = transfers;
+  json["work"] = a.work;
+  json["clock_shift_s"] = a.clock_shift;
+  return json.dump(2) + '\n';
+}
+
+}  // namespace orrery

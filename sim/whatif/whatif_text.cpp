@@ -1,0 +1,89 @@
+#include "sim/whatif/whatif_text.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "sim/print/table.h"
+
+namespace orrery {
+namespace {
+
+constexpr std::size_t kMostRows = 12;   // rows of a table of slowdowns
+constexpr std::size_t kMostCells = 32;  // ranks and stages of the map
+
+std::string times_text(const WhatifAnswer& a, const WhatifQuestion& question, const Style& style) {
+  const Scale scale = time_scale(a.measured);
+  Table t;
+  t.columns = {{"a step", "", Align::left}, {"time", std::string(scale.unit)}, {"", "", Align::left}};
+  const auto row = [&](const char* name, double time, const std::string& about) {
+    t.rows.push_back({name, number(time, scale), about});
+  };
+  row("measured", a.measured, fmt::format("mean of {} steps", a.steps));
+  row("replayed", a.replayed, fmt::format("{:.2f} % off in the mean", 100 * a.replay_error));
+  row("without gaps", a.without_gaps,
+      fmt::format("ops begin as soon as they can: {:.1f} % less", 100 * (1 - a.without_gaps / a.measured)));
+  row("with even work", a.even,
+      fmt::format("no rank, stage or micro-batch slower than the others: {:.1f} % less than without gaps",
+                  100 * (1 - a.even / a.without_gaps)));
+  if (question.asks())
+    row("as asked", a.asked, fmt::format("{:+.1f} % of the replayed step", 100 * (a.asked / a.replayed - 1)));
+  std::string text = heading("The run replayed", style) + '\n' + print(t, "  ", style.columns);
+  if (a.clock_shift > 1e-4)
+    text += fmt::format("  clocks of ranks were set by the ends of their transfers, by up to {}\n",
+                        time_text(a.clock_shift));
+  return text;
+}
+
+std::string slowdowns_text(std::string_view title, std::string_view what, const std::vector<Slowdown>& list,
+                           const Style& style) {
+  if (list.empty()) return "";
+  Table t;
+  t.columns = {{std::string(what), "", Align::left}, {"slowdown", "%"}};
+  for (std::size_t i = 0; i < std::min(kMostRows, list.size()); ++i)
+    t.rows.push_back({list[i].name, fmt::format("{:+.1f}", 100 * (list[i].slowdown - 1))});
+  std::string text = '\n' + heading(title, style) + '\n' + print(t, "  ", style.columns);
+  if (list.size() > kMostRows) text += fmt::format("  and {} less slow ones\n", list.size() - kMostRows);
+  return text;
+}
+
+std::string work_text(const WhatifAnswer& a, const Style& style) {
+  if (a.work.size() < 2 && (a.work.empty() || a.work[0].size() < 2)) return "";
+  Table t;
+  t.columns = {{"rank", "", Align::left}};
+  const std::size_t stages = std::min(kMostCells, a.work[0].size());
+  for (std::size_t s = 0; s < stages; ++s)
+    t.columns.push_back({a.work[0].size() > 1 ? fmt::format("stage {}", s) : "compute", "%"});
+  for (std::size_t w = 0; w < std::min(kMostCells, a.work.size()); ++w) {
+    std::vector<std::string> cells = {fmt::format("{}", w)};
+    for (std::size_t s = 0; s < stages; ++s) cells.push_back(fmt::format("{:+.1f}", 100 * (a.work[w][s] - 1)));
+    t.rows.push_back(std::move(cells));
+  }
+  return '\n' + heading("Compute of each rank over even work", style) + '\n' + print(t, "  ", style.columns);
+}
+
+std::string transfers_text(const WhatifAnswer& a, const Style& style) {
+  if (a.transfers.empty()) return "";
+  double largest = 0;
+  for (const TransferSplit& s : a.transfers) largest = std::max({largest, s.moving, s.waiting});
+  const Scale scale = time_scale(largest);
+  Table t;
+  t.columns = {{"transfers of a rank", "", Align::left},
+               {"moving", std::string(scale.unit)},
+               {"waiting for the last rank", std::string(scale.unit)}};
+  for (const TransferSplit& s : a.transfers)
+    t.rows.push_back({s.op, number(s.moving, scale), number(s.waiting, scale)});
+  return '\n' + heading("Transfers of a step", style) + '\n' + print(t, "  ", style.columns);
+}
+
+}  // namespace
+
+std::string whatif_text(const WhatifAnswer& a, const WhatifQuestion& question, const Style& style) {
+  return times_text(a, question, style) +
+         slowdowns_text("With one kind of op as measured, all else even", "op", a.by_op, style) +
+         slowdowns_text("With one rank as measured, all else even", "rank", a.by_worker, style) +
+         slowdowns_text("With one stage as measured, all else even", "stage", a.by_stage, style) + work_text(a, style) +
+         transfers_text(a, style);
+}
+
+}  // namespace orrery

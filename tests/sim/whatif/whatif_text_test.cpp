@@ -1,0 +1,25 @@
+#include "sim/whatif/whatif_text.h"
+
+#include <gtest/gtest.h>
+
+namespace orrery {
+namespace {
+
+TEST(WhatifText, TablesNameTheSlowest) {
+  WhatifAnswer a{.steps = 3, .measured = 2, .replayed = 1.98, .replay_error = 0.01, .without_gaps = 1.9, .even = 1.5};
+  a.asked = 1.8;
+  a.by_op = {{"backward-compute", 1.2}, {"gc", 1}};
+  a.by_worker = {{"17", 1.25}, {"0", 0.99}};
+  a.by_stage = {{"3", 1.3}};
+  a.work = {{1, 1.5}, {0.9, 1}};
+  a.transfers = {{"all_reduce", 0.25, 0.125}};
+  const std::string text = whatif_text(a, {.network = 2}, {});
+  for (const char* part : {"measured        2.00  mean of 3 steps", "replayed        1.98  1.00 % off in the mean",
+                           "as asked        1.80  -9.1 % of the replayed step", "backward-compute     +20.0",
+                           "17       +25.0", "0        +0.0    +50.0"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+  EXPECT_EQ(whatif_text(a, {}, {}).find("as asked"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace orrery
