@@ -59,6 +59,7 @@ Outcome import_command(const CalibrateOptions& options);
 struct ValidateOptions {
   std::vector<std::string> specs, overrides;
   std::vector<std::string> served;     // files of measured inference to predict; then nothing is run
+  std::vector<std::string> kernels;    // tables of measured kernels to predict; then nothing is run
   std::vector<std::string> published;  // files of published measurements of steps to predict; then nothing is run
   bool recipes = false;                // whether to predict the figures of the built-in recipes; then nothing is run
   // Whether to fit the constants of models/data/fitted.json again with each source of measurements left out in turn.

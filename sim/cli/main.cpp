@@ -266,6 +266,8 @@ void add_validate(CLI::App& app, Options& o) {
   specs(c.add_option("SPEC", o.validate.specs, "one or more specs"));
   c.add_option("--published", o.validate.published, "instead: files of published measurements to predict")
       ->type_name("FILE...");
+  c.add_option("--kernels", o.validate.kernels, "instead: tables of measured kernels to predict, GPU_KIND.csv")
+      ->type_name("FILE...");
   c.add_option("--served", o.validate.served, "instead: files of measured inference to predict")->type_name("FILE...");
   c.add_flag("--recipes", o.validate.recipes, "instead: the built-in recipes beside what was published of them");
   c.add_flag("--leave-one-out", o.validate.leave_one_out,

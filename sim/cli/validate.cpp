@@ -11,6 +11,7 @@
 #include "models/load/load_spec.h"
 #include "models/trace/trace_file.h"
 #include "sim/cli/commands.h"
+#include "sim/kernels/kernel_errors.h"
 #include "sim/page/validate.h"
 #include "sim/runs/job.h"
 #include "sim/runs/launch.h"
@@ -198,9 +199,16 @@ Outcome validate_unmeasured(ValidateOptions options, const Common& common) {
 }  // namespace
 
 Outcome validate_command(const ValidateOptions& options, const Common& common) {
-  if ((options.recipes || !options.published.empty() || !options.served.empty()) && !options.overrides.empty())
+  if ((options.recipes || !options.published.empty() || !options.served.empty() || !options.kernels.empty()) &&
+      !options.overrides.empty())
     throw Error("--set: published steps are predicted as they were run; leave it out, or give a SPEC", 2);
   if (options.recipes) return validate_recipes_command(common);
+  if (!options.kernels.empty()) {
+    KernelRows rows;
+    for (const std::string& path : options.kernels) read_kernel_rows(path, rows);
+    const KernelReport report = predict_kernels(std::move(rows), common.progress);
+    return {common.json ? kernels_json(report) : kernels_text(report, common.style)};
+  }
   if (!options.served.empty()) return validate_served_command(options, common);
   if (!options.published.empty()) return validate_published_command(options, common);
   if (options.mark_every > 1 && options.device != "cuda")

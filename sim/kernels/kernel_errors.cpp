@@ -1,0 +1,198 @@
+#include "sim/kernels/kernel_errors.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <tuple>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "models/base/error.h"
+#include "models/cost/kernel_time.h"
+#include "sim/print/table.h"
+
+namespace orrery {
+namespace {
+
+constexpr std::uint64_t kParts = 5;  // of the groups of shapes, one part is judged
+
+struct Ratio {
+  double value = 1;  // predicted over measured
+  double work = 0;
+  bool judged = false;
+};
+
+double quantile_of(std::vector<double> values, double share) {
+  if (values.empty()) return 0;
+  const auto at = static_cast<std::size_t>(share * static_cast<double>(values.size() - 1) + 0.5);
+  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(at), values.end());
+  return values[at];
+}
+
+template <class Takes>
+std::vector<double> values_of(const std::vector<Ratio>& ratios, const Takes& takes) {
+  std::vector<double> values;
+  for (const Ratio& r : ratios) {
+    if (takes(r)) values.push_back(r.value);
+  }
+  return values;
+}
+
+double median_error(std::vector<double> ratios, double level, double share = 0.5) {
+  for (double& r : ratios) r = std::abs(r / level - 1);
+  return quantile_of(std::move(ratios), share);
+}
+
+struct KnownGpu {
+  Gpu gpu;
+  Profile profile;
+};
+
+// The GPU of a table and its built-in constants; none if one of them is not known.
+std::optional<KnownGpu> known_gpu(const std::string& name) {
+  try {
+    KnownGpu known{find_gpu(name), {}};
+    known.profile = find_profile(known.gpu);
+    return known;
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+// Seconds of a row's ops; none if the GPU does not have a rate for one of them. Attention is that of cuDNN where the
+// GPU has constants for it: the best of the frameworks' kernels.
+std::optional<double> predicted(const KernelRow& row, const KnownGpu& known) {
+  double sum = 0;
+  try {
+    for (const Op& op : row.ops) sum += kernel_time(op, 2, known.gpu, known.profile, "cudnn");
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+  return sum;
+}
+
+KernelErrors errors_of(const std::vector<Ratio>& ratios) {
+  KernelErrors e;
+  e.rows = std::ssize(ratios);
+  const auto all = [](const Ratio&) { return true; };
+  std::vector<double> work;
+  for (const Ratio& r : ratios) work.push_back(r.work);
+  const double middle = quantile_of(work, 0.5);
+  e.error = median_error(values_of(ratios, all), 1);
+  e.small = median_error(values_of(ratios, [&](const Ratio& r) { return r.work < middle; }), 1);
+  e.large = median_error(values_of(ratios, [&](const Ratio& r) { return r.work >= middle; }), 1);
+  e.level = quantile_of(values_of(ratios, [](const Ratio& r) { return !r.judged; }), 0.5);
+  if (e.level <= 0) e.level = 1;
+  const std::vector<double> judged = values_of(ratios, [](const Ratio& r) { return r.judged; });
+  e.swept = median_error(judged, e.level);
+  e.swept_p90 = median_error(judged, e.level, 0.9);
+  return e;
+}
+
+using Key = std::tuple<std::string, std::string, std::string, std::string>;  // kind, precision, framework, GPU
+
+// The median of the levels of other GPUs for the same kind, precision and framework; none if there are none.
+std::optional<double> level_elsewhere(const std::map<Key, KernelErrors>& all, const Key& key) {
+  std::vector<double> levels;
+  for (const auto& [other, e] : all) {
+    const bool same = std::get<0>(other) == std::get<0>(key) && std::get<1>(other) == std::get<1>(key) &&
+                      std::get<2>(other) == std::get<2>(key);
+    if (same && std::get<3>(other) != std::get<3>(key)) levels.push_back(e.level);
+  }
+  if (levels.empty()) return std::nullopt;
+  return quantile_of(std::move(levels), 0.5);
+}
+
+}  // namespace
+
+KernelReport predict_kernels(KernelRows rows, const std::function<void(std::string_view)>& progress) {
+  KernelReport report;
+  report.not_covered = std::move(rows.not_covered);
+  std::map<std::string, std::optional<KnownGpu>> gpus;
+  std::map<Key, std::vector<Ratio>> ratios;
+  for (std::size_t i = 0; i < rows.rows.size(); ++i) {
+    const KernelRow& row = rows.rows[i];
+    if (i % 4096 == 0 && progress) progress(fmt::format("{} of {} kernels", i, rows.rows.size()));
+    auto known = gpus.find(row.gpu);
+    if (known == gpus.end()) known = gpus.emplace(row.gpu, known_gpu(row.gpu)).first;
+    if (!known->second) {
+      ++report.not_covered[row.gpu + ": a GPU without built-in kernel times"];
+      continue;
+    }
+    const auto time = predicted(row, *known->second);
+    if (!time) {
+      ++report.not_covered[fmt::format("{}: {} has no rate", row.gpu, row.precision)];
+      continue;
+    }
+    Ratio ratio{.value = *time / row.measured, .judged = row.shapes % kParts == 0};
+    for (const Op& op : row.ops) {
+      const Cost cost = cost_of(op.work, 2);
+      ratio.work += cost.flops > 0 ? cost.flops : cost.bytes;
+    }
+    ratios[{row.kind, row.precision, row.framework, row.gpu}].push_back(ratio);
+  }
+  std::map<Key, KernelErrors> by_key;
+  for (const auto& [key, list] : ratios) by_key[key] = errors_of(list);
+  for (auto& [key, e] : by_key) {
+    std::tie(e.kind, e.precision, e.framework, e.gpu) = key;
+    const auto elsewhere = level_elsewhere(by_key, key);
+    const auto all = [](const Ratio&) { return true; };
+    e.unseen = elsewhere ? median_error(values_of(ratios[key], all), *elsewhere) : -1;
+    report.errors.push_back(e);
+  }
+  return report;
+}
+
+std::string kernels_text(const KernelReport& report, const Style& style) {
+  Table t;
+  t.columns = {{"kernels", "", Align::left},
+               {"precision", "", Align::left},
+               {"framework", "", Align::left},
+               {"GPU", "", Align::left},
+               {"rows", ""},
+               {"level", ""},
+               {"error", "%"},
+               {"small", "%"},
+               {"large", "%"},
+               {"swept", "%"},
+               {"9 of 10", "%"},
+               {"unseen", "%"}};
+  const auto percent = [](double share) { return share < 0 ? "-" : fmt::format("{:.1f}", 100 * share); };
+  for (const KernelErrors& e : report.errors)
+    t.rows.push_back({e.kind, e.precision, e.framework, e.gpu, fmt::format("{}", e.rows),
+                      fmt::format("{:.2f}", e.level), percent(e.error), percent(e.small), percent(e.large),
+                      percent(e.swept), percent(e.swept_p90), percent(e.unseen)});
+  std::string text = heading("Kernels, predicted against measured", style) + '\n' + print(t, "  ", style.columns);
+  text +=
+      "  level: predicted over measured, the median; error: median without sign, of the half of rows with less work "
+      "and\n"
+      "  with more; swept: every fifth group of shapes after the level of the others; unseen: after other GPUs' "
+      "level\n";
+  if (!report.not_covered.empty()) text += '\n' + heading("Not covered", style) + '\n';
+  for (const auto& [what, rows] : report.not_covered) text += fmt::format("  {:>8}  {}\n", rows, what);
+  return text;
+}
+
+std::string kernels_json(const KernelReport& report) {
+  nlohmann::ordered_json json = {{"schema", "orrery.kernels/1"}, {"kernels", nlohmann::ordered_json::array()}};
+  for (const KernelErrors& e : report.errors) {
+    json["kernels"].push_back(
+        {{"kind", e.kind},
+         {"precision", e.precision},
+         {"framework", e.framework},
+         {"gpu", e.gpu},
+         {"rows", e.rows},
+         {"level", e.level},
+         {"median_error", e.error},
+         {"median_error_small", e.small},
+         {"median_error_large", e.large},
+         {"median_error_swept", e.swept},
+         {"p90_error_swept", e.swept_p90},
+         {"median_error_unseen", e.unseen < 0 ? nlohmann::ordered_json() : nlohmann::ordered_json(e.unseen)}});
+  }
+  json["not_covered"] = report.not_covered;
+  return json.dump(2) + '\n';
+}
+
+}  // namespace orrery

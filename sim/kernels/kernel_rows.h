@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "models/plan/plan.h"
+
+namespace orrery {
+
+// A measured kernel, or a few that run one after another: ops of a plan on one GPU, and the time that they took alone.
+struct KernelRow {
+  std::string gpu, kind, framework, precision;  // "h100-sxm", "gemm", "trtllm", "bfloat16"
+  std::vector<Op> ops;
+  double measured = 0;       // seconds
+  double work = 0;           // FLOPs, or bytes where there are no FLOPs
+  std::uint64_t shapes = 0;  // hash (FNV-1a) of what rows have in common that differ in tokens alone
+};
+
+struct KernelRows {
+  std::vector<KernelRow> rows;
+  std::map<std::string, std::int64_t> not_covered;  // number of rows for which there is no op, by their kind or reason
+};
+
+// Reads a table of measured kernels (CSV with a header, gzipped or not) whose name begins with a GPU's:
+// "h100-sxm_gemm.csv". The header tells the kind of kernel; times are in a column us, microseconds.
+//   gemm       fw, prec, m, n, k            y (m, n) = x (m, k) times a weight
+//   attention  fw, prec, batch, seq, heads, kv_heads, head_dim, window    causal, no tokens before
+//   attention  fw, prec, batch, seq, heads, head_dim                      all pairs of tokens
+//   experts    fw, prec, tokens, hidden, inter, topk, experts, tp, ep     the two products and the activation between
+//   quantize   fw, prec, op, m, k           scale_matrix: 16 bits to 8
+// Adds the rows; throws Error "path:line: what, and what to do".
+void read_kernel_rows(const std::string& path, KernelRows& rows);
+
+}  // namespace orrery

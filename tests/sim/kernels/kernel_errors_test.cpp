@@ -1,0 +1,51 @@
+#include "sim/kernels/kernel_errors.h"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "models/cost/kernel_time.h"
+
+namespace orrery {
+namespace {
+
+// Products that take `slower` times what is predicted of a GPU.
+void add_products(KernelRows& rows, const std::string& name, double slower) {
+  const Gpu gpu = find_gpu(name);
+  const Profile profile = find_profile(gpu);
+  for (std::uint64_t n = 1; n <= 40; ++n) {
+    KernelRow row{.gpu = name, .kind = "gemm", .framework = "made", .precision = "bfloat16"};
+    Op op;
+    op.work = Gemm{.m = 4096, .n = static_cast<std::int64_t>(256 * n), .k = 4096, .result_bytes = 2};
+    op.precision = Precision::bf16;
+    row.measured = slower * kernel_time(op, 2, gpu, profile, "");
+    row.ops = {op};
+    row.shapes = n;
+    rows.rows.push_back(row);
+  }
+}
+
+TEST(KernelErrors, ALevelIsFoundAndTakenAway) {
+  KernelRows rows;
+  add_products(rows, "h100-sxm", 0.8);
+  add_products(rows, "a100-sxm-80gb", 1.25);
+  add_products(rows, "b200", 1);
+  rows.rows.push_back({.gpu = "no-such-gpu", .kind = "gemm"});
+  const KernelReport report = predict_kernels(rows, {});
+  ASSERT_EQ(report.errors.size(), 3U);
+  EXPECT_EQ(report.not_covered.at("no-such-gpu: a GPU without built-in kernel times"), 1);
+  for (const KernelErrors& e : report.errors) {
+    const double level = e.gpu == "h100-sxm" ? 1.25 : e.gpu == "b200" ? 1 : 0.8;
+    EXPECT_NEAR(e.level, level, 1e-9) << e.gpu;
+    EXPECT_NEAR(e.error, std::abs(level - 1), 1e-9);
+    EXPECT_NEAR(e.swept, 0, 1e-9);
+    EXPECT_EQ(e.rows, 40);
+  }
+  // The level of the other two is one of theirs, by which the kernels of this GPU are then off.
+  EXPECT_NEAR(report.errors[0].unseen, std::abs(0.8 / 1.25 - 1), 1e-9);  // a100, after h100's or b200's
+  const auto parsed = nlohmann::json::parse(kernels_json(report));
+  EXPECT_EQ(parsed["kernels"].size(), 3U);
+  EXPECT_NE(kernels_text(report, {}).find("h100-sxm"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,96 @@
+#include "sim/kernels/kernel_rows.h"
+
+#include <filesystem>
+#include <fstream>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "models/base/error.h"
+
+namespace orrery {
+namespace {
+
+class Table {
+ public:
+  explicit Table(std::string_view text)
+      : path_(std::filesystem::temp_directory_path() / fmt::format("h100-sxm_kernels_{}.csv", ::getpid())) {
+    std::ofstream(path_) << text;
+  }
+  Table(const Table&) = delete;
+  Table& operator=(const Table&) = delete;
+  ~Table() { std::filesystem::remove(path_); }
+
+  KernelRows read() const {
+    KernelRows rows;
+    read_kernel_rows(path_.string(), rows);
+    return rows;
+  }
+  std::string error() const {
+    try {
+      read();
+    } catch (const Error& e) {
+      return std::string(e.what()).substr(path_.string().size());
+    }
+    return "";
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+TEST(KernelRows, ProductsOfAnyWidth) {
+  const KernelRows r = Table(
+                           "fw,ver,prec,m,n,k,us\ntrtllm,1,bfloat16,4096,1024,512,20\ntrtllm,1,fp8,32,1024,512,5\n"
+                           "trtllm,1,int4_wo,32,1024,512,5\n")
+                           .read();
+  ASSERT_EQ(r.rows.size(), 2U);
+  EXPECT_EQ(r.rows[0].gpu, "h100-sxm");
+  EXPECT_EQ(r.rows[0].kind, "gemm");
+  EXPECT_DOUBLE_EQ(r.rows[0].measured, 20e-6);
+  ASSERT_EQ(r.rows[0].ops.size(), 1U);
+  EXPECT_EQ(std::get<Gemm>(r.rows[0].ops[0].work).n, 1024);
+  EXPECT_EQ(r.rows[1].kind, "gemm, few rows");
+  EXPECT_EQ(r.rows[1].ops.size(), 2U);  // its operand is made 8 bits wide first
+  EXPECT_EQ(r.rows[0].shapes, r.rows[1].shapes);
+  EXPECT_EQ(r.not_covered.size(), 1U);
+}
+
+TEST(KernelRows, AttentionWithAndWithoutAMask) {
+  const KernelRows causal =
+      Table(
+          "fw,prec,kv_prec,batch,seq,heads,kv_heads,head_dim,window,us\n"
+          "vllm,bfloat16,bfloat16,2,1024,8,2,128,0,9\nvllm,bfloat16,bfloat16,2,1024,8,2,128,128,9\n")
+          .read();
+  ASSERT_EQ(causal.rows.size(), 1U);  // with a window that cuts the sequence it is another kernel
+  const KernelRows whole = Table("fw,prec,batch,seq,heads,head_dim,us\nvllm,bfloat16,2,1024,8,128,9\n").read();
+  ASSERT_EQ(whole.rows.size(), 1U);
+  const Cost half = cost_of(causal.rows[0].ops[0].work, 2), all = cost_of(whole.rows[0].ops[0].work, 2);
+  EXPECT_NEAR(all.flops / half.flops, 2, 0.01);
+  EXPECT_EQ(std::get<FlashAttention>(causal.rows[0].ops[0].work).kv_heads, 2);
+}
+
+// A rank has 32 of 256 experts on 8 ranks, and an eighth of the rows.
+TEST(KernelRows, ExpertsOfOneRank) {
+  const KernelRows r = Table(
+                           "fw,prec,tokens,hidden,inter,topk,experts,tp,ep,dist,us\n"
+                           "trtllm,bfloat16,4096,7168,2048,8,256,1,8,balanced,900\n"
+                           "trtllm,bfloat16,4096,7168,2048,8,256,1,8,power_law_1.2,900\n")
+                           .read();
+  ASSERT_EQ(r.rows.size(), 1U);
+  const GroupedGemm& up = std::get<GroupedGemm>(r.rows[0].ops[0].work);
+  EXPECT_EQ(up.groups, 32);
+  EXPECT_EQ(up.rows, 4096);
+  EXPECT_EQ(up.out, 4096);
+  EXPECT_EQ(std::get<GroupedGemm>(r.rows[0].ops[2].work).out, 7168);
+}
+
+TEST(KernelRows, ErrorsSayWhereAndWhat) {
+  EXPECT_EQ(Table("fw,prec,m,n,k\n").error(), ":1: has no column us; give a table of measured kernels with a header");
+  EXPECT_EQ(Table("fw,prec,m,n,k,us\na,bfloat16,1,2\n").error(), ":2: has 4 cells under 6 columns");
+  EXPECT_EQ(Table("fw,prec,m,n,k,us\na,bfloat16,1,2,x,3\n").error(), ":2: k: 'x' is no size or time");
+}
+
+}  // namespace
+}  // namespace orrery
