@@ -303,12 +303,23 @@ void ChromeReader::take_name(const RawEvent& raw) {
   } else if (raw.name == "process_sort_index") {
     builder_.process(process_of(raw.pid)).order = number_in<std::int64_t>(detail_named(args, "sort_index"), 0);
   } else if (raw.name == "process_labels") {
-    builder_.timeline().source = detail_named(args, "labels");
+    take_labels(builder_.process(process_of(raw.pid)), detail_named(args, "labels"));
   } else if (raw.name == "thread_name") {
     builder_.name_thread(thread_of(raw), detail_named(args, "name"));
   } else if (raw.name == "thread_sort_index") {
     builder_.order_thread(thread_of(raw), number_in<std::int64_t>(detail_named(args, "sort_index"), 0));
   }
+}
+
+// Names a device and the host of a trace of PyTorch's profiler, which calls all processes by the name of one program
+// and labels them "GPU 0", "CPU". Other labels say what the trace is: "simulated", "measured".
+void ChromeReader::take_labels(Process& process, const std::string& labels) {
+  if (labels.starts_with("GPU"))
+    process.name = labels;
+  else if (labels == "CPU")
+    process.name = "host";
+  else
+    builder_.timeline().source = labels;
 }
 
 // Reads arrows between lanes of different processes; arrows from launches to kernels are ignored, since a click on a

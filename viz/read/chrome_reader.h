@@ -44,6 +44,7 @@ class ChromeReader {
   void take_end(const RawEvent& raw);
   void take_counter(const RawEvent& raw);
   void take_name(const RawEvent& raw);
+  void take_labels(Process& process, const std::string& labels);
   void take_flow(const RawEvent& raw, bool start);
   void read_rank(std::string_view object);
   bool time_of(std::string_view text, Picoseconds& time);

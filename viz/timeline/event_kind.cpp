@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "sim/summary/kernel_class.h"
+
 namespace orrery {
 namespace {
 
@@ -10,6 +12,31 @@ bool contains(std::string_view text, std::string_view part) { return text.find(p
 // Returns whether the kind of an event ("gemm/output bf16", "norm/rms/forward") names a matrix product or norm of the
 // forward pass. In the backward phase such an event is recomputation.
 bool forward_again(std::string_view kind) { return contains(kind, "/output") || contains(kind, "/forward"); }
+
+// Returns the kind of a kernel whose part in the step is not known, by its name on the device.
+Kind kernel_kind(std::string_view name) {
+  switch (class_of_kernel(name)) {
+    case KernelClass::gemm:
+    case KernelClass::convolution:
+      return Kind::product;
+    case KernelClass::attention:
+      return Kind::attention;
+    case KernelClass::norm:
+    case KernelClass::elementwise:
+    case KernelClass::reduction:
+    case KernelClass::indexing:
+    case KernelClass::triton:
+      return Kind::pointwise;
+    case KernelClass::optimizer:
+      return Kind::optimizer;
+    case KernelClass::copy:
+      return Kind::copy;
+    case KernelClass::collective:
+      return Kind::communication;
+    default:
+      return Kind::other;
+  }
+}
 
 Kind compute_kind(std::string_view phase, std::string_view kind) {
   if (phase == "forward") return Kind::forward;
@@ -63,7 +90,7 @@ Kind kind_of_event(const EventWords& e) {
     if (!e.group.empty()) return group_kind(e.group);
     return contains(e.name, "SendRecv") ? Kind::pipeline : Kind::communication;
   }
-  return compute_kind(e.phase, e.kind);
+  return e.phase.empty() && e.category == "kernel" ? kernel_kind(e.name) : compute_kind(e.phase, e.kind);
 }
 
 }  // namespace orrery

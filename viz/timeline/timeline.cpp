@@ -6,8 +6,8 @@ namespace orrery {
 
 std::string_view name_of(Kind kind) {
   static constexpr std::array<std::string_view, kKinds> names = {
-      "forward", "backward", "recompute",     "optimizer", "tensor", "context", "expert",
-      "data",    "pipeline", "communication", "copy",      "wait",   "host",    "other"};
+      "forward",       "backward", "recompute", "optimizer", "tensor", "context", "expert",    "data",     "pipeline",
+      "communication", "copy",     "wait",      "host",      "other",  "product", "attention", "pointwise"};
   return names[static_cast<std::size_t>(kind)];
 }
 

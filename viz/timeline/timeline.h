@@ -14,8 +14,8 @@
 
 namespace orrery {
 
-// The kind of an event, shown by the colour of its bar: compute by its part in the step, communication by its group,
-// copies, waiting, host work.
+// The kind of an event, shown by the colour of its bar: compute by its part in the step or, where a trace does not tell
+// it, by what its kernel does; communication by its group, copies, waiting, host work.
 enum class Kind : std::uint8_t {
   forward,
   backward,
@@ -30,11 +30,14 @@ enum class Kind : std::uint8_t {
   copy,
   wait,
   host,
-  other
+  other,
+  product,    // kernels of matrix products and convolutions
+  attention,  // kernels of attention
+  pointwise   // kernels bound by memory: element-wise ops, norms, sums, lookups
 };
-inline constexpr int kKinds = 14;
+inline constexpr int kKinds = 17;
 std::string_view name_of(Kind kind);
-inline bool computes(Kind k) { return k <= Kind::optimizer || k == Kind::other; }
+inline bool computes(Kind k) { return k <= Kind::optimizer || k >= Kind::other; }
 inline bool communicates(Kind k) { return k >= Kind::tensor && k <= Kind::communication; }
 
 // A name and a kind that several events share.

@@ -154,6 +154,20 @@ void TimelineBuilder::make_tracks() {
   }
 }
 
+// Removes processes that have neither events nor counters: profilers name every device of a machine.
+void TimelineBuilder::drop_empty_processes() {
+  std::vector<std::uint32_t> place(timeline_.processes.size(), 0);
+  std::vector<Process> kept;
+  for (std::size_t p = 0; p < place.size(); ++p) {
+    place[p] = static_cast<std::uint32_t>(kept.size());
+    Process& process = timeline_.processes[p];
+    if (!process.tracks.empty() || !process.counters.empty()) kept.push_back(std::move(process));
+  }
+  if (kept.empty()) return;
+  timeline_.processes = std::move(kept);
+  for (Track& track : timeline_.tracks) track.process = place[track.process];
+}
+
 // Computes the final index of every event (events are ordered by row, then by time), and stores it in thread_.
 void TimelineBuilder::find_places(const std::vector<std::vector<EventId>>& sorted) {
   std::vector<EventId> next;
@@ -235,6 +249,7 @@ Timeline TimelineBuilder::finish(std::optional<Picoseconds> zero) {
   const std::vector<std::vector<EventId>> sorted = out_of_order();
   lay_out(sorted);
   make_tracks();
+  drop_empty_processes();
   find_places(sorted);
   move_columns();
   finish_arrows();

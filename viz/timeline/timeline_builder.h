@@ -55,6 +55,7 @@ class TimelineBuilder {
   std::vector<std::vector<EventId>> out_of_order() const;
   void lay_out(const std::vector<std::vector<EventId>>& sorted);
   void make_tracks();
+  void drop_empty_processes();
   void find_places(const std::vector<std::vector<EventId>>& sorted);
   void move_columns();
   void finish_arrows();

@@ -73,12 +73,9 @@ MainWindow::MainWindow(QWidget* parent)
   all->setSizes({1000, 500});
   setCentralWidget(all);
   details_->setFont(canvas_font());
-  details_->setHtml(
-      "<p>Open a spec, a trace or a report. Click a bar for its details, drag for an area's sums.</p>"
-      "<p>W S zoom, A D pan, Ctrl+wheel zooms at the cursor, Shift+drag pans, F focuses, 0 fits, "
-      "Esc clears, N notes. Click a name at the left to fold a rank or pin a lane.</p>");
   build_tool_bar();
   build_menu();
+  build_cards();
   build_notes();
   connect_timelines();
   resize(1500, 850);
@@ -178,12 +175,7 @@ void MainWindow::build_menu() {
     action->setShortcut(keys);
     addAction(action);
   };
-  add(file, "&Open...", QKeySequence::Open, [this] {
-    std::vector<std::string> paths;
-    for (const QString& path : QFileDialog::getOpenFileNames(this, "Open specs, traces or reports"))
-      paths.push_back(path.toStdString());
-    if (!paths.empty()) open_later(paths);
-  });
+  add(file, "&Open...", QKeySequence::Open, [this] { ask_for_files(); });
   add(file, "&Export...", QKeySequence("Ctrl+E"), [this] {
     const QString path = QFileDialog::getSaveFileName(this, "Export", {}, "*.png *.svg *.csv *.json *.json.gz");
     try {

@@ -68,6 +68,8 @@ class MainWindow : public QMainWindow {
   void pin_what_opens(const std::string& pattern) { pin_opened_ = pattern; }
 
   void closeEvent(QCloseEvent* event) override;
+  void dragEnterEvent(QDragEnterEvent* event) override;
+  void dropEvent(QDropEvent* event) override;
 
  private:
   bool may_drop_notes();  // whether notes may be dropped: asks the user if there are unsaved ones
@@ -75,8 +77,10 @@ class MainWindow : public QMainWindow {
   void show_step(std::shared_ptr<const Step> step);
   void opened(const Opening& opening);
   void stop_loading();
+  void ask_for_files();
   void build_tool_bar();
   void build_menu();
+  void build_cards();
   void build_notes();
   void build_finder(QToolBar* bar);
   void connect_timelines();

@@ -10,6 +10,7 @@
 #include "models/base/error.h"
 #include "sim/print/text.h"
 #include "viz/draw/scene_cache.h"
+#include "viz/window/cards.h"
 #include "viz/window/main_window.h"
 
 namespace orrery {
@@ -67,6 +68,7 @@ void MainWindow::show_step(std::shared_ptr<const Step> step) {
   if (scenes_.empty()) scenes_.emplace_back();
   scenes_[0] = now;
   critical_ = {};
+  details_->setHtml(summary_card(*now));
   LayoutOptions options = first_->options();
   options.pinned.clear();
   first_->show_scene(now);
@@ -112,6 +114,7 @@ void MainWindow::open_later(const std::vector<std::string>& paths) {
       if (!error.empty()) return say(error);
       if (!may_drop_notes()) return say("kept what was open: its notes are in no file");
       show_scenes(*scenes);
+      for (const std::string& path : opening.inputs) add_recent_file(QString::fromStdString(path));
       try {
         opened(opening);
       } catch (const Error& e) {
@@ -149,9 +152,10 @@ void MainWindow::show_scenes(std::vector<std::shared_ptr<const Scene>> scenes) {
   if (!remarks.empty()) {
     QString html = "<h3>Remarks</h3><ul>";
     for (const std::string& r : remarks) html += "<li>" + QString::fromStdString(r).toHtmlEscaped() + "</li>";
-    details_->setHtml(html + "</ul>");
+    details_->setHtml(summary_card(*scenes_[0]) + html + "</ul>");
     say(fmt::format("{} remarks on what was opened: see Details", remarks.size()));
   } else {
+    details_->setHtml(summary_card(*scenes_[0]));
     say(fmt::format("{} events on {} lanes", grouped(scenes_[0]->timeline().events()),
                     scenes_[0]->timeline().tracks.size()));
   }

@@ -282,6 +282,10 @@ void TimelineWidget::keyPressEvent(QKeyEvent* event) {
       return focus_on_selection();
     case Qt::Key_0:
       return fit();
+    case Qt::Key_Period:
+      return select_neighbour(true);
+    case Qt::Key_Comma:
+      return select_neighbour(false);
     case Qt::Key_N:
       return ask_for_note();
     case Qt::Key_Escape:
@@ -291,6 +295,20 @@ void TimelineWidget::keyPressEvent(QKeyEvent* event) {
     default:
       QWidget::keyPressEvent(event);
   }
+}
+
+// Selects the event after the selected one in its track, or the one before, and brings it into view.
+void TimelineWidget::select_neighbour(bool next) {
+  if (view_.selected == kNoEvent) return;
+  const Timeline& t = scene_->timeline();
+  const Track& track = t.tracks[track_of(t, view_.selected)];
+  const EventId e = next ? view_.selected + 1 : view_.selected - 1;
+  if (e < track.first || e >= track.first + track.count) return;
+  select(e);
+  const Picoseconds span = view_.scale.end - view_.scale.begin;
+  if (t.begins[e] >= view_.scale.begin && t.ends[e] <= view_.scale.end) return;
+  const Picoseconds begin = std::clamp<Picoseconds>(t.begins[e] - span / 3, 0, std::max<Picoseconds>(0, total_ - span));
+  set_scale(begin, begin + span);
 }
 
 void TimelineWidget::wheelEvent(QWheelEvent* event) {

@@ -77,6 +77,7 @@ class TimelineWidget : public QWidget {
   void apply(TimeScale scale);
   void zoom(double x, double factor);
   void hover(EventId e);
+  void select_neighbour(bool next);
   void ask_for_note();
   void click(const QPoint& at);
   bool at_edge(int x, Picoseconds& other) const;

@@ -54,7 +54,7 @@ TEST(ChromeReader, ReadsKineto) {
   ASSERT_NE(gemm, kNoEvent);
   EXPECT_EQ(t.begins[gemm], 0);
   EXPECT_EQ(t.ends[gemm], 100'125'000);
-  EXPECT_EQ(t.kind(gemm), Kind::other);
+  EXPECT_EQ(t.kind(gemm), Kind::product);
   EXPECT_EQ(t.tracks[track_of(t, gemm)].name, "stream 7");
   EXPECT_EQ(t.end, 140'750'000);
 }

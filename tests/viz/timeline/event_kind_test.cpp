@@ -24,7 +24,11 @@ TEST(EventKind, EventsByWhatTheirProfilerSays) {
     EventWords words;
     Kind kind;
   };
-  for (const Row& r : {Row{{"ampere_gemm", "kernel", "", "", ""}, Kind::other},
+  for (const Row& r : {Row{{"some_kernel", "kernel", "", "", ""}, Kind::other},
+                       {{"ampere_bf16_s16816gemm_bf16_128x128", "kernel", "", "", ""}, Kind::product},
+                       {{"pytorch_flash::flash_fwd_kernel", "kernel", "", "", ""}, Kind::attention},
+                       {{"triton_poi_fused_add_0", "kernel", "", "", ""}, Kind::pointwise},
+                       {{"multi_tensor_apply_kernel FusedAdamMathFunctor", "kernel", "", "", ""}, Kind::optimizer},
                        {{"qkv", "kernel", "forward", "", "gemm/output bf16"}, Kind::forward},
                        {{"qkv", "kernel", "backward", "", "gemm/input_gradient bf16"}, Kind::backward},
                        {{"qkv", "kernel", "backward", "", "gemm/output bf16"}, Kind::recompute},
