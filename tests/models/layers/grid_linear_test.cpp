@@ -193,5 +193,23 @@ TEST(Grid, RefusesWhatItCannotCut) {
   }
 }
 
+// A grid of q columns holds max(q, g) key/value heads for g heads. What several ranks hold, each with a part of its
+// gradient, is summed once a step: 2 d rows of h / q weights a layer, and the 2 d biases.
+TEST(Grid, HoldsCopiesOfFewerKeyValueHeadsThanColumns) {
+  constexpr std::int64_t kHeads = 8, kDim = kGridHidden / kHeads;
+  for (const Grid& g : grids()) {
+    if (g.cube) continue;
+    for (const std::int64_t kv : {1, 2}) {
+      Spec spec = spec_on_grid(g.keys, ", gradient_precision: fp32");
+      spec.model.kv_heads = kv;
+      const Plan plan = make_plan(spec);
+      const std::int64_t held = std::max(kv, g.q), saved = kGridLayers * 2 * (kHeads - held) * kDim * kGridHidden;
+      EXPECT_EQ(matrix_elements(plan), (kGridMatrices - saved) * g.copies() / g.ranks()) << g.keys;
+      const std::int64_t shared = kv < g.q ? kGridLayers * 2 * kDim * (kGridHidden / g.q + 1) : 0;
+      EXPECT_EQ(test::elements_moved(plan, 0, Dimension::kv, CollectiveKind::all_reduce), shared) << g.keys << kv;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace orrery
