@@ -63,6 +63,7 @@ constexpr SpecKey kStrategyKeys[] = {
     {"precision", "precision of matrix products", "bf16", "fp32 | tf32 | fp16 | bf16 | fp8 | mxfp8 | nvfp4"},
     {"gradient_precision", "precision in which gradients accumulate and reduce", "fp32",
      "fp32 | tf32 | fp16 | bf16 | fp8 | mxfp8 | nvfp4"},
+    {"keep_16bit_gradients", "gradients of 16 bits, as backward writes them, stay beside their fp32 sums", "true"},
     {"optimizer", "optimizer and widths of its states", "adamw"},
     {"clip", "most gradient norm; 0: none is taken", "1"},
     {"recompute",
@@ -276,6 +277,7 @@ void read_batch(const SpecSection& section, const Spec& spec, Strategy& s) {
   s.gradient_precision = gradient_habit(spec.software, s.precision);
   section.take_named("gradient_precision", s.gradient_precision, find_precision, precision_name,
                      "profile " + spec.software.name);
+  section.take("keep_16bit_gradients", s.keep_16bit_gradients);
   read_optimizer(section, s.optimizer);
   section.take("clip", s.clip);
 }

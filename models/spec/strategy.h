@@ -194,6 +194,8 @@ struct Strategy {
   std::int64_t global_batch = 1;
   Precision precision = Precision::bf16;
   Precision gradient_precision = Precision::fp32;
+  // whether the gradients that backward writes, in 16 bits, stay beside their wider sums
+  bool keep_16bit_gradients = false;
   Optimizer optimizer;
   double clip = 1.0;  // limit of the gradient norm; 0 = no gradient norm is computed
   Recompute recompute;

@@ -136,6 +136,10 @@ void draw_transfers(Draw& draw, Json& s) {
 void draw_reductions(Draw& draw, Json& s) {
   const std::string sharding = s["sharding"];
   if (draw.chance(.12)) s["no_sync"] = draw.chance(.5);
+  if (draw.chance(.08)) {
+    s["keep_16bit_gradients"] = true;
+    s["gradient_precision"] = "fp32";
+  }
   const bool gathers = row_of(find_sharding(sharding)).shards_parameters;
   if (gathers && draw.chance(.2)) s["units"] = draw.of<Json>({"model", 2, 3, Json::parse("[[0, 1]]")});
   if (sharding == "zero3" && draw.chance(.2))

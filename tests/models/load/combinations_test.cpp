@@ -251,6 +251,7 @@ const std::vector<Values>& ways_of(const Feature& f) {
       {&kActivationLayers,
        {{{"strategy.offload.activations.device", "cpu"}, {"strategy.offload.activations.layers", "1"}},
         {{"strategy.offload.activations.layers", "1"}}}},
+      {&kKeptGradients, {{{"strategy.keep_16bit_gradients", "true"}, {"strategy.gradient_precision", "fp32"}}}},
       {&kGivenSync, {{{"strategy.no_sync", "true"}}}},
       {&kReducedEachTime, {{{"strategy.no_sync", "false"}}, sharded("data-parallel", {{"strategy.no_sync", "false"}})}},
       {&kWholeSums,
