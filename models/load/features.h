@@ -247,6 +247,8 @@ inline constexpr Feature kStaleness = {
 inline constexpr Feature kNotBounded = {"strategy.parameter_server.mode", "a mode other than ssp", [](S s) {
                                           return s.strategy.parameter_server && !bounded_staleness(s.strategy);
                                         }};
+inline constexpr Feature kGatherInUpdate = {"strategy.overlap.parameter_gather", "overlap.parameter_gather: update",
+                                            [](S s) { return s.strategy.overlap.gather_in_update; }};
 inline constexpr Feature kLateGather = {"strategy.overlap.parameter_gather", "overlap.parameter_gather: false",
                                         [](S s) { return !s.strategy.overlap.parameter_gather; }};
 inline constexpr Feature kEarlyReduce = {"strategy.overlap.gradient_reduce", "overlap.gradient_reduce",

@@ -56,6 +56,9 @@ struct Overlap {
   // whether the forward of one micro-batch and the backward of another are interleaved, so that each computes while the
   // transfers of the other run (Megatron-Core: overlap_moe_expert_parallel_comm)
   bool micro_batches = false;
+  // whether the parameters of each bucket are gathered as soon as it is updated, during the rest of the update
+  // (parameter_gather: update); parameter_gather is false then
+  bool gather_in_update = false;
 };
 
 struct Offload {

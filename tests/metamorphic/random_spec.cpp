@@ -123,6 +123,7 @@ void draw_memory(Draw& draw, const Json& m, Json& s) {
 void draw_transfers(Draw& draw, Json& s) {
   for (const char* key : {"gradient_reduce", "parameter_gather", "tensor", "pipeline"})
     if (draw.chance(.18)) s["overlap"][key] = draw.chance(.5);
+  if (draw.chance(.06)) s["overlap"]["parameter_gather"] = "update";
   if (draw.chance(.1)) s["bucket_MiB"] = draw.of({0, 1, 25, 200});
   if (draw.chance(.15)) {
     s["prefetch_units"] = draw.of({0, 1, 2, 4});

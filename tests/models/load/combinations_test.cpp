@@ -196,6 +196,7 @@ const std::vector<Values>& ways_of(const Feature& f) {
        {servers("{servers: 2, mode: ssp, staleness: 2}"), servers("{servers: 2, mode: sync, staleness: 2}")}},
       {&kNotBounded, {servers("{servers: 2}"), servers("{servers: 2, mode: sync, staleness: 2}")}},
       {&kLateGather, {{{"strategy.overlap.parameter_gather", "false"}}}},
+      {&kGatherInUpdate, {{{"strategy.overlap.parameter_gather", "update"}}}},
       {&kEarlyReduce, {{{"strategy.overlap.gradient_reduce", "true"}}}},
       {&kFusedBuffers, {{{"strategy.fused_buffers", "true"}}}},
       {&kCopiedGradients, {{{"software.gradient_average", "copy"}, {"strategy.data", "2"}}}},

@@ -87,9 +87,8 @@ TEST(Reductions, KeepGradientsOf16BitsBesideTheirSums) {
       EXPECT_EQ(states(kept), (2 + 2 + 4 + sharded) * kElements) << software << ' ' << sharding;
       EXPECT_EQ(states(freed), (2 + 4 + sharded) * kElements) << software << ' ' << sharding;
       for (const Block& block : kept.blocks) {
-        for (const BlockBuffer& b : block.buffers) {
-          if (block.role == BlockRole::layer && b.category == Category::gradients) EXPECT_EQ(b.bytes, 0) << b.name;
-        }
+        if (block.role != BlockRole::layer) continue;
+        for (const BlockBuffer& b : block.buffers) EXPECT_EQ(b.category == Category::gradients ? b.bytes : 0, 0);
       }
     }
   }
