@@ -7,6 +7,7 @@
 #include "exec/host/run_state.h"
 #include "exec/memory/buffers.h"
 #include "kernels/cpu/residual.h"
+#include "models/layers/blocks.h"
 #include "models/spec/documents.h"
 
 namespace orrery {
@@ -18,7 +19,8 @@ struct OpCall {
       : state(s), rank(s.rank), op(rank.plan.op_of(l.task)), frame(rank.plan.frames[rank.plan.tasks[l.task].frame]) {
     for (const Argument& a : l.arguments) {
       const Operand& o = a.operand;
-      if (o.parameter >= 0)
+      const bool kept = o.scope == Scope::state && o.slot == kFreshGradients;  // a buffer like those of a block
+      if (o.parameter >= 0 && !kept)
         (o.access == Access::read ? weights : gradients).push_back(a);
       else
         (o.access == Access::read ? reads : o.access == Access::write ? writes : updates).push_back(a);

@@ -44,6 +44,7 @@ Bytes Rank::state_width(std::uint16_t slot) const {
   const Optimizer& o = spec.strategy.optimizer;
   switch (slot) {
     case kParameters:
+    case kFreshGradients:
     case kFrozen:
     case kFrozenShard:
       return plan.element_bytes;

@@ -258,7 +258,7 @@ static void grouped_weight_gradient(LayerTape& layer, const std::string& name, c
   const BlockContext& c = layer.context;
   const Bytes main = storage_bytes(c.spec.strategy.gradient_precision);
   const bool fresh_unit = fresh_gradients(c.spec, c.sharding);
-  const bool fused = fresh_unit || c.spec.software.kernels.gradient_accumulation_fusion;
+  const bool fused = fresh_unit || adds_in_products(c.spec);
   GroupedGemm gemm = forward;
   gemm.role = Gemm::Role::weight_gradient;
   gemm.accumulate = fused && !fresh_unit;

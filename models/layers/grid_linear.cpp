@@ -172,6 +172,7 @@ Id grid_linear(LayerTape& layer, const std::string& name, Id x, std::int64_t in,
                                                .out = local,
                                                .in = in,
                                                .cut = weight.cut,
+                                               .kv_rows = weight.kv_rows,
                                                .over = to.columns,
                                                .columns_over = c.cube ? from.columns : Dimension::tensor_column,
                                                .cut_in_depth = c.cube});
@@ -180,6 +181,7 @@ Id grid_linear(LayerTape& layer, const std::string& name, Id x, std::int64_t in,
                                                              .in = 1,
                                                              .cut = weight.cut,
                                                              .partial = true,
+                                                             .kv_rows = weight.kv_rows,
                                                              .over = to.columns})
                                      : -1;
   const Id y = activation(layer, name + " output", c.rows, out);

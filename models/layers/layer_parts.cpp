@@ -246,11 +246,11 @@ void table_gradient(LayerTape& layer, const std::string& name, Embedding work, c
                     std::int32_t table, bool first) {
   const BlockContext& c = layer.context;
   const bool unit = fresh_gradients(c.spec, c.sharding);
-  const bool fresh_rows = c.spec.software.kernels.dense_embedding_gradient || unit;
+  const bool fresh_rows = !adds_in_lookups(c.spec) || unit;
   work.gradient_bytes = fresh_rows ? c.width : storage_bytes(c.spec.strategy.gradient_precision);
   const std::int64_t elements = work.vocab * work.columns;
   const Fill zero = {elements * c.width};
-  if (!c.spec.software.kernels.dense_embedding_gradient || (unit && first)) {
+  if (adds_in_lookups(c.spec) || (unit && first)) {
     if (unit && first) layer.tape.emit(name + " gradient zero", zero, {.weight_gradients = {table}});
     layer.tape.emit(name + " gradient", work, {.reads = reads, .weight_gradients = {table}});
     return;

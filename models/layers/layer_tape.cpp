@@ -30,6 +30,7 @@ LayerTape::LayerTape(const BlockContext& c, const std::string& name, BlockRole r
       overlaps(role == BlockRole::layer && c.spec.strategy.overlap.tensor && c.sequence_parallel),
       tiles(role == BlockRole::layer ? c.spec.strategy.offload.tiling : 1) {
   tape.splits_backward = c.splits_backward;
+  if (c.spec.strategy.keep_16bit_gradients) tape.fresh_gradients = static_cast<Id>(kFreshGradients);
   tape.forward_only = c.spec.generation.has_value();
   tape.releases_weights_after_forward = c.sharding.reshards_after_forward;
   tape.frees_gathered = c.spec.strategy.units.by_layer();

@@ -200,7 +200,7 @@ static void weight_gradient(LayerTape& layer, const std::string& name, const Gem
   // If gradients are reduced after every micro-batch, the gradient buffer of a sharding unit starts empty and has the
   // data type of the weights: the product overwrites it and adds to no earlier sum.
   const bool fresh_unit = fresh_gradients(c.spec, c.sharding);
-  const bool fused = fresh_unit || c.spec.software.kernels.gradient_accumulation_fusion;
+  const bool fused = fresh_unit || adds_in_products(c.spec);
   Gemm gemm = {.m = forward.n, .n = forward.k, .k = forward.m, .role = Gemm::Role::weight_gradient};
   gemm.tile = forward.tile;
   gemm.tiles = forward.tiles;

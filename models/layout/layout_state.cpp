@@ -133,6 +133,8 @@ static void add_gradients_and_states(const Draft& draft, const Chunk& chunk, boo
   const bool master = masters_lie_apart(strategy, draft.facts.row) && draft.updates();
   const MomentBytes moments = draft.updates() ? moment_bytes(o, chunk.weights) : MomentBytes{};
   block.buffers[kGradients] = {"gradients", kept_whole ? whole * width : 0, Category::gradients};
+  const Bytes fresh = strategy.keep_16bit_gradients ? whole * draft.context.width : 0;
+  block.buffers[kFreshGradients] = {"16-bit gradients", fresh, Category::gradients};
   block.buffers[kGradientShard] = {"gradient shard", cut ? own * width : 0, Category::gradients};
   block.buffers[kMaster] = {"master weights", master ? own * o.master_bytes : 0, Category::optimizer};
   block.buffers[kMoment1] = {"first moments", moments.first, Category::optimizer, true};

@@ -328,6 +328,12 @@ Broken precision_rules(const Spec& spec) {
   if (g != Precision::fp32 && g != Precision::fp16 && g != Precision::bf16) {
     return broken("gradient_precision", "gradient_precision: {} is none of fp32, fp16, bf16", name_of(g));
   }
+  if (s.keep_16bit_gradients && (storage_bytes(s.precision) != 2 || g != Precision::fp32)) {
+    return broken("keep_16bit_gradients",
+                  "keep_16bit_gradients: precision: {} with gradient_precision: {} has no 16-bit gradients beside fp32 "
+                  "sums; choose bf16 and fp32",
+                  name_of(s.precision), name_of(g));
+  }
   return {};
 }
 

@@ -206,6 +206,8 @@ inline constexpr Feature kWholeStates = {
 inline constexpr Feature kUnitGradients = {"strategy.sharding",
                                            "gradients reduced unit by unit (zero2, zero3, fsdp, offload)",
                                            [](S s) { return unit_gradients(s, is::sharding(s)); }};
+inline constexpr Feature kKeptGradients = {"strategy.keep_16bit_gradients", "keep_16bit_gradients",
+                                           [](S s) { return s.strategy.keep_16bit_gradients; }};
 inline constexpr Feature kUnitEnds = {
     "strategy.schedule", "gradients reduced unit by unit where one of several stages has both ends of the model",
     [](S s) { return kUnitGradients.asked(s) && is::both_ends(s); }};
@@ -245,6 +247,8 @@ inline constexpr Feature kStaleness = {
 inline constexpr Feature kNotBounded = {"strategy.parameter_server.mode", "a mode other than ssp", [](S s) {
                                           return s.strategy.parameter_server && !bounded_staleness(s.strategy);
                                         }};
+inline constexpr Feature kGatherInUpdate = {"strategy.overlap.parameter_gather", "overlap.parameter_gather: update",
+                                            [](S s) { return s.strategy.overlap.gather_in_update; }};
 inline constexpr Feature kLateGather = {"strategy.overlap.parameter_gather", "overlap.parameter_gather: false",
                                         [](S s) { return !s.strategy.overlap.parameter_gather; }};
 inline constexpr Feature kEarlyReduce = {"strategy.overlap.gradient_reduce", "overlap.gradient_reduce",

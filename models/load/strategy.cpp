@@ -63,6 +63,7 @@ constexpr SpecKey kStrategyKeys[] = {
     {"precision", "precision of matrix products", "bf16", "fp32 | tf32 | fp16 | bf16 | fp8 | mxfp8 | nvfp4"},
     {"gradient_precision", "precision in which gradients accumulate and reduce", "fp32",
      "fp32 | tf32 | fp16 | bf16 | fp8 | mxfp8 | nvfp4"},
+    {"keep_16bit_gradients", "gradients of 16 bits, as backward writes them, stay beside their fp32 sums", "true"},
     {"optimizer", "optimizer and widths of its states", "adamw"},
     {"clip", "most gradient norm; 0: none is taken", "1"},
     {"recompute",
@@ -97,7 +98,9 @@ constexpr SpecKey kServerKeys[] = {
 constexpr std::string_view kServerModes[] = {"sync", "async", "ssp"};
 constexpr SpecKey kOverlapKeys[] = {
     {"gradient_reduce", "gradients are reduced under backward", "false"},
-    {"parameter_gather", "parameters are gathered under forward", "false"},
+    {"parameter_gather",
+     "parameters are gathered under forward, or under the update: each bucket as soon as it is updated", "update",
+     "true | false | update"},
     {"tensor", "tensor-parallel transfers run in pieces under their products (user buffers)", "true"},
     {"pipeline", "sends and receives run under compute", "false"},
     {"pipeline_ends", "they do so in warm-up and flush too", "false"},
@@ -276,6 +279,7 @@ void read_batch(const SpecSection& section, const Spec& spec, Strategy& s) {
   s.gradient_precision = gradient_habit(spec.software, s.precision);
   section.take_named("gradient_precision", s.gradient_precision, find_precision, precision_name,
                      "profile " + spec.software.name);
+  section.take("keep_16bit_gradients", s.keep_16bit_gradients);
   read_optimizer(section, s.optimizer);
   section.take("clip", s.clip);
 }
@@ -320,6 +324,19 @@ void read_attention(const SpecSection& section, const Software& software, Strate
       "attention", s.attention, find, [](Attention a) { return name_in(kAttentions, a); }, "profile " + software.name);
 }
 
+// Reads when updated parameters are gathered: under forward (true), between update and forward (false), or under the
+// rest of the update.
+void read_gather(const SpecSection& map, Overlap& o, const std::string& profile) {
+  const SpecNode* node = map.find("parameter_gather");
+  o.gather_in_update = node != nullptr && node->kind == SpecNode::Kind::scalar && node->text == "update";
+  if (!o.gather_in_update) {
+    map.take("parameter_gather", o.parameter_gather, profile);
+    return;
+  }
+  o.parameter_gather = false;
+  map.record("parameter_gather", "update", node, profile);
+}
+
 void read_overlap(const SpecSection& section, const Software& software, Strategy& s) {
   const std::string profile = "profile " + software.name;
   const SpecSection map(section.reader(), section.find("overlap"), "strategy.overlap", kOverlapKeys);
@@ -328,7 +345,7 @@ void read_overlap(const SpecSection& section, const Software& software, Strategy
   o.parameter_gather = software.communication.overlap_parameter_gather;
   o.pipeline = software.communication.overlap_pipeline;
   map.take("gradient_reduce", o.gradient_reduce, runs_both_ways(s.schedule) ? "schedule " + s.schedule : profile);
-  map.take("parameter_gather", o.parameter_gather, profile);
+  read_gather(map, o, profile);
   map.take("tensor", o.tensor);
   map.take("pipeline", o.pipeline, profile);
   map.take("pipeline_ends", o.pipeline_ends);

@@ -239,7 +239,8 @@ void set_states(const Spec& spec, PipelineCosts& c) {
                        s.optimizer.moments() * s.optimizer.moment_bytes;
   const Bytes cut =
       (row.shards_parameters ? width : 0) + (row.shards_gradients ? gradient : 0) + (row.shards_optimizer ? update : 0);
-  const double whole = static_cast<double>(width + gradient + update - cut);
+  const Bytes fresh = s.keep_16bit_gradients ? width : 0;
+  const double whole = static_cast<double>(width + fresh + gradient + update - cut);
   const double shared = static_cast<double>(cut) / static_cast<double>(s.data);
   for (const double count : parameters_by_layer(spec)) {
     const double own = count / static_cast<double>(s.tensor);

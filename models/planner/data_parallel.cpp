@@ -162,6 +162,10 @@ void ParameterGather::gather_bucket(const Chunk& chunk, const Bucket& bucket, co
   for (const std::uint32_t u : bucket.units) writer_.note_write(u, kParameters, task);
 }
 
+void ParameterGather::gather_updated(const Chunk& chunk, const Bucket& bucket, TaskId update) {
+  if (draft_.group_size(bucket.group) > 1) gather_bucket(chunk, bucket, {update});
+}
+
 // Issues the first gathers of a step: after the update every rank gathers the parameters that other ranks updated, in
 // the order in which forward needs them. If all kernels share one queue, each bucket is gathered only when forward
 // waits for the bucket before it (Megatron-Core param_and_grad_buffer.py, finish_param_sync), because earlier gathers
@@ -213,7 +217,8 @@ void ParameterGather::before_block(const Pass& pass) {
 }
 
 void ParameterGather::end_step() {
-  if (!spec_.strategy.overlap.parameter_gather) gather_first();
+  const Overlap& overlap = spec_.strategy.overlap;
+  if (!overlap.parameter_gather && !overlap.gather_in_update) gather_first();
 }
 
 }  // namespace orrery

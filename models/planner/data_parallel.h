@@ -36,11 +36,13 @@ class BucketReduction : public StepPart {
 };
 
 // The step part that all-gathers parameters after every rank has updated its own shard (ZeRO-1 and 2). With overlap,
-// the gathers of the last update run during the next step's first forward.
+// the gathers of the last update run during the next step's first forward, or during the rest of the update.
 class ParameterGather : public StepPart {
  public:
   using StepPart::StepPart;
 
+  // Gathers a bucket's parameters as soon as `update`, the task that updates the rank's shard of them, has ended.
+  void gather_updated(const Chunk& chunk, const Bucket& bucket, TaskId update);
   void begin_slot() override;
   void begin_step() override;
   void before_block(const Pass& pass) override;

@@ -1,5 +1,6 @@
 #include "models/planner/device_update.h"
 
+#include <iterator>
 #include <variant>
 
 #include "models/planner/gradient_ops.h"
@@ -62,7 +63,25 @@ std::vector<TaskId> DeviceUpdate::momentum(const Chunk& chunk, const std::vector
   return orthogonalize(draft_, writer_, chunk, {writer_.emit(op, chunk.state, after)});
 }
 
-void DeviceUpdate::update_chunk(const Chunk& chunk, const std::vector<TaskId>& summed) {
+// Updates a chunk bucket by bucket, in the order of the flat buffers, and gathers the parameters of each bucket while
+// the next ones are updated.
+void DeviceUpdate::update_buckets(const Chunk& chunk, Op update, const std::vector<TaskId>& after) {
+  const Operand adapted = number(kLossScale, Access::read_write);
+  const bool adapts = !update.operands.empty() && update.operands.back() == adapted;
+  auto& work = std::get<Update>(update.work);
+  for (auto bucket = chunk.buckets.rbegin(); bucket != chunk.buckets.rend(); ++bucket) {
+    const bool last = std::next(bucket) == chunk.buckets.rend();
+    if (adapts) update.operands.back().access = last ? Access::read_write : Access::read;
+    work.elements = draft_.shard(bucket->elements, bucket->group);
+    const TaskId updated = writer_.emit(update, chunk.state, after);
+    update.allocates.clear();
+    work.first += work.elements;
+    gather_->gather_updated(chunk, *bucket, updated);
+  }
+}
+
+// last: no other chunk is updated after this one.
+void DeviceUpdate::update_chunk(const Chunk& chunk, bool last, const std::vector<TaskId>& summed) {
   const Strategy& s = spec_.strategy;
   const OptimizerKind kind = s.optimizer.kind;
   const std::vector<TaskId> after = kind == OptimizerKind::muon ? momentum(chunk, summed)
@@ -91,9 +110,12 @@ void DeviceUpdate::update_chunk(const Chunk& chunk, const std::vector<TaskId>& s
   if (s.precision == Precision::fp16) {
     if (unscales()) update.operands.push_back(number(kFoundInfinity, Access::read));
     // The last update of a step adapts the loss scale.
-    update.operands.push_back(number(kLossScale, &chunk == &chunks_.back() ? Access::read_write : Access::read));
+    update.operands.push_back(number(kLossScale, last ? Access::read_write : Access::read));
   }
-  writer_.emit(update, frame, after);
+  if (gather_ != nullptr && s.overlap.gather_in_update && !chunk.buckets.empty())
+    update_buckets(chunk, update, after);
+  else
+    writer_.emit(update, frame, after);
   if (!facts_.validates) zero_gradients(draft_, writer_, chunk, {});
 }
 
@@ -112,7 +134,13 @@ void DeviceUpdate::update() {
   const bool clips = spec_.strategy.clip > 0;
   if (unscales()) unscale(after);
   if (clips) after = gradient_norm(after);
-  for (const Chunk& chunk : chunks_) update_chunk(chunk, after);
+  if (!spec_.strategy.overlap.gather_in_update) {
+    for (const Chunk& chunk : chunks_) update_chunk(chunk, &chunk == &chunks_.back(), after);
+    return;
+  }
+  // Ranks that gather together may have their chunks in different orders, so all of them follow the model's order.
+  const std::vector<Chunk*> ordered = draft_.in_model_order();
+  for (const Chunk* chunk : ordered) update_chunk(*chunk, chunk == ordered.back(), after);
 }
 
 }  // namespace orrery

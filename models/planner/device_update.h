@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "models/planner/asynchronous.h"
+#include "models/planner/data_parallel.h"
 #include "models/planner/post_validation.h"
 #include "models/planner/step_part.h"
 
@@ -13,9 +14,10 @@ namespace orrery {
 class DeviceUpdate : public StepPart {
  public:
   // validation: the part that validates updates in the next step, or null. asynchronous: the part for updates that are
-  // made while micro-batches are in flight, or null.
-  DeviceUpdate(Draft& draft, TaskWriter& writer, PostValidation* validation, AsynchronousUpdates* asynchronous)
-      : StepPart(draft, writer), validation_(validation), asynchronous_(asynchronous) {}
+  // made while micro-batches are in flight, or null. gather: the part that gathers updated parameters, or null.
+  DeviceUpdate(Draft& draft, TaskWriter& writer, PostValidation* validation, AsynchronousUpdates* asynchronous,
+               ParameterGather* gather)
+      : StepPart(draft, writer), validation_(validation), asynchronous_(asynchronous), gather_(gather) {}
 
   void update() override;
 
@@ -25,10 +27,12 @@ class DeviceUpdate : public StepPart {
   bool unscales() const;
   std::vector<TaskId> gradient_norm(const std::vector<TaskId>& after);
   std::vector<TaskId> momentum(const Chunk& chunk, const std::vector<TaskId>& after);
-  void update_chunk(const Chunk& chunk, const std::vector<TaskId>& summed);
+  void update_chunk(const Chunk& chunk, bool last, const std::vector<TaskId>& summed);
+  void update_buckets(const Chunk& chunk, Op update, const std::vector<TaskId>& after);
 
   PostValidation* validation_;
   AsynchronousUpdates* asynchronous_;
+  ParameterGather* gather_;
 };
 
 }  // namespace orrery

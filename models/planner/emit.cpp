@@ -64,12 +64,13 @@ Pass StepWalk::begin(const Action& action) const {
 }
 
 // Returns whether the op that adds gradients to the sums is issued only after the complete backward of its micro-batch,
-// as in some frameworks; for the last micro-batch of an update it is issued in place.
+// as in some frameworks; for the last micro-batch of an update it is issued in place, and so it is where gradients of
+// 16 bits are kept, because blocks with one table overwrite each other's.
 bool StepWalk::adds_late(const Pass& pass, const Op& op) const {
   const Action& action = pass.action;
   return std::holds_alternative<Accumulate>(op.work) && spec_.software.communication.accumulates_after_backward &&
-         !pass.forward() && !facts_.unit_gradients && action.micro_batch != chunks_[action.chunk].last_micro_batch &&
-         !ends_update(draft_, action);
+         !pass.forward() && !facts_.unit_gradients && !spec_.strategy.keep_16bit_gradients &&
+         action.micro_batch != chunks_[action.chunk].last_micro_batch && !ends_update(draft_, action);
 }
 
 bool StepWalk::issue_next(Pass& pass) {

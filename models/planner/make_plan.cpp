@@ -56,7 +56,8 @@ static StepParts parts_of(Draft& draft, TaskWriter& writer) {
   Servers* servers = apart ? add_part<Servers>(parts, draft, writer) : nullptr;
   if (!facts.unit_gradients) add_part<BucketReduction>(parts, draft, writer, servers);
   add_part<SharedGradients>(parts, draft, writer);
-  if (facts.row.shards_optimizer && !facts.row.shards_parameters) add_part<ParameterGather>(parts, draft, writer);
+  const bool gathers = facts.row.shards_optimizer && !facts.row.shards_parameters;
+  ParameterGather* gather = gathers ? add_part<ParameterGather>(parts, draft, writer) : nullptr;
   if (is_eight_bit(facts.spec.strategy.precision) && !facts.row.shards_parameters)
     add_part<EightBitCasts>(parts, draft, writer);
   AsynchronousUpdates* asynchronous =
@@ -64,7 +65,7 @@ static StepParts parts_of(Draft& draft, TaskWriter& writer) {
   if (facts.host_update())
     add_part<HostUpdate>(parts, draft, writer);
   else
-    add_part<DeviceUpdate>(parts, draft, writer, validation, asynchronous);
+    add_part<DeviceUpdate>(parts, draft, writer, validation, asynchronous, gather);
   return parts;
 }
 

@@ -21,6 +21,14 @@ bool reduces_each_time(const Spec& spec, const ShardingRow& row) {
   return !unit_gradients(spec, row) && !no_sync(spec, row);
 }
 
+bool adds_in_products(const Spec& spec) {
+  return spec.software.kernels.gradient_accumulation_fusion && !spec.strategy.keep_16bit_gradients;
+}
+
+bool adds_in_lookups(const Spec& spec) {
+  return !spec.software.kernels.dense_embedding_gradient && !spec.strategy.keep_16bit_gradients;
+}
+
 Averaging averaging(const Spec& spec, const ShardingRow& row) {
   const Strategy& s = spec.strategy;
   const Software::Communication& w = spec.software.communication;

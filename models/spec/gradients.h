@@ -26,6 +26,11 @@ bool unit_gradients(const Spec& spec, const ShardingRow& row);
 bool fresh_gradients(const Spec& spec, const ShardingRow& row);
 bool reduces_each_time(const Spec& spec, const ShardingRow& row);
 
+// Returns whether products and lookups add the gradients of weights to their sums themselves. Otherwise they write the
+// gradient of one micro-batch, which another op adds to the sums; so do strategies that keep these gradients.
+bool adds_in_products(const Spec& spec);
+bool adds_in_lookups(const Spec& spec);
+
 // Returns how gradients are averaged over the data ranks. scale: one pass divides them before they are reduced; copy:
 // they are divided as they are copied into buckets, which are reduced and copied back. With scale and copy, the loss of
 // each rank is the mean over its own tokens. none: the loss is the mean over the tokens of all data ranks, and

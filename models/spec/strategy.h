@@ -56,6 +56,9 @@ struct Overlap {
   // whether the forward of one micro-batch and the backward of another are interleaved, so that each computes while the
   // transfers of the other run (Megatron-Core: overlap_moe_expert_parallel_comm)
   bool micro_batches = false;
+  // whether the parameters of each bucket are gathered as soon as it is updated, during the rest of the update
+  // (parameter_gather: update); parameter_gather is false then
+  bool gather_in_update = false;
 };
 
 struct Offload {
@@ -194,6 +197,8 @@ struct Strategy {
   std::int64_t global_batch = 1;
   Precision precision = Precision::bf16;
   Precision gradient_precision = Precision::fp32;
+  // whether the gradients that backward writes, in 16 bits, stay beside their wider sums
+  bool keep_16bit_gradients = false;
   Optimizer optimizer;
   double clip = 1.0;  // limit of the gradient norm; 0 = no gradient norm is computed
   Recompute recompute;

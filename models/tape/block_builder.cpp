@@ -347,6 +347,7 @@ Block BlockBuilder::finish(Id output, std::vector<Op>& ops) {
   // that it then computes again is not used.
   keep(output);
   finish_backward();
+  keep_fresh_gradients();
   replace(Scope::own, output, Scope::next, kInput, forward_);
   store_activations();
   set_lifetimes();
@@ -358,6 +359,7 @@ Block BlockBuilder::finish(std::vector<Op>& ops) {
   if (input_trains) hand_gradient_on();
   leave_out_unneeded();
   finish_backward();
+  keep_fresh_gradients();
   set_lifetimes();
   return hand_over(ops);
 }

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -82,6 +83,9 @@ class BlockBuilder {
   std::function<bool(const std::string&)> is_frozen;
   std::function<bool(const std::string&, std::int64_t)> is_nf4;
   Id frozen_slot = 0;
+  // If set, the gradient that an op adds to the sums of a weight's gradients is no buffer of the block: it lies in this
+  // buffer of the chunk's states, at the weight's place, until the next micro-batch overwrites it.
+  std::optional<Id> fresh_gradients;
   bool forward_only = false;  // whether there is no backward, as where text is generated
   bool input_trains = true;
   // Prefix of weights' names, which tells apart the weights of several layers in one block.
@@ -137,6 +141,7 @@ class BlockBuilder {
   void offload_stored();
   void offload_slot(Id slot, Op& release);
   void copy_back(const char* name, LaneKind lane, MemoryTier from, Id source, MemoryTier to, Id target);
+  void keep_fresh_gradients();
   bool is_stored(Id slot) const;
   void insert_after_use(Id slot, Op op);
   void insert_before_backward(std::size_t at, Op op);

@@ -1,5 +1,6 @@
 // BlockBuilder: stores activations between forward and backward (cut over the tensor group, or offloaded).
 #include <algorithm>
+#include <variant>
 
 #include "models/tape/block_builder.h"
 
@@ -106,6 +107,22 @@ void BlockBuilder::store_activations() {
   if (input_parts > 1 && is_stored(kInput)) kept = cut_input();
   block_.buffers[kept].contiguous = contiguous && is_stored(kept);
   if (offloads) offload_stored();
+}
+
+// Moves the gradients that backward writes and adds to the sums of weights' gradients into the chunk's states.
+void BlockBuilder::keep_fresh_gradients() {
+  if (!fresh_gradients) return;
+  for (const Recorded& adds : std::vector<Recorded>(backward_)) {
+    if (!std::holds_alternative<Accumulate>(adds.op.work)) continue;
+    const Operand from = adds.op.operands.front(), sum = adds.op.operands.back();
+    if (from.scope != Scope::own || sum.scope != gradients_ || sum.slot != gradient_slot_) continue;
+    for (Recorded& r : backward_) {
+      for (Operand& o : r.op.operands) {
+        if (o.scope == Scope::own && o.slot == from.slot) o = {Scope::state, o.access, *fresh_gradients, sum.parameter};
+      }
+    }
+    block_.buffers[from.slot].bytes = 0;
+  }
 }
 
 }  // namespace orrery

@@ -105,7 +105,8 @@ Volume grid_volume(const Spec& spec) {
   const Model& m = spec.model;
   const BlockContext c(spec, row_of(s.sharding));
   const double q = real(c.tensor), w = real(c.width), rows = real(c.rows), cube = c.cube ? q : 1;
-  const double heads = real(m.heads * m.head_dim), qkv = heads + real(2 * m.kv_heads * m.head_dim);
+  const std::int64_t kv_heads = std::max(m.kv_heads, c.tensor);  // with copies of heads that several ranks hold
+  const double heads = real(m.heads * m.head_dim), qkv = heads + real(2 * kv_heads * m.head_dim);
   const double up = real(m.feed_forward * (m.gated ? 2 : 1)), down = real(m.feed_forward), h = real(m.hidden);
   const double x = rows * (h + heads + h + down) / q * w, z = rows * (qkv + h + up + h) / q * w;
   const double weights = (h * qkv + heads * h + h * up + down * h) / (q * q * cube) * w;

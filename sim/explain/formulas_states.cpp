@@ -72,6 +72,7 @@ StateFormula state_formula(const Spec& spec, const Plan& plan, Dimension copies,
   f.gradients = storage_bytes(s.gradient_precision);
   if (spec.software.communication.widens_gradient_shards && unit_gradients(spec, row) && row.fp32_shards)
     f.gradients = std::max(f.gradients, s.optimizer.master_bytes);
+  if (s.keep_16bit_gradients) f.gradients += width;
   f.optimizer = s.optimizer.moments() * s.optimizer.moment_bytes;
   const bool on_host = s.offload.optimizer != MemoryTier::device;
   const bool masters = masters_lie_apart(s, row);

@@ -322,9 +322,9 @@ void add_offload(const Spec& spec, List& list) {
 void add_overlap(const Spec& spec, List& list) {
   const Overlap& o = spec.strategy.overlap;
   const Strategy& s = spec.strategy;
-  const bool any = (s.data * s.context * s.tensor_depth > 1 && (o.gradient_reduce || o.parameter_gather)) ||
-                   (s.pipeline > 1 && o.pipeline) || (s.tensor > 1 && o.tensor) || (s.expert > 1 && o.expert) ||
-                   o.micro_batches;
+  const bool any =
+      (s.data * s.context * s.tensor_depth > 1 && (o.gradient_reduce || o.parameter_gather || o.gather_in_update)) ||
+      (s.pipeline > 1 && o.pipeline) || (s.tensor > 1 && o.tensor) || (s.expert > 1 && o.expert) || o.micro_batches;
   if (!any) return;
   list.push_back({"overlap", true, "transfers run under compute", "compute beside them is slower, and buffers are kept",
                   "without any",
@@ -356,7 +356,7 @@ List situations(const Spec& spec) {
     x.tensor = x.pipeline = x.context = x.virtual_stages = x.expert = x.expert_tensor = 1;
     x.context_ring = x.context_ulysses = 1;
     x.schedule = kPlainSchedule;
-    x.overlap.micro_batches = false;
+    x.overlap.micro_batches = x.overlap.gather_in_update = x.keep_16bit_gradients = false;
     x.sharding = Sharding::none;
     x.offload = {};
     x.fused_buffers = false;

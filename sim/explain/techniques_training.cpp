@@ -22,6 +22,10 @@ void add_transfers(const Spec& spec, List& list) {
   if (unit_gradients(spec, row) && !fresh_gradients(spec, row))
     list.push_back({"no_sync", true, "gradients are reduced with the last micro-batch alone",
                     "every rank keeps whole gradients until then", "without it", with_sync(false), "data"});
+  if (s.keep_16bit_gradients)
+    list.push_back({"16-bit gradients beside fp32 sums", true,
+                    "what a micro-batch added can still be read after backward", "2 bytes more a parameter",
+                    "without them", changed(spec, [](Strategy& x) { x.keep_16bit_gradients = false; })});
   if (!s.units.by_layer())
     list.push_back({s.units.model ? "one unit of the whole model" : "units of several layers", true,
                     "fewer and larger gathers", "gathered weights of a unit lie on every rank at once",
@@ -39,6 +43,7 @@ void add_transfers(const Spec& spec, List& list) {
 void drop_sharding_options(Strategy& s) {
   s.shard_group = 0;
   s.no_sync.reset();
+  s.keep_16bit_gradients = s.overlap.gather_in_update = false;
   s.units = {};
   s.zero_quantize = {};
 }

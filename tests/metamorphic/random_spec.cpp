@@ -123,6 +123,7 @@ void draw_memory(Draw& draw, const Json& m, Json& s) {
 void draw_transfers(Draw& draw, Json& s) {
   for (const char* key : {"gradient_reduce", "parameter_gather", "tensor", "pipeline"})
     if (draw.chance(.18)) s["overlap"][key] = draw.chance(.5);
+  if (draw.chance(.06)) s["overlap"]["parameter_gather"] = "update";
   if (draw.chance(.1)) s["bucket_MiB"] = draw.of({0, 1, 25, 200});
   if (draw.chance(.15)) {
     s["prefetch_units"] = draw.of({0, 1, 2, 4});
@@ -136,6 +137,10 @@ void draw_transfers(Draw& draw, Json& s) {
 void draw_reductions(Draw& draw, Json& s) {
   const std::string sharding = s["sharding"];
   if (draw.chance(.12)) s["no_sync"] = draw.chance(.5);
+  if (draw.chance(.08)) {
+    s["keep_16bit_gradients"] = true;
+    s["gradient_precision"] = "fp32";
+  }
   const bool gathers = row_of(find_sharding(sharding)).shards_parameters;
   if (gathers && draw.chance(.2)) s["units"] = draw.of<Json>({"model", 2, 3, Json::parse("[[0, 1]]")});
   if (sharding == "zero3" && draw.chance(.2))

@@ -168,17 +168,20 @@ inline std::vector<std::string> shardings_of(const RandomPipeline& p, const std:
   return whole;
 }
 
-inline void add_precision(Random& r, Keys& s) {
+// Returns whether gradients of 16 bits are added to fp32 sums.
+inline bool add_precision(Random& r, Keys& s) {
   const auto precision = r.pick<std::string>({"bf16", "bf16", "fp16", "fp32", "fp8"});
   const bool wide = r.flag() || precision == "fp32";
   s.add("precision", precision);
   s.add("gradient_precision", wide ? "fp32" : precision == "fp16" ? "fp16" : "bf16");
+  return wide && precision != "fp32";
 }
 
-inline void add_overlap(Random& r, Keys& s, bool tensor_may, bool reduce_may, bool weave_may) {
+inline void add_overlap(Random& r, Keys& s, bool tensor_may, bool reduce_may, bool weave_may, bool units) {
   Keys o;
   o.add("gradient_reduce", r.flag() && reduce_may);
-  o.add("parameter_gather", r.flag());
+  const auto gather = r.pick<std::string>({"true", "false", "update"});
+  o.add("parameter_gather", gather == "update" && units ? "false" : gather);
   o.add("tensor", tensor_may && r.chance(30));
   o.add("pipeline", r.flag());
   o.add("micro_batches", r.chance(30) && weave_may);
@@ -221,17 +224,19 @@ inline Spec random_spec(std::uint64_t seed, const std::vector<std::string>& shar
   s.add("attention", r.pick<std::string>({"flash", "unfused"}));
   s.add("clip", r.pick<int>({0, 1}));
   s.add("optimizer", r.pick<std::string>({"adamw", "sgd"}));
-  add_precision(r, s);
+  const bool widens = add_precision(r, s);
   const ShardingRow& row = row_of(find_sharding(add_sharding(r, s, data, shardings_of(p, shardings, drawn))));
-  add_overlap(r, s, tensor == 1 || sequence_parallel, !p.both_ways(), p.may_weave() && !row.shards_parameters);
+  add_overlap(r, s, tensor == 1 || sequence_parallel, !p.both_ways(), p.may_weave() && !row.shards_parameters,
+              row.shards_parameters);
   const bool ends_interleave = p.pipeline > 1 && p.row().placement != ChunkPlacement::in_turn,
              own = !p.shares_vocabulary();
   const RandomFeatures may = {
       .tied = !p.weaves() || !row.shards_parameters,
       .capped = own,
       .predictions = own && drawn == Drawn::everything && !(row.shards_gradients && ends_interleave)};
-  const std::string model = random_model(r, p.layers, may);
-  return spec_of(model, s.text(), 32, random_software(r));
+  const std::string model = random_model(r, p.layers, may), software = random_software(r);
+  if (widens && !row.shards_gradients && r.chance(20)) s.add("keep_16bit_gradients", "true");
+  return spec_of(model, s.text(), 32, software);
 }
 
 // Elements of a weight that one tensor rank holds; key/value heads are whole where there are fewer of them than ranks.

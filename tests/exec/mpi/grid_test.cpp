@@ -18,7 +18,8 @@ class MissingSums : public Transport {
  public:
   MissingSums(std::unique_ptr<Transport> real, Dimension group) : real_(std::move(real)), group_(group) {}
   std::unique_ptr<Pending> start(LaneKind lane, const CollectiveCall& call) override {
-    const bool sums = call.kind == CollectiveKind::reduce || call.kind == CollectiveKind::reduce_scatter;
+    const bool sums = call.kind == CollectiveKind::reduce || call.kind == CollectiveKind::reduce_scatter ||
+                      (call.kind == CollectiveKind::all_reduce && call.group == Dimension::kv);
     if (!sums || call.group != group_) return real_->start(lane, call);
     std::memcpy(call.out, call.in, static_cast<std::size_t>(call.counts[0]) * sizeof(float));
     return std::make_unique<Ended>();
@@ -43,6 +44,14 @@ const std::string kUntied =
     "{name: tiny-untied, layers: 2, hidden: 64, heads: 4, feed_forward: 128, vocab: 250, gated: false, positions: "
     "learned, norm: layernorm, bias: true, dropout: 0.1}";
 
+// Models with fewer key/value heads than the side of a grid: ranks of a row hold copies of a head.
+const std::string kOneHead =
+    "{name: tiny-one-head, layers: 2, hidden: 64, heads: 4, kv_heads: 1, feed_forward: 128, vocab: 250, gated: false, "
+    "positions: learned, norm: layernorm, bias: true, dropout: 0.1}";
+const std::string kPalm =
+    "{name: tiny-palm, layers: 2, hidden: 64, heads: 8, kv_heads: 1, feed_forward: 128, vocab: 256, tied_embeddings: "
+    "true, parallel_block: true, qk_norm: true}";
+
 const std::string kSquare = "tensor: 4, tensor_kind: 2d, ";
 const std::string kLayers = "tensor: 8, tensor_kind: 2.5d, tensor_depth: 2, ";
 const std::string kCube = "tensor: 8, tensor_kind: 3d, ";
@@ -59,6 +68,13 @@ const Case kGrids[] = {
     {kLlama, kSquare + "data: 2, micro_batch: 2, global_batch: 4, sharding: fsdp"},
     {kLlama, kSquare + "pipeline: 2, data: 1, micro_batch: 2, global_batch: 8, schedule: zb-h1"},
     {kWindow, kSquare + "data: 1, micro_batch: 2, global_batch: 4"},
+    {kOneHead, kSquare + "data: 1, micro_batch: 2, global_batch: 4"},
+    {kOneHead, kSquare + "data: 2, micro_batch: 2, global_batch: 8, sharding: zero1, attention: unfused"},
+    {kOneHead, kSquare + "pipeline: 2, data: 1, micro_batch: 2, global_batch: 4, recompute: full, schedule: zb-h1"},
+    {kPalm, kSquare + "data: 2, micro_batch: 2, global_batch: 4, sharding: fsdp"},
+    {kPalm, kLayers + "data: 1, micro_batch: 4, global_batch: 8"},
+    {kPalm, kLayers + "data: 1, micro_batch: 4, global_batch: 8, sharding: zero2, recompute: full"},
+    {kOneHead, kLayers + "data: 1, micro_batch: 4, global_batch: 8, sharding: zero3"},
     {kLlama, kLayers + "data: 1, micro_batch: 4, global_batch: 8"},
     {kGpt, kLayers + "data: 1, micro_batch: 4, global_batch: 4"},
     {kUntied, kLayers + "data: 1, micro_batch: 4, global_batch: 8, sharding: zero1, recompute: selective"},
@@ -84,6 +100,16 @@ TEST(GridFaults, AMissingSumIsSeen) {
   missing(kLayers, Dimension::tensor_column);
   missing(kCube, Dimension::tensor_depth);
   missing(kCube, Dimension::tensor_column);
+}
+
+// The gradients of heads that several ranks of a row hold are wrong if they are not summed over these ranks.
+TEST(GridFaults, AMissingSumOverCopiesOfAHeadIsSeen) {
+  const Changes changes = {.transport = [](std::unique_ptr<Transport> real) {
+    return std::make_unique<MissingSums>(std::move(real), Dimension::kv);
+  }};
+  const auto d = distance_of(spec_of({kPalm, kLayers + "data: 1, micro_batch: 4, global_batch: 4"}), changes);
+  if (!d) return;
+  EXPECT_TRUE(d->gradient > 10 * kLimit) << d->gradient;
 }
 
 }  // namespace

@@ -61,6 +61,48 @@ std::vector<Case> narrow_cases() {
 
 INSTANTIATE_TEST_SUITE_P(All, Bf16, testing::ValuesIn(narrow_cases()));
 
+// Gradients of 16 bits that stay beside their sums are those that are freed otherwise, to the bit.
+class KeptGradients : public testing::TestWithParam<Case> {};
+
+TEST_P(KeptGradients, AreThoseThatAreFreedOtherwise) {
+  Spec spec = spec_of(GetParam());
+  MPI_Comm some = ranks_for(spec);
+  if (some == MPI_COMM_NULL) return;
+  spec.software.kernels.gradient_accumulation_fusion = false;
+  spec.software.kernels.dense_embedding_gradient = true;
+  spec.software.communication.accumulates_after_backward = false;
+  const Result freed = run(some, spec);
+  spec.strategy.keep_16bit_gradients = true;
+  const Result kept = run(some, spec);
+  int rank = 0;
+  MPI_Comm_rank(some, &rank);
+  MPI_Comm_free(&some);
+  if (rank > 0) return;
+  EXPECT_EQ(kept.losses, freed.losses);
+  EXPECT_EQ(worst(kept.gradients, freed.gradients).first, 0);
+  EXPECT_EQ(worst(kept.weights, freed.weights).first, 0);
+  EXPECT_LT(kept.losses.back(), kept.losses.front());
+}
+
+std::vector<Case> kept_cases() {
+  std::vector<Case> cases;
+  for (const char* strategy :
+       {"data: 2, global_batch: 4", "data: 2, sharding: zero1, global_batch: 8",
+        "data: 2, sharding: zero2, no_sync: true, global_batch: 4", "tensor: 2, data: 2, global_batch: 4",
+        "pipeline: 2, data: 2, schedule: zb-h1, global_batch: 8", "data: 2, no_sync: false, global_batch: 8",
+        "pipeline: 2, virtual_stages: 2, data: 1, recompute: full, global_batch: 4",
+        "tensor: 4, tensor_kind: 2d, data: 1, micro_batch: 2, global_batch: 4",
+        "data: 2, sharding: zero1, offload: {optimizer: cpu}, global_batch: 4"})
+    for (const std::string& model : {kLlama, kGpt}) cases.push_back({model, strategy, "adamw", "orrery", "bf16"});
+  cases.push_back({kGpt, "data: 2, sharding: zero1, global_batch: 8", "adamw", "nanotron", "bf16"});
+  cases.push_back({kQwen, "tensor: 2, data: 2, sharding: zero1, global_batch: 4", "adamw", "megatron-core", "fp16"});
+  cases.push_back({with_experts("tiny-moe", "experts: 4, top_k: 2, feed_forward: 48"),
+                   "data: 2, expert: 2, global_batch: 4", "adamw", "orrery", "bf16"});
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, KeptGradients, testing::ValuesIn(kept_cases()));
+
 // fp16 keeps 11 significant bits, eight times as fine as bf16; its limits are a quarter of bf16's, since small
 // gradients lose bits below 2^-14 in spite of the loss scale.
 class Fp16 : public testing::TestWithParam<Case> {};

@@ -237,6 +237,14 @@ const Case kCases[] = {
     {kLlama, "data: 2, recompute: [norm, activation], global_batch: 4, overlap: {gradient_reduce: false}"},
     {kLlama, "tensor: 2, data: 2, sharding: fsdp, recompute: full, global_batch: 4"},
     {kLlama, "tensor: 2, data: 4, sharding: zero1, global_batch: 8, overlap: {parameter_gather: false}"},
+    {kLlama, "data: 4, sharding: zero1, bucket_MiB: 0.05, global_batch: 8, overlap: {parameter_gather: update}"},
+    {kGpt, "tensor: 2, data: 3, sharding: zero1, bucket_MiB: 0, global_batch: 6, overlap: {parameter_gather: update}"},
+    {kQwen,
+     "data: 2, sharding: zero2, pipeline: 2, virtual_stages: 2, global_batch: 8, overlap: {parameter_gather: "
+     "update}"},
+    {kLlama,
+     "pipeline: 2, data: 2, sharding: zero1, schedule: zb-v, bucket_MiB: 0.02, clip: 0, global_batch: 8, "
+     "overlap: {parameter_gather: update}"},
     {kLlama, "tensor: 2, pipeline: 2, data: 2, global_batch: 8, sequence_parallel: false"},
     {kLlama, "tensor: 2, pipeline: 2, virtual_stages: 2, data: 2, sharding: zero1, recompute: full, global_batch: 8"},
     {kLlama, "pipeline: 2, data: 4, sharding: hsdp, shard_group: 2, schedule: gpipe, global_batch: 8"},

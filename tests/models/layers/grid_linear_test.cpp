@@ -193,5 +193,35 @@ TEST(Grid, RefusesWhatItCannotCut) {
   }
 }
 
+// A grid of q columns holds max(q, g) key/value heads for g heads. What several ranks hold, each with a part of its
+// gradient, is summed once a step: 2 d rows of h / q weights a layer, and the 2 d biases.
+TEST(Grid, HoldsCopiesOfFewerKeyValueHeadsThanColumns) {
+  constexpr std::int64_t kHeads = 8, kDim = kGridHidden / kHeads;
+  for (const Grid& g : grids()) {
+    if (g.cube) continue;
+    for (const std::int64_t kv : {1, 2}) {
+      Spec spec = spec_on_grid(g.keys, ", gradient_precision: fp32");
+      spec.model.kv_heads = kv;
+      const Plan plan = make_plan(spec);
+      const std::int64_t held = std::max(kv, g.q), saved = kGridLayers * 2 * (kHeads - held) * kDim * kGridHidden;
+      EXPECT_EQ(matrix_elements(plan), (kGridMatrices - saved) * g.copies() / g.ranks()) << g.keys;
+      const std::int64_t shared = kv < g.q ? kGridLayers * 2 * kDim * (kGridHidden / g.q + 1) : 0;
+      EXPECT_EQ(test::elements_moved(plan, 0, Dimension::kv, CollectiveKind::all_reduce), shared) << g.keys << kv;
+    }
+  }
+}
+
+// PaLM 540B, whose 48 heads share their keys and values, on 4 x 4 x 2 ranks: each row of ranks holds 4 copies of the
+// head.
+TEST(Grid, PlansPalm) {
+  const Plan plan = make_plan(spec_of(
+      "name: palm, layers: 118, hidden: 18432, heads: 48, kv_heads: 1, head_dim: 256, feed_forward: 73728, vocab: "
+      "256000, tied_embeddings: true, norm: layernorm, bias: false, parallel_block: true",
+      "tensor: 32, tensor_kind: 2.5d, tensor_depth: 2, data: 1, micro_batch: 8, recompute: full", 2048));
+  constexpr std::int64_t kQ = 4, kH = 18432, kHeads = 48 * 256, kKeys = 2 * 256, kInner = 73728;
+  EXPECT_EQ(matrix_elements(plan), (118 * kH * (2 * kHeads + kQ * kKeys + 3 * kInner) + 256000 * kH) / (kQ * kQ));
+  EXPECT_EQ(test::elements_moved(plan, 0, Dimension::kv, CollectiveKind::all_reduce), 118 * kKeys * kH / kQ);
+}
+
 }  // namespace
 }  // namespace orrery

@@ -355,5 +355,42 @@ TEST(DataParallel, UnitGradientsAreNotAccumulated) {
   }
 }
 
+// Gathers under the update: each bucket is updated by an op of its own, and its gather waits for that update alone, so
+// that the next bucket's update runs beside it. The same elements move as in gathers under forward or before it.
+TEST(DataParallel, GathersBucketsAsTheyAreUpdated) {
+  for (const char* sharding : {"zero1", "zero2"}) {
+    const auto plan_with = [&](const char* gather) {
+      return make_plan(test::spec_of(
+          test::kSmall, fmt::format("data: 4, global_batch: 8, bucket_MiB: 0.2, sharding: {}, precision: fp16, "
+                                    "overlap: {{parameter_gather: {}}}",
+                                    sharding, gather)));
+    };
+    const Plan plan = plan_with("update");
+    std::vector<TaskId> updates, gathers;
+    std::int64_t updated = 0;
+    for (TaskId t = plan.classes[0].begin; t < plan.classes[0].end; ++t) {
+      const Op& op = plan.op_of(t);
+      if (const auto* u = std::get_if<Update>(&op.work)) {
+        EXPECT_EQ(u->first, updated) << sharding;
+        updated += u->elements;
+        updates.push_back(t);
+      }
+      if (op.name != "gather parameters") continue;
+      gathers.push_back(t);
+      ASSERT_EQ(gathers.size(), updates.size()) << sharding;
+      const std::vector<TaskId> waits(plan.dependencies.begin() + plan.tasks[t].first_dependency,
+                                      plan.dependencies.begin() + plan.tasks[t + 1].first_dependency);
+      EXPECT_EQ(waits, std::vector{updates.back()}) << sharding;
+    }
+    EXPECT_GT(gathers.size(), 3U) << sharding;
+    EXPECT_LT(gathers[0], updates.back()) << sharding;
+    for (const char* other : {"true", "false"}) {
+      EXPECT_EQ(elements_moved(plan, 0, Dimension::data, Moves::all_gather),
+                elements_moved(plan_with(other), 0, Dimension::data, Moves::all_gather))
+          << sharding;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace orrery

@@ -60,5 +60,39 @@ TEST(Reductions, AreByHabitIfNotGiven) {
   }
 }
 
+Bytes states(const Plan& plan) {
+  Bytes sum = 0;
+  for (const Frame& f : plan.frames) {
+    for (const BlockBuffer& b : plan.blocks[f.block].buffers)
+      sum += plan.blocks[f.block].role == BlockRole::state && b.category != Category::buffers ? b.bytes : 0;
+  }
+  return sum;
+}
+
+// 2 + 2 + 4 + 12 bytes a parameter: weights and gradients of 16 bits, fp32 sums, master weights and moments. No block
+// has gradients of 16 bits of its own then, and every product's gradient is added by another op.
+TEST(Reductions, KeepGradientsOf16BitsBesideTheirSums) {
+  const std::string precisions = ", precision: bf16, gradient_precision: fp32";
+  for (const char* software : {"orrery", "megatron-core", "pytorch-fsdp", "nanotron"}) {
+    for (const char* sharding : {"none", "zero1", "zero2"}) {
+      const auto spec = [&](const char* keeps) {
+        return parse_spec(fmt::format("model: {{{}}}\nsequence: 64\ncluster: {{node: dgx-h100, nodes: 1}}\nsoftware: "
+                                      "{}\nstrategy: {{data: 4, global_batch: 12, sharding: {}, no_sync: true, "
+                                      "keep_16bit_gradients: {}{}}}\n",
+                                      test::kSmall, software, sharding, keeps, precisions),
+                          "case");
+      };
+      const Plan kept = make_plan(spec("true")), freed = make_plan(spec("false"));
+      const Bytes sharded = std::string(sharding) == "none" ? 12 : 3;
+      EXPECT_EQ(states(kept), (2 + 2 + 4 + sharded) * kElements) << software << ' ' << sharding;
+      EXPECT_EQ(states(freed), (2 + 4 + sharded) * kElements) << software << ' ' << sharding;
+      for (const Block& block : kept.blocks) {
+        if (block.role != BlockRole::layer) continue;
+        for (const BlockBuffer& b : block.buffers) EXPECT_EQ(b.category == Category::gradients ? b.bytes : 0, 0);
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace orrery

@@ -225,14 +225,17 @@ TEST(Formulas, LayersAndBoundariesSendWhatIsSaid) {
 
 // Optimus, Tesseract and 3D tensor parallelism: everything but sums of norms and losses, to the byte.
 TEST(Formulas, GridVolumeIsWhatIsSent) {
-  for (const char* kind : {"2d", "2.5d", "3d"}) {
+  // in 2D and 2.5D, the ranks of a row hold copies of a single key/value head
+  using Grid = std::pair<const char*, int>;
+  for (const auto& [kind, kv_heads] : {Grid{"2d", 4}, {"2.5d", 4}, {"3d", 4}, {"2d", 1}, {"2.5d", 1}}) {
     for (const char* recompute : {"none", "full"}) {
       const Spec spec = parse_spec(
-          "{model: {name: g, layers: 4, hidden: 64, heads: 8, kv_heads: 4, feed_forward: 96, vocab: 256}, sequence: "
+          "{model: {name: g, layers: 4, hidden: 64, heads: 8, feed_forward: 96, vocab: 256}, sequence: "
           "64, "
           "cluster: {node: dgx-a100, nodes: 2}, strategy: {data: 1, micro_batch: 4, global_batch: 8}}",
           "spec.yaml",
           {fmt::format("strategy.tensor_kind={}", kind), fmt::format("strategy.recompute={}", recompute),
+           fmt::format("model.kv_heads={}", kv_heads),
            fmt::format("strategy.tensor={}", std::string(kind) == "2d" ? 4 : 8), "strategy.pipeline=2"});
       const Prediction p = predict(spec);
       const std::vector<Volume> list = volumes(spec, p.plan, p.report);

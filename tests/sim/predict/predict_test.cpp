@@ -359,6 +359,15 @@ TEST(Predict, EachKindComesFromWhatCausesIt) {
               1.2 * part(report(fsdp, "pytorch-fsdp"), TimeKind::exposed_data))
         << key;
   }
+  // Gathers under the update are hidden by it in part, and those under forward whole.
+  const auto gathered = [&](const char* when) {
+    return part(report(fmt::format("data: 8, sharding: zero1, bucket_MiB: 25, global_batch: 8, overlap: "
+                                   "{{parameter_gather: {}}}",
+                                   when)),
+                TimeKind::exposed_data);
+  };
+  EXPECT_LT(gathered("update"), gathered("false"));
+  EXPECT_LT(gathered("true"), gathered("update"));
   const Report pipeline = report("pipeline: 4, data: 1, global_batch: 8");
   EXPECT_GT(part(pipeline, TimeKind::bubble), 0);
   EXPECT_GT(part(pipeline, TimeKind::exposed_pipeline), 0);
