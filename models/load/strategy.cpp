@@ -100,7 +100,7 @@ constexpr SpecKey kOverlapKeys[] = {
     {"gradient_reduce", "gradients are reduced under backward", "false"},
     {"parameter_gather",
      "parameters are gathered under forward, or under the update: each bucket as soon as it is updated", "update",
-     "true | false | update"},
+     "true or false | update"},
     {"tensor", "tensor-parallel transfers run in pieces under their products (user buffers)", "true"},
     {"pipeline", "sends and receives run under compute", "false"},
     {"pipeline_ends", "they do so in warm-up and flush too", "false"},
