@@ -35,6 +35,7 @@ Draft::Draft(const Spec& spec) : facts(spec), context(facts.spec, facts.row), la
     first_layer.push_back(first);
     first += n;
   }
+  coordinates = orrery::coordinates(spec.strategy);
   plan.ranks = spec.strategy.gpus();
   plan.micro_batches = plan.update_every = spec.strategy.micro_batches();
   plan.element_bytes = context.width;

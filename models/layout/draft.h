@@ -8,6 +8,7 @@
 
 #include "models/layers/vision.h"
 #include "models/layout/chunk.h"
+#include "models/partition/rank_groups.h"
 #include "models/plan/plan.h"
 #include "models/schedule/schedules.h"
 #include "models/schedule/transfer_order.h"
@@ -93,6 +94,7 @@ struct Draft {
   std::map<std::string, std::uint32_t> blocks;
   std::vector<RankKind> kinds;
   SlotPlace at;
+  std::vector<Coordinates> coordinates;  // the coordinates of every worker
   Layout layout;
 
   bool asynchronous() const { return plan.steps > 1; }

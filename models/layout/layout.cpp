@@ -76,7 +76,7 @@ static void make_frames(Draft& draft, Chunk& chunk) {
 // the class.
 static void find_ranks(const Draft& draft, RankClass& slot) {
   const Plan& plan = draft.plan;
-  const std::vector<Coordinates> at = coordinates(draft.facts.spec.strategy);
+  const std::vector<Coordinates>& at = draft.coordinates;
   const bool several = draft.facts.spec.strategy.replicas_of(slot.stage) > 1;
   slot.name = fmt::format("stage {}{}{}", slot.stage, several ? fmt::format(", replica {}", draft.at.replica) : "",
                           draft.kinds[draft.at.rank_kind].name);

