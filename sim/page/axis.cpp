@@ -23,7 +23,9 @@ std::vector<double> ticks(const PageAxis& a, int count) {
         if (tick >= a.first && tick <= a.last && (part == 1 || a.last < 100 * a.first)) result.push_back(tick);
       }
     }
-    return result;
+    constexpr std::size_t kFew = 3;
+    if (result.size() >= kFew) return result;
+    result.clear();  // a short range has too few of such numbers: it is marked as a linear axis is
   }
   const double rough = (a.last - a.first) / count, power = std::pow(10, std::floor(std::log10(rough)));
   const double step = power * (rough / power < 1.5 ? 1 : rough / power < 3.5 ? 2 : rough / power < 7.5 ? 5 : 10);

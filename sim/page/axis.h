@@ -15,7 +15,8 @@ struct PageAxis {
 };
 
 // Round values for an axis to be marked at: of a linear axis about `count`, one of 1, 2 or 5 times a power of ten
-// apart; of a logarithmic axis powers of ten and, if these are few, 2 and 5 times each power.
+// apart; of a logarithmic axis powers of ten and, if these are few, 2 and 5 times each power, or for a range with fewer
+// than three of them as of a linear axis.
 std::vector<double> ticks(const PageAxis& axis, int count = 6);
 
 // The value of a tick as text, without needless decimals: "0.5", "1000".

@@ -17,6 +17,7 @@ TEST(PageAxis, TicksAreRound) {
   EXPECT_EQ(ticks({0, 0.3}).size(), 7U);
   EXPECT_EQ(ticks({0.5, 1000, true}), (std::vector<double>{1, 10, 100, 1000}));
   EXPECT_EQ(ticks({0.9, 11, true}), (std::vector<double>{1, 2, 5, 10}));
+  EXPECT_GE(ticks({0.21, 0.68, true}).size(), 4U);  // where 0.5 alone is such a number
   EXPECT_TRUE(ticks({1, 1}).empty());
 }
 
