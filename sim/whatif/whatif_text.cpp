@@ -1,6 +1,7 @@
 #include "sim/whatif/whatif_text.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -12,6 +13,11 @@ namespace {
 constexpr std::size_t kMostRows = 12;   // rows of a table of slowdowns
 constexpr std::size_t kMostCells = 32;  // ranks and stages of the map
 
+// "12.5 % less", or "more" for a share that is negative.
+std::string less_text(double share) {
+  return fmt::format("{:.1f} % {}", 100 * std::abs(share), share < 0 ? "more" : "less");
+}
+
 std::string times_text(const WhatifAnswer& a, const WhatifQuestion& question, const Style& style) {
   const Scale scale = time_scale(a.measured);
   Table t;
@@ -19,13 +25,12 @@ std::string times_text(const WhatifAnswer& a, const WhatifQuestion& question, co
   const auto row = [&](const char* name, double time, const std::string& about) {
     t.rows.push_back({name, number(time, scale), about});
   };
-  row("measured", a.measured, fmt::format("mean of {} steps", a.steps));
+  row("measured", a.measured, a.steps == 1 ? "one step" : fmt::format("mean of {} steps", a.steps));
   row("replayed", a.replayed, fmt::format("{:.2f} % off in the mean", 100 * a.replay_error));
-  row("without gaps", a.without_gaps,
-      fmt::format("ops begin as soon as they can: {:.1f} % less", 100 * (1 - a.without_gaps / a.measured)));
+  row("without gaps", a.without_gaps, "ops begin as soon as they can: " + less_text(1 - a.without_gaps / a.measured));
   row("with even work", a.even,
-      fmt::format("no rank, stage or micro-batch slower than the others: {:.1f} % less than without gaps",
-                  100 * (1 - a.even / a.without_gaps)));
+      "no rank, stage or micro-batch slower than the others: " + less_text(1 - a.even / a.without_gaps) +
+          " than without gaps");
   if (question.asks())
     row("as asked", a.asked, fmt::format("{:+.1f} % of the replayed step", 100 * (a.asked / a.replayed - 1)));
   std::string text = heading("The run replayed", style) + '\n' + print(t, "  ", style.columns);

@@ -6,7 +6,7 @@ $ orrery whatif log.csv
 $ orrery whatif log.csv --without rank=1 --speed network=2 --json
 $ orrery simulate small.yaml --trace trace.json > table
 $ orrery whatif trace.json
-stdout measured +210.0 +mean of 1 steps
+stdout measured +210.0 +one step
 stdout replayed +210.0 +0.00 % off
 stdout 1 +\+31.2
 stdout "schema": "orrery.whatif/1"
