@@ -82,11 +82,13 @@ KernelErrors errors_of(const std::vector<Ratio>& ratios) {
   e.error = median_error(values_of(ratios, all), 1);
   e.small = median_error(values_of(ratios, [&](const Ratio& r) { return r.work < middle; }), 1);
   e.large = median_error(values_of(ratios, [&](const Ratio& r) { return r.work >= middle; }), 1);
-  e.level = quantile_of(values_of(ratios, [](const Ratio& r) { return !r.judged; }), 0.5);
-  if (e.level <= 0) e.level = 1;
+  e.level = quantile_of(values_of(ratios, all), 0.5);
   const std::vector<double> judged = values_of(ratios, [](const Ratio& r) { return r.judged; });
-  e.swept = median_error(judged, e.level);
-  e.swept_p90 = median_error(judged, e.level, 0.9);
+  const std::vector<double> others = values_of(ratios, [](const Ratio& r) { return !r.judged; });
+  if (judged.empty() || others.empty()) return e;
+  const double level = quantile_of(others, 0.5);
+  e.swept = median_error(judged, level);
+  e.swept_p90 = median_error(judged, level, 0.9);
   return e;
 }
 
@@ -175,21 +177,23 @@ std::string kernels_text(const KernelReport& report, const Style& style) {
 }
 
 std::string kernels_json(const KernelReport& report) {
+  const auto or_none = [](double share) {
+    return share < 0 ? nlohmann::ordered_json() : nlohmann::ordered_json(share);
+  };
   nlohmann::ordered_json json = {{"schema", "orrery.kernels/1"}, {"kernels", nlohmann::ordered_json::array()}};
   for (const KernelErrors& e : report.errors) {
-    json["kernels"].push_back(
-        {{"kind", e.kind},
-         {"precision", e.precision},
-         {"framework", e.framework},
-         {"gpu", e.gpu},
-         {"rows", e.rows},
-         {"level", e.level},
-         {"median_error", e.error},
-         {"median_error_small", e.small},
-         {"median_error_large", e.large},
-         {"median_error_swept", e.swept},
-         {"p90_error_swept", e.swept_p90},
-         {"median_error_unseen", e.unseen < 0 ? nlohmann::ordered_json() : nlohmann::ordered_json(e.unseen)}});
+    json["kernels"].push_back({{"kind", e.kind},
+                               {"precision", e.precision},
+                               {"framework", e.framework},
+                               {"gpu", e.gpu},
+                               {"rows", e.rows},
+                               {"level", e.level},
+                               {"median_error", e.error},
+                               {"median_error_small", e.small},
+                               {"median_error_large", e.large},
+                               {"median_error_swept", or_none(e.swept)},
+                               {"p90_error_swept", or_none(e.swept_p90)},
+                               {"median_error_unseen", or_none(e.unseen)}});
   }
   json["not_covered"] = report.not_covered;
   return json.dump(2) + '\n';

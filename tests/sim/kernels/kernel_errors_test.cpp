@@ -47,5 +47,16 @@ TEST(KernelErrors, ALevelIsFoundAndTakenAway) {
   EXPECT_NE(kernels_text(report, {}).find("h100-sxm"), std::string::npos);
 }
 
+// One group of shapes tells nothing about groups that its level does not come from.
+TEST(KernelErrors, WithoutOtherShapesNothingIsJudged) {
+  KernelRows rows;
+  add_products(rows, "h100-sxm", 0.8);
+  rows.rows.resize(1);
+  const KernelReport report = predict_kernels(rows, {});
+  EXPECT_NEAR(report.errors.at(0).level, 1.25, 1e-9);
+  EXPECT_LT(report.errors[0].swept, 0);
+  EXPECT_TRUE(nlohmann::json::parse(kernels_json(report))["kernels"][0]["median_error_swept"].is_null());
+}
+
 }  // namespace
 }  // namespace orrery
