@@ -35,7 +35,7 @@ struct CollectiveEnd {
 };
 
 // The measurements read from one file. refused: number of measurements that could not be used, by reason. kernel_time,
-// taken_time: time of all kernels in a trace, and of those that became samples; 0 for other files.
+// taken_time: time of all kernels in a trace but collectives, and of those that became samples; 0 for other files.
 struct Imported {
   // properties of the machine: "device": "NVIDIA H100 80GB HBM3", ...
   std::map<std::string, std::string> fingerprint;

@@ -89,11 +89,10 @@ class KinetoTrace {
 
   void kernel(const JsonValue& e) {
     const Seconds time = duration(e);
-    result_.kernel_time += std::max(0.0, time);
     const auto args = e.find("args");
-    if (args && args->find("Collective name"))
-      collective(*args, time, dump_of(e, "pid"));
-    else if (args && args->find("kind"))
+    if (args && args->find("Collective name")) return collective(*args, time, dump_of(e, "pid"));
+    result_.kernel_time += std::max(0.0, time);
+    if (args && args->find("kind"))
       own(*args, time);
     else if (const auto id = args ? args->find("External id") : std::nullopt)
       times_[id_of(*id)] += time;  // a sum, because an operator may launch several kernels
@@ -141,7 +140,6 @@ class KinetoTrace {
       group += ends;
     }
     row.seconds = time;
-    result_.taken_time += time;
     result_.ends.push_back({fmt::format("{} {}", group, count_[{device, group}]++), row});
   }
 

@@ -45,7 +45,8 @@ std::string taken_share(const std::vector<Imported>& files) {
     all += file.kernel_time;
     taken += file.taken_time;
   }
-  return all > 0 ? fmt::format("{:.1f} % of the kernels' time in the traces", 100 * taken / all) : "";
+  return all > 0 ? fmt::format("{:.1f} % of the kernels' time in the traces, collectives apart", 100 * taken / all)
+                 : "";
 }
 
 // Adds to an imported profile what it was made of: the names of the files, and how many measurements were refused.
