@@ -341,14 +341,26 @@ void Units::reduce_unit(const Chunk& chunk, std::uint32_t unit_frame) {
   if (on_host && !first_micro_batch) host_->upload_gradients(unit_frame);
   const LaneKind lane = reduce_regions(unit_frame, regions, source, on_host && first_micro_batch);
   const Access both = Access::read_write;
-  if (row_.hybrid && last_micro_batch)
-    reduce_replicas(unit_frame, on_host ? unit(kReduced, both) : state(kGradientShard, both));
+  if (row_.hybrid && last_micro_batch) {
+    if (on_host || facts_.host_update() || spec_.strategy.overlap.gradient_reduce)
+      reduce_replicas(unit_frame, on_host ? unit(kReduced, both) : state(kGradientShard, both));
+    else
+      replicas_later_.push_back(unit_frame);
+  }
   if (facts_.host_update() && last_micro_batch)
     host_->finish(chunk, unit_frame, lane);
   else if (on_host)
     host_->offload_gradients(unit_frame, kNone);
   if (!spec_.strategy.overlap.gradient_reduce)
     writer_.hold({writer_.last_of(LaneKind::data_reduce), writer_.last_of(LaneKind::replicate)});
+}
+
+// Sums over replicas need not be made as each unit ends, since the shards stay in memory. Made there without overlap,
+// they would hold up the other stages of a pipeline.
+void Units::reduce() {
+  for (const std::uint32_t unit_frame : replicas_later_)
+    reduce_replicas(unit_frame, state(kGradientShard, Access::read_write));
+  replicas_later_.clear();
 }
 
 // Sums a unit's gradient shards over the ranks that hold the same shard. Replicas of experts' shards lie on other ranks

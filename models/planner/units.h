@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 #include <span>
+#include <vector>
 
 #include "models/planner/host_units.h"
 #include "models/planner/step_part.h"
@@ -23,6 +24,7 @@ class Units : public StepPart {
   void before_op(const Pass& pass, std::span<const std::uint32_t> ops) override;
   void after_backward_op(const Pass& pass, std::size_t entry, std::uint32_t op, TaskId task) override;
   void after_block(const Pass& pass) override;
+  void reduce() override;
   void issued(const Op& op, std::uint32_t frame, TaskId task) override;
 
  private:
@@ -49,6 +51,8 @@ class Units : public StepPart {
   std::map<std::uint32_t, bool> gathered_;         // for each unit frame, whether its weights are gathered now
   std::map<std::uint32_t, std::int64_t> reduced_;  // for each unit frame, the number of reductions issued so far
   std::set<std::uint32_t> arrived_;                // ids of unit frames that are gathered but not yet copied out
+  // unit frames whose gradient shards are summed over replicas only after all of backward
+  std::vector<std::uint32_t> replicas_later_;
   std::deque<TaskId> released_;  // tasks that freed gathered units, and for which no gather has waited yet
 };
 

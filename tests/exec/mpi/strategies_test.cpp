@@ -248,6 +248,9 @@ const Case kCases[] = {
     {kLlama, "tensor: 2, pipeline: 2, data: 2, global_batch: 8, sequence_parallel: false"},
     {kLlama, "tensor: 2, pipeline: 2, virtual_stages: 2, data: 2, sharding: zero1, recompute: full, global_batch: 8"},
     {kLlama, "pipeline: 2, data: 4, sharding: hsdp, shard_group: 2, schedule: gpipe, global_batch: 8"},
+    {kLlama,
+     "pipeline: 2, data: 4, sharding: hsdp, shard_group: 2, schedule: zb-v, global_batch: 16, overlap: "
+     "{gradient_reduce: false}"},
     {kLlama, "tensor: 4, data: 2, sharding: zero3, global_batch: 4"},
     {kGpt, "tensor: 2, pipeline: 2, data: 2, sharding: zero1, recompute: full, global_batch: 8"},
     {kGpt, "tensor: 4, data: 2, sharding: fsdp, global_batch: 4, micro_batch: 2"},
