@@ -65,10 +65,12 @@ bool Units::ends_unit(const Pass& pass) const {
 // Frees the gathered weights of a unit that consists of several blocks, after the last of these blocks; the blocks' own
 // ops cannot free them, because they do not know which other blocks use the unit.
 void Units::release(const Pass& pass) {
-  const std::uint32_t unit_frame = chunks_[pass.action.chunk].entries[pass.entry()].unit;
+  const std::vector<Entry>& entries = chunks_[pass.action.chunk].entries;
+  const std::uint32_t unit_frame = entries[pass.entry()].unit;
   const auto gathered = gathered_.find(unit_frame);
   if (gathered == gathered_.end() || !gathered->second) return;
-  if (pass.forward() && !row_.reshards_after_forward) return;
+  const auto needed_in_backward = [&](const Entry& e) { return e.unit == unit_frame && runs_back_with(e); };
+  if (pass.forward() && !row_.reshards_after_forward && std::ranges::any_of(entries, needed_in_backward)) return;
   Op free = {.name = "release unit", .work = Wait{}, .phase = pass.action.phase};
   if (!draft_.layout.regions.at(unit_frame).empty()) free.frees.push_back(unit(kGathered, Access::read));
   if (draft_.layout.frozen.at(unit_frame) > 0) free.frees.push_back(unit(kGatheredFrozen, Access::read));

@@ -17,9 +17,9 @@ Picoseconds launch_start(const Plan& plan, const Trace& trace, TaskId task) {
   return start;
 }
 
-// Returns the time when the last stage's last update in a step had ended.
-static Picoseconds end_of_step(const Plan& plan, const Trace& trace, std::int64_t step) {
-  const std::int64_t last = (step + 1) * plan.step_micro_batches() - 1, stage = plan.classes.back().stage;
+// Returns the time when a stage's last update of a step had ended; 0 for the step before the first.
+static Picoseconds end_of_step(const Plan& plan, const Trace& trace, std::int64_t stage, std::int64_t step) {
+  const std::int64_t last = (step + 1) * plan.step_micro_batches() - 1;
   Picoseconds end = 0;
   for (const RankClass& slot : plan.classes) {
     for (TaskId t = slot.begin; slot.stage == stage && t < slot.end; ++t) {
@@ -30,9 +30,25 @@ static Picoseconds end_of_step(const Plan& plan, const Trace& trace, std::int64_
   return end;
 }
 
+// Returns the stage that takes longest for the reported step and the one before it together, the last of such stages.
+static std::int64_t slowest_stage(const Plan& plan, const Trace& trace) {
+  const std::int64_t last = plan.classes.back().stage;
+  std::int64_t slowest = last;
+  Picoseconds longest = 0;
+  for (std::int64_t stage = last; stage >= 0; --stage) {
+    const Picoseconds both =
+        end_of_step(plan, trace, stage, plan.reported) - end_of_step(plan, trace, stage, plan.reported - 2);
+    if (both <= longest) continue;
+    longest = both;
+    slowest = stage;
+  }
+  return slowest;
+}
+
 Period period_of(const Plan& plan, const Trace& trace, std::int64_t step) {
   if (plan.steps == 1) return {0, trace.step_time};
-  return {step == 0 ? 0 : end_of_step(plan, trace, step - 1), end_of_step(plan, trace, step)};
+  const std::int64_t stage = slowest_stage(plan, trace);
+  return {end_of_step(plan, trace, stage, step - 1), end_of_step(plan, trace, stage, step)};
 }
 
 TaskId last_to_enter(const Plan& plan, const Trace& trace, std::uint32_t match) {

@@ -53,8 +53,9 @@ bool waits_on_host(const Plan& plan, TaskId task);
 Picoseconds launch_start(const Plan& plan, const Trace& trace, TaskId task);
 
 // The time span of the step that a report covers. In a plan of one step it is that step; in a plan of several steps it
-// lasts from the last stage's last update in the previous step to the same in this step, while other stages may be in
-// other steps.
+// lasts from the last update of one stage in the previous step to the same in this step, while other stages may be in
+// other steps. That stage is the slowest one, whose pace all others come down to: a faster stage works off the
+// micro-batches that wait before it, for longer than the plan lasts.
 struct Period {
   Picoseconds begin = 0, end = 0;
 

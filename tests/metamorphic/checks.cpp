@@ -10,6 +10,7 @@
 #include "models/base/error.h"
 #include "models/load/load_spec.h"
 #include "models/schedule/schedules.h"
+#include "models/spec/sharding.h"
 #include "sim/predict/long_steps.h"
 #include "sim/predict/predict.h"
 
@@ -116,7 +117,9 @@ double meetings_s(const Run& run, const Run& longer) {
 }
 
 double overlapping_meetings_s(const Run& run, const Run& longer) {
-  if (!is_asynchronous(run.spec.strategy)) return 0;
+  const Strategy& s = run.spec.strategy;
+  const bool gathers_again = row_of(s.sharding).shards_parameters && s.micro_batches() == 1;
+  if (!is_asynchronous(s) && !gathers_again) return 0;
   double sum = 0;
   for (const CommunicationRow& a : run.report.communication) {
     for (const CommunicationRow& b : longer.report.communication) {

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "models/base/data.h"
+#include "models/partition/layers_of_stages.h"
 #include "models/schedule/schedules.h"
 #include "models/spec/sharding.h"
 #include "tests/metamorphic/relations.h"
@@ -23,12 +24,8 @@ bool is_better(const Gpu& a, const Gpu& b) {
          a.nvlink_GBps >= b.nvlink_GBps && a.pcie_GBps >= b.pcie_GBps && a.nvlink_reach == b.nvlink_reach;
 }
 
-// Whether the pipeline is cut by costs, which change with the layers.
-bool is_cut_by_cost(const Spec& spec) {
-  const StageRule rule = spec.software.layout.stage_rule;
-  return spec.strategy.pipeline > 1 &&
-         (spec.strategy.schedule == "dapple" || (rule != StageRule::even && rule != StageRule::even_with_embedding));
-}
+// Whether two runs give each pipeline stage the same layers; where layers are assigned by cost, they may not.
+bool are_cut_alike(const Run& a, const Run& b) { return stage_layers(a.spec) == stage_layers(b.spec); }
 
 // The memory of searched orders is not compared: the fastest order that fits the schedule's room wins, whatever it
 // needs.
@@ -93,10 +90,11 @@ double bucket_s(const Run& run) {
   return most;
 }
 
-// Checks that a smaller spec takes no longer than the larger one, where it makes the same calls.
+// Checks that a smaller spec takes no longer than the larger one, where it makes the same calls and its stages have the
+// same layers.
 const Run* smaller_is_not_slower(Checks& checks, std::string_view name, const Subject& s, const Json& larger) {
   const Run* run = checks.simulate(larger);
-  if (run != nullptr && calls_of(*run) == calls_of(s.run))
+  if (run != nullptr && are_cut_alike(*run, s.run) && calls_of(*run) == calls_of(s.run))
     checks.not_slower(name, larger, *run, s.spec, kTolerance + bucket_s(s.run) / run->report.step_time_s);
   return run;
 }
@@ -152,7 +150,6 @@ void more_work(Checks& checks, const Subject& s) {
   more_micro_batches(checks, s);
   if (s.spec["model"].is_object() && spec.strategy.stage_layers.empty()) {
     more_layers(checks, s);
-    if (is_cut_by_cost(spec)) return;
     if (!spec.model.moe)
       smaller_is_not_slower(checks, "half feed forward", s,
                             with(s.spec, "model.feed_forward", 2 * spec.model.feed_forward));
@@ -162,7 +159,7 @@ void more_work(Checks& checks, const Subject& s) {
   const Run* run = smaller_is_not_slower(checks, "half sequence", s, longer);
   // With less compute, gradients of units that wait for a slow network pile up.
   if (run != nullptr && !row_of(spec.strategy.sharding).shards_gradients && !is_searched(spec.strategy) &&
-      !is_cut_by_cost(spec) &&
+      are_cut_alike(*run, s.run) &&
       static_cast<double>(run->report.memory.peak) < static_cast<double>(s.run.report.memory.peak) * .99)
     checks.violated("sequence x2 memory", "", s.spec, longer);
 }
