@@ -17,7 +17,8 @@ constexpr Relation kRelations[] = {{"sane", sane, 1},
                                    {"volumes", volumes_by_form, .4},
                                    {"formulas", formulas, .25},
                                    {"traced", traced, .12},
-                                   {"pictured", pictured, .3}};
+                                   {"pictured", pictured, .3},
+                                   {"checkpoints", checkpoints, .15}};
 
 }  // namespace
 
