@@ -41,7 +41,8 @@ const Pair* first_limit(const Spec& spec, Limit which);
 std::string refusal(const Spec& spec, const Pair& pair);
 std::string refused_key(const Spec& spec, const Pair& pair);
 
-// Throws Error with the file and line and the message of refusal() if a spec breaks a row.
+// Throws Error with the file and line and the message of refusal() if a spec uses a combination of options that is
+// rejected.
 void refuse_combinations(const Spec& spec, Limit which);
 
 }  // namespace orrery

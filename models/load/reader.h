@@ -126,8 +126,9 @@ class SpecSection {
   std::string path_;
 };
 
-// These functions read strategy.stage_replicas. read_replicas: reads the numbers, and returns whether DAPPLE's planner
-// must choose them. plan_replicas: sets the numbers that the planner chooses (dapple.h).
+// These functions read strategy.stage_replicas. read_replicas: reads the number of ranks of every stage, and returns
+// whether DAPPLE's planner must choose these numbers. plan_replicas: sets the numbers that the planner chooses
+// (dapple.h).
 bool read_replicas(const SpecSection& section, Strategy& s);
 void plan_replicas(const SpecSection& section, Spec& spec);
 

@@ -1,4 +1,4 @@
-// This file has the rules about the options of schedules.
+// This file has the rules about the options of pipeline schedules.
 #include <string>
 
 #include "models/load/reader.h"

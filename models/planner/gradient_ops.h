@@ -7,8 +7,8 @@
 
 namespace orrery {
 
-// Returns the operand of the gradients that the optimizer reads: the shard if units are reduced one by one, else all
-// gradients.
+// Returns the operand of the gradients that the optimizer reads: the rank's shard if gradients are reduced unit by unit
+// (FSDP, ZeRO-2 and 3), else the complete gradients.
 Operand optimizer_gradients(const Draft& draft, Access access);
 
 // Divides `elements` gradients from element `first` on by the number of data ranks, in frameworks that do so in a

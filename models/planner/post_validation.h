@@ -27,7 +27,7 @@ struct TransferPlace {
 // up to these positions. Transfers of evicted activations and exchanges of a shared vocabulary come after the position.
 std::vector<TransferPlace> validation_places(const Schedule& schedule, const TransferOrder& transfer_order);
 
-// The step part for updates that are validated in the next step.
+// The planner's class for post-update validation: updates that are validated in the next step.
 class PostValidation : public StepPart {
  public:
   PostValidation(Draft& draft, TaskWriter& writer);

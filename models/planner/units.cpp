@@ -117,9 +117,9 @@ bool Units::runs_back_with(const Entry& entry) const {
   });
 }
 
-// Issues the gather of a unit's weights. Before it, the issuing thread waits for the oldest free of a unit that it has
-// not waited for yet, if there are units_in_flight such frees (FSDP's limit_all_gathers: a queue of the events that
-// record when a unit was freed). Units that stay gathered do not count.
+// Issues the gather of a unit's weights. If units_in_flight frees of units have been issued that the issuing thread has
+// not yet waited for, it first waits for the oldest of them (FSDP's limit_all_gathers: a queue of the events that
+// record when a unit was freed). Frees of units that stay gathered do not count.
 void Units::gather_unit(std::uint32_t unit_frame, std::uint32_t state_frame, Phase phase) {
   if (gathered_[unit_frame]) return;
   gathered_[unit_frame] = true;
@@ -355,8 +355,8 @@ void Units::reduce_unit(const Chunk& chunk, std::uint32_t unit_frame) {
     writer_.hold({writer_.last_of(LaneKind::data_reduce), writer_.last_of(LaneKind::replicate)});
 }
 
-// Sums over replicas need not be made as each unit ends, since the shards stay in memory. Made there without overlap,
-// they would hold up the other stages of a pipeline.
+// Sums gradient shards over replicas after all of backward, since the shards stay in memory. If each unit were summed
+// when its backward ends, without overlap, the sum would hold up the other stages of a pipeline.
 void Units::reduce() {
   for (const std::uint32_t unit_frame : replicas_later_)
     reduce_replicas(unit_frame, state(kGradientShard, Access::read_write));
