@@ -12,9 +12,9 @@ namespace orrery {
 
 using Keys = std::initializer_list<const char*>;  // alternative names of one key, of which a file has at most one
 
-// The keys and values of a config.json, or of the object within it that describes the text model. A key that the file
-// leaves out has the value that the configuration class of the model family gives it; a key whose value is null counts
-// as present, but has no value. Errors are orrery::Error, one line "file: key: what".
+// The keys and values of a Hugging Face config.json, or of the object within it that describes the text model. A key
+// that the file leaves out has the value that the configuration class of the model family gives it; a key whose value
+// is null counts as present, but has no value. Errors are orrery::Error, one line "file: key: what".
 class Config {
  public:
   // object must outlive the Config. nested: whether the object lies within the file's outermost object.

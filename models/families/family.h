@@ -56,7 +56,8 @@ struct Family {
 // Returns the family that a file names; throws Error if the family is unknown.
 const Family& family_of(const Config& config);
 
-// Each of these functions returns the rows of the table of families that the source file of the same name defines.
+// Each of these functions returns the table of model families that the source file of the same name defines
+// (dense_families.cpp, ...).
 std::span<const Family> dense_families();
 std::span<const Family> expert_families();
 std::span<const Family> gpt_families();
@@ -80,8 +81,8 @@ void set_kinds(Model& model, const std::vector<LayerKind>& kinds);
 // Reads the keys that only files of DeepSeek-V4 have.
 void read_deepseek_v4(const Config& config, Model& model);
 
-// Throws Error for a file of a model with kinds of layers that Orrery cannot build; the message has the reason and what
-// the user can do.
+// Throws Error if the config.json is of a model with types of layers that Orrery cannot simulate; the message has the
+// reason and what the user can do.
 void refuse_kinds(const Config& config);
 
 }  // namespace orrery

@@ -1,7 +1,7 @@
-// Families with LayerNorm: descendants of GPT-2, and others that share its norm. Properties and defaults are those of
-// the classes in transformers (configuration_*.py and modeling_*.py of each model_type).
-// Not every default was checked against the source: if a parameter count differs from the model hub's, one of them is
-// wrong.
+// This file has the table of model families with LayerNorm: descendants of GPT-2, and others with the same norm.
+// Properties and defaults are those of the classes in transformers (configuration_*.py and modeling_*.py of each
+// model_type). Not every default was checked against the source: if a model's parameter count differs from the one on
+// the model hub, one of the defaults is wrong.
 #include "models/families/family.h"
 
 namespace orrery {

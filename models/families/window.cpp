@@ -1,4 +1,4 @@
-// Finds which layers attend within a sliding window.
+// This file finds which layers of a model attend only within a sliding window.
 #include <algorithm>
 
 #include <fmt/format.h>
