@@ -15,8 +15,8 @@ struct Page {
   std::string body;                // markup
 };
 
-// The whole page: one file without scripts, and without anything that is loaded from elsewhere, which the page's own
-// content security policy forbids too. The same values give the same bytes. The page has a style for paper.
+// The whole HTML page as one file. It has no scripts and loads nothing from elsewhere, which its own content security
+// policy forbids too. The same values give the same bytes. The page has a style for printing.
 std::string document(const Page& page);
 
 }  // namespace orrery

@@ -46,7 +46,8 @@ Plotted plotted(const Scatter& s) {
     p.y.first = std::min(p.y.first, point.y);
     p.y.last = std::max(p.y.last, point.y);
   }
-  // A limit that is far away would press all points to the left edge.
+  // The limit line is left out where it lies farther right than this multiple of the largest x, since all points would
+  // then lie at the left edge.
   constexpr double kFar = 3;
   p.shows_limit = s.x_limit > 0 && s.x_limit < kFar * p.x.last;
   if (p.shows_limit) p.x.last = std::max(p.x.last, s.x_limit);

@@ -37,13 +37,13 @@ Prediction predict(const Spec& spec, bool unfold = false, const std::string& pro
 // predictions of published steps. Throws Stopped (simulate.h) soon after `stop` is set.
 Prediction predict(const Spec& spec, Profile profile, bool unfold = false, const std::atomic<bool>* stop = nullptr);
 
-// Adds to a report the interval of measured step times around such a prediction, in which 80 % of similar published
-// steps lay, unless the complete profile was measured: the few matrix products and collectives of an imported profile
-// do not make the rest more certain.
+// Adds to a report the interval in which 80 % of measured step times of similar published steps lay around their
+// predictions. Nothing is added where the profile holds measurements of all ops; the few measured matrix products and
+// collectives of an imported profile do not count as such.
 void add_interval(Report& report, const Spec& spec, const Profile& profile);
 
-// The time in a step at which the first of all pipeline stages changes from forward to backward passes, and that stage.
-// Up to that time a step runs alike whichever layers are recomputed in backward.
+// The time in a step at which the first backward pass of any pipeline stage begins, and that stage. Up to that time a
+// step runs alike whichever layers are recomputed in backward.
 struct Turn {
   Picoseconds time = 0;
   std::int64_t stage = -1;  // index of that stage; -1: none in the simulated time

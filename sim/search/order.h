@@ -35,8 +35,8 @@ struct KnownOrder {
 // Whether the planner chooses the schedule's order of passes by the times of the virtual stages.
 bool needs_times(std::string_view schedule);
 
-// Keeps orders of schedules while their total length is small; of orders chosen by times of passes, only the last is
-// kept.
+// A cache of schedules' orders of passes. It keeps orders while their total length is small; of orders that depend on
+// the times of passes, it keeps only the last.
 class KnownOrders {
  public:
   // The order of a schedule; nullptr where the order is too long to be timed for a bound.

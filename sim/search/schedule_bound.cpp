@@ -55,8 +55,8 @@ const KnownOrder* order_of_plan(BoundCache& cache, const CellWork& work) {
   return cache.orders.of(schedule, shape);
 }
 
-// The least work that a stage still has to do at the moment when the first of all stages begins backward. busy, hides:
-// as in PassCost; gathered: number of layers whose weights have been gathered by then.
+// The least work that a stage still has to do at the moment when the first of all stages begins backward. busy,
+// free_overlap: as in PassCost; gathered: number of layers whose weights have been gathered before that moment.
 struct WorkLeft {
   Picoseconds busy = 0, free_overlap = 0;
   std::int64_t gathered = 0;

@@ -18,7 +18,7 @@ namespace orrery {
 
 struct ScheduleRow;
 struct ShardingRow;
-bool has_bounds(const ScheduleRow& row);  // whether the search has lower bounds for strategies with a schedule
+bool has_bounds(const ScheduleRow& row);  // whether the search has lower bounds for strategies with this schedule
 
 inline constexpr std::array<std::string_view, 3> kContextKinds = {"ring", "allgather", "ulysses"};
 
@@ -34,8 +34,8 @@ inline constexpr std::array<std::string_view, kTiers> kActivationPlaces = [] {
   return places;
 }();
 
-// The value of MemoryPlan::activation_layers that stands for: as few layers as are needed for the strategy to fit in
-// memory without the allocator giving segments back (cudaFree).
+// A value of MemoryPlan::activation_layers that means: offload the activations of as few layers as let the strategy fit
+// in memory without the allocator giving segments back (cudaFree).
 inline constexpr std::int64_t kAsNeeded = 0;
 
 // The values that the search may give to one key of the strategy: any that the rules allow (open), or those listed.
@@ -214,7 +214,8 @@ class Space {
   struct Cuts {
     std::mutex mutex;
     std::map<std::pair<std::int64_t, std::int64_t>, std::vector<std::int64_t>> known;
-    // Cached results of Space::reduces_in_one_order(), by schedule, number of stages and number of micro-batches.
+    // Cached results of Space::reduces_in_one_order() (whether both copies of the model reach the same weights in the
+    // same order in backward), by schedule, number of stages and number of micro-batches.
     std::map<std::tuple<std::string_view, std::int64_t, std::int64_t>, bool> mirrored;
   };
 

@@ -41,8 +41,8 @@ Picoseconds update_time(BoundCache& cache, std::int64_t elements) {
 Picoseconds issue_of(const StageWork& stage) { return stage.forward.issue + stage.backward.issue + stage.weight.issue; }
 
 // A lower bound of the end time of a stage that gathers weights and reduces gradients layer by layer. Where backward is
-// split, weight gradients may fill the time in which gradients go back to the first stage, which then does not count as
-// idle.
+// split, weight gradients may fill the time in which gradients go back to the first stage, so that this time does not
+// count as idle.
 Picoseconds units_end(const UnitTimes& units, const CellWork& work, const StageWork& stage, Picoseconds hops) {
   const std::int64_t m = work.cell.micro_batches;
   const Picoseconds back = work.splits ? 0 : stage.tail + hops;
