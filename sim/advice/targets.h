@@ -12,7 +12,7 @@ namespace orrery {
 // spec for this machine from the spec file again.
 struct SearchTarget {
   OpenSpec open;
-  std::vector<std::string> overrides;  // values of --set that select the machine, without those that the user gave
+  std::vector<std::string> overrides;  // values of --set that select the machine, besides those that the user gave
   std::int64_t gpus = 0;
 };
 
