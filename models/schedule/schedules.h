@@ -9,7 +9,8 @@
 
 namespace orrery {
 
-// One action of a pipeline stage: it runs this phase of this chunk (virtual stage of the stage) for this micro-batch.
+// An action of a pipeline stage: one phase (forward, backward, ...) of one of its chunks (virtual stages) for one
+// micro-batch.
 struct Action {
   Phase phase = Phase::forward;
   std::int32_t chunk = 0;
@@ -19,7 +20,7 @@ struct Action {
 };
 
 // The times that the passes of a micro-batch take on one stage, in any unit: forward, and in backward the input
-// gradient and the weight gradient. An unsplit backward takes the sum of the latter two.
+// gradient and the weight gradient. A backward that is not split takes the sum of both gradients' times.
 struct PhaseTimes {
   std::int64_t forward = 1, input = 1, weight = 1;
 };
@@ -33,7 +34,8 @@ struct ScheduleShape {
   std::int64_t chunks = 1;
   std::vector<PhaseTimes> times;
   bool woven = false;
-  // number of micro-batches that pass through a chunk before the stage turns to its next chunk; 0: p
+  // number of micro-batches that pass through a chunk before the stage turns to its next chunk; 0: as many as there are
+  // stages
   std::int64_t group = 0;
   std::int64_t extra_warm_up = 0;  // interleaved orders: number of additional forwards before the first backward
 };
@@ -59,7 +61,7 @@ struct Schedule {
   // the first virtual stage, and the chunk of logits, which runs after the last. -1: the vocabulary is not shared; the
   // first virtual stage has the complete embedding and the last one the complete output.
   std::int32_t input_chunk = -1, output_chunk = -1;
-  // number of barriers at which all stages meet between a micro-batch's logits and the gradients of these
+  // number of barriers at which all stages meet between a micro-batch's logits and the logits' gradients
   std::int64_t barriers = 0;
 
   bool spreads_vocabulary() const { return input_chunk >= 0; }
@@ -100,7 +102,8 @@ struct BubbleFormula {
   std::int64_t least_rounds = 0;  // the formula holds if there are at least this number times p micro-batches
   // whether the formula holds only if the number of micro-batches is exactly least_rounds times p
   bool exactly_least = false;
-  // largest number of stages for which the formula holds, as longer pipelines take longer than it says; 0: no limit
+  // largest number of stages for which the formula holds, as longer pipelines take longer than the formula says; 0: no
+  // limit
   std::int64_t most_stages = 0;
   Holds holds = Holds::always;
 };
