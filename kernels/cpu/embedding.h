@@ -16,7 +16,7 @@ void embed(const std::int64_t* tokens, std::int64_t first, Matrix<const float> t
 void embed_gradient(const std::int64_t* tokens, std::int64_t first, Matrix<const float> dy, Matrix<float> dtable);
 
 // Adds learned position embeddings: y = x + the table's row for each row's position; y may be x. positions_gradient()
-// adds each row of dy to the table's row for the row's position.
+// adds each row of dy to the row of dtable for that row's position.
 void add_positions(Matrix<const float> x, Matrix<const float> table, Positions positions, Matrix<float> y);
 void positions_gradient(Matrix<const float> dy, Positions positions, Matrix<float> dtable);
 

@@ -21,7 +21,7 @@ struct TimeScale {
 
 inline constexpr Picoseconds kShortestView = 1000;  // shortest range of time in view: 1 ns over the whole width
 
-// Moves the view into [0, total] and keeps its length; a view longer than that is cut to all of [0, total].
+// Moves the range in view into [0, total] without changing its length; a range longer than `total` becomes [0, total].
 TimeScale clamped(TimeScale s, Picoseconds total);
 // Multiplies the length of the view by `factor`; the time at pixel x stays at that pixel unless the view would leave
 // [0, total].

@@ -10,7 +10,7 @@ namespace orrery {
 
 class ArchiveReader;
 
-// A cache of large traces in the form in which the viewer keeps them, in files that are mapped when the trace is opened
+// A cache of large traces, in files that hold the viewer's own data structures and are mapped when the trace is opened
 // again. The files are in orrery/ of the user's cache folder (XDG_CACHE_HOME, else ~/.cache), one for each list of
 // trace files. A damaged file counts as missing. The oldest files are deleted when all together take more than 4 GiB.
 

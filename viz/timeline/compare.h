@@ -16,8 +16,8 @@ struct Matching {
 };
 Matching match(const Timeline& a, const Timeline& b);
 
-// Difference between two timelines in the total duration of a label, over all ranks; the largest differences come
-// first.
+// The number and total duration, over all ranks, of the events with one name and kind in two timelines a and b.
+// differences() sorts by the difference of the durations, the largest first.
 struct Difference {
   std::string name;
   Kind kind = Kind::other;

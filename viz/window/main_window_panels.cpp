@@ -89,8 +89,8 @@ std::vector<AreaColumn> area_columns(const std::vector<AreaRow>& rows) {
 
 StepTimeline step_timeline(const Document& d) { return {d.step, d.timeline, d.event_of_task}; }
 
-// Returns a text about the time on the critical path, by kind and by op, the longest first: making an op shorter by
-// some time may shorten the step by the same time, until another path is the longest.
+// Returns a text about the time on the critical path, by kind and by op, the longest first. If an op on the path gets
+// shorter, the step gets shorter by as much, until another path is the longest.
 QString path_html(const Timeline& t, const std::vector<EventId>& path) {
   std::array<Picoseconds, kKinds> by_kind{};
   struct OfLabel {
