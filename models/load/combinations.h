@@ -22,8 +22,8 @@ struct Feature {
 enum class Limit : std::uint8_t { spec, plan, ranks, gpu_ranks, search };
 std::string_view name_of(Limit limit);
 
-// One row of the table of limits: option `a` does not work with option `b`, or does not work at all if `b` is null.
-// Allowed ranges of single values are not here but in check.cpp.
+// One row of the table of rejected combinations: option `a` does not work with option `b`, or does not work at all if
+// `b` is null. Allowed ranges of single values are not here but in check.cpp.
 struct Pair {
   const Feature* a;
   const Feature* b;

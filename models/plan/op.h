@@ -335,7 +335,7 @@ struct Load {
   std::int64_t rows = 0;
   bool labels = false;
   std::int64_t ahead = 0, predictions = 1, parts = 1;
-  // > 0: the op loads the rows of this many data parallel ranks, one rank after the other, instead of this rank's rows
+  // number of data parallel ranks whose rows the op loads, one rank after the other; 0: it loads this rank's rows
   std::int64_t replicas = 0;
   Side side = {};
 };

@@ -6,9 +6,10 @@ namespace orrery {
 
 // Scope says in which frame (one instance of a block's buffers) an operand lies, relative to its task's frame.
 enum class Scope : std::uint8_t {
-  own,       // the buffers of the task's own block and micro-batch
-  next,      // the buffers of the chunk's next block, same micro-batch: forward writes its output there
-  previous,  // the buffers of the chunk's preceding block: backward writes the gradient of its input there
+  own,  // the buffers of the task's own block and micro-batch
+  // the buffers of the next block (such as a layer) of the stage, same micro-batch: forward writes its output there
+  next,
+  previous,  // the buffers of the block before this one on the stage: backward writes the gradient of its input there
   // the buffers of this block's unit (blocks whose weights are gathered together): weights, gradients before reduction
   unit,
   state,  // parameters, gradients and optimizer states of the task's chunk of layers, one flat buffer each

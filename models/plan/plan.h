@@ -271,8 +271,9 @@ struct RankClass {
   std::int64_t stage = 0;
   std::int64_t representative = 0;  // global number of the rank that represents the class
   std::int64_t multiplicity = 1;
-  TaskId begin = 0, end = 0;    // first task of the class and the task after its last; the tasks lie in issue order
-  std::uint32_t frame = kNone;  // id of the frame of the rank's single numbers, such as the gradient norm (Scope::rank)
+  TaskId begin = 0, end = 0;  // first task of the class and the task after its last; the tasks lie in issue order
+  // id of the frame (buffers) with the rank's scalars, such as the gradient norm (Scope::rank)
+  std::uint32_t frame = kNone;
   // versions: number of versions of the weights that are kept at a time. staleness: largest number of updates made
   // between the forward of a micro-batch and the update that uses its gradient.
   std::int64_t versions = 1, staleness = 0;
@@ -358,7 +359,7 @@ struct Plan {
   std::uint32_t slot_of(TaskId t) const { return tasks[t].lane / kLanes; }
 };
 
-std::string_view letter_of(Phase p);  // "F", "B", "I", "W", "step"
+std::string_view letter_of(Phase p);  // the letter that stands for a phase: "F", "B", "I", "W"; or "step"
 std::string_view name_of(Dimension d);
 std::string_view name_of(LaneKind l);
 std::string_view name_of(Category c);

@@ -19,7 +19,7 @@ class BucketReduction : public StepPart {
 
   void after_backward_op(const Pass& pass, std::size_t entry, std::uint32_t op, TaskId task) override;
   void reduce() override;
-  void end_step() override;  // resets the counts of missing gradients for the next update
+  void end_step() override;  // resets, for the next update, the count of gradients that each bucket still lacks
 
  private:
   // Returns whether a bucket is reduced as soon as backward has finished it. This is not so if there are several copies

@@ -82,7 +82,8 @@ void Units::gather_for(const Pass& pass) {
   std::int64_t ahead = spec_.strategy.overlap.parameter_gather ? spec_.strategy.prefetch_units : 0;
   const Phase phase = pass.forward() ? Phase::forward : Phase::backward;
   const std::int64_t farthest = behind_host(spec_.strategy.offload.parameters) ? -1 - ahead : 0;
-  std::uint32_t before = kNone;  // unit of the preceding block, which may also be the unit of this block
+  // unit (weights gathered together) of the preceding block, which may also be the unit of this block
+  std::uint32_t before = kNone;
   for (std::size_t i = pass.at; i < pass.entries.size() && ahead >= farthest; ++i) {
     const Entry& entry = chunk.entries[pass.entries[i]];
     if (plan_.blocks[entry.block].parameters.empty() || (phase == Phase::backward && !runs_back_with(entry))) continue;
@@ -198,8 +199,8 @@ void Units::copy_out(std::uint32_t unit_frame, Phase phase) {
   writer_.emit(copy, unit_frame);
 }
 
-// Gathers tiles of weights right before the op that reads them, and prefetch_units tiles ahead. ops: ids of the block's
-// ops still to be issued, the next one first.
+// Gathers tiles (ranges of a weight's rows) right before the op that reads them, and prefetch_units tiles ahead. ops:
+// ids of the block's ops still to be issued, the next one first.
 void Units::gather_tiles(std::uint32_t frame, std::span<const std::uint32_t> ops, Phase phase) {
   std::int64_t ahead = spec_.strategy.overlap.parameter_gather ? spec_.strategy.prefetch_units : 0;
   for (std::size_t i = 0; i < ops.size() && ahead >= 0; ++i) {
@@ -226,8 +227,8 @@ void Units::reduce_tiles(const Chunk& chunk, std::uint32_t frame, std::uint32_t 
 // collective is used even for one rank, because a collective can write at an offset within the unit.
 Op Units::gather_op(const Region& region, const Regions& all, Phase phase) const {
   const bool first = region.first == 0, last = region.first == all.back().first;
-  // Whether the shard to gather was uploaded or cast into a buffer of the unit's frame, instead of lying in the chunk's
-  // states.
+  // Whether the shard to gather was uploaded or cast into a buffer of the unit, instead of lying in the flat buffers of
+  // the chunk's states.
   const bool apart = row_.fp32_shards || facts_.host_parameters();
   const Operand to = unit(copies_out(draft_, all) ? kArrived : kGathered, Access::write);
   const Collective gather = {.kind = CollectiveKind::all_gather,

@@ -179,10 +179,10 @@ class BlockBuilder {
   bool in_backward_ = false;
   bool releases_ = false;  // whether the last forward op frees offloaded buffers
   int region_ = 0, regions_ = 0;
-  // index of the first forward op that belongs to Block::exchange
+  // index of the first forward op that waits until all pipeline stages have their inputs (Block::exchange)
   std::size_t exchange_ = static_cast<std::size_t>(-1);
   std::vector<std::function<void()>> tape_;
-  std::uint16_t tiles_ = 0;  // number of tiles of weights added so far
+  std::uint16_t tiles_ = 0;  // number of tiles (parts of large weights that are gathered one by one) added so far
   std::map<Id, Id> gradient_of_;
   std::set<Id> kept_;
   // for each buffer that holds a weight's gradient until the second part of backward, the index of the weight

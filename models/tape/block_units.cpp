@@ -1,4 +1,5 @@
-// BlockBuilder: lifetimes of gathered weights, and of gradients that are reduced one unit at a time.
+// This file has BlockBuilder's functions for the lifetimes of gathered weights, and of gradients that are reduced unit
+// by unit (a unit: weights that are gathered and reduced together).
 #include <algorithm>
 
 #include "models/tape/block_builder.h"

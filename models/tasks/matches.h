@@ -13,10 +13,11 @@ namespace orrery {
 // written one after the other.
 struct TransferEnds {
   // the tasks of each transfer between two virtual stages; key: boundary between the two stages, micro-batch, whether
-  // forward, kind of ranks, first byte of the transfer within the micro-batch's data
+  // forward, kind of ranks (those of one stage that do the same work), first byte of the transfer within the
+  // micro-batch's data
   std::map<std::tuple<std::int32_t, std::int32_t, bool, int, Bytes>, std::vector<TaskId>> transfers;
   // the tasks of each transfer of evicted activations (BPipe); key: number of the eviction, whether sent or returned,
-  // index of the evicted buffer, kind of ranks
+  // index of the evicted buffer, kind of ranks (those of one stage that do the same work)
   std::map<std::tuple<std::int32_t, bool, std::size_t, int>, std::vector<TaskId>> evicted;
 };
 

@@ -13,7 +13,7 @@
 namespace orrery {
 
 // These functions return operands that are a complete buffer, number `slot` among the buffers of a chunk's states, of a
-// unit, of the task's own block, or of the rank's single numbers.
+// unit, of the task's own block, or of the rank's scalars, such as the gradient norm.
 inline Operand state(std::uint16_t slot, Access access) { return {Scope::state, access, slot, -1}; }
 inline Operand unit(std::uint16_t slot, Access access) { return {Scope::unit, access, slot, -1}; }
 inline Operand own(std::uint16_t slot, Access access) { return {Scope::own, access, slot, -1}; }
