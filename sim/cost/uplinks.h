@@ -18,8 +18,8 @@ namespace orrery {
 // sends to every member outside. Other traffic on the uplink at the same moment is ignored.
 class Uplinks {
  public:
-  // How a group's transfer crosses the boundary of a pod. neighbours: only between two nodes that follow each other in
-  // a ring or tree; pairs: between every member inside and every member outside.
+  // Between which ranks a group's transfer crosses the boundary of a pod. neighbours: between two nodes that follow
+  // each other in a ring or tree; pairs: between every member inside the pod and every member outside.
   enum class Pattern : std::uint8_t { neighbours, pairs };
 
   // node_gpus: number of GPUs that reach each other without a NIC.

@@ -14,8 +14,8 @@ namespace orrery {
 
 // Pending events of a simulation, taken in the order of time, then id, then serial. Nothing may be pushed before now().
 // Many ranks act at the same instants, so the heap holds instants rather than events, each with a linked list (chain)
-// of the events due then. A small table, recent_, remembers the chains to which events were added last; an instant that
-// is no longer in the table gets a second chain, and all chains of an instant are taken together.
+// of the events due at that instant. A small table, recent_, remembers the chains to which events were added last; an
+// instant that is no longer in the table gets a second chain, and all chains of an instant are taken together.
 class EventQueue {
  public:
   struct Event {
@@ -131,7 +131,7 @@ class EventQueue {
   std::size_t taken_ = 0;   // number of events of due_ that take() has returned
   Heap late_;               // events pushed for now() after the clock had reached it
   Heap instants_;           // times later than now(), each with its chain of events
-  bool spent_ = false;      // whether all events at the first time of instants_ are taken
+  bool spent_ = false;      // whether all events of the earliest instant in instants_ have been taken
   std::vector<Link> links_;
   std::uint32_t spare_ = kNone;
   std::array<Recent, std::size_t{1} << kRecentBits> recent_;
