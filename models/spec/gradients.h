@@ -26,8 +26,9 @@ bool unit_gradients(const Spec& spec, const ShardingRow& row);
 bool fresh_gradients(const Spec& spec, const ShardingRow& row);
 bool reduces_each_time(const Spec& spec, const ShardingRow& row);
 
-// Returns whether products and lookups add the gradients of weights to their sums themselves. Otherwise they write the
-// gradient of one micro-batch, which another op adds to the sums; so do strategies that keep these gradients.
+// Returns whether the kernels of weight gradients (matrix products; embedding lookups) add to the sums over
+// micro-batches themselves. Otherwise they write the gradient of one micro-batch, which another op adds to the sums.
+// They also do so if the strategy keeps the 16-bit gradients of a micro-batch.
 bool adds_in_products(const Spec& spec);
 bool adds_in_lookups(const Spec& spec);
 

@@ -15,15 +15,15 @@
 
 namespace orrery {
 
-// The properties of a training stack that change a step's time or memory, from models/data/software/<name>.json, which
-// states a source for each. All are properties of the stack: none is a factor that times are multiplied by. A spec may
-// override any of them: software: {profile: torchtitan, compile: true}.
+// The properties of a training stack (a framework with its libraries) that change a step's time or memory, from
+// models/data/software/<name>.json, which states a source for each. No property is merely a factor that scales times. A
+// spec may override any of them: software: {profile: torchtitan, compile: true}.
 struct Software {
   struct Layout {
     std::string rank_order = "tp-cp-ep-dp-pp";  // order of the dimensions in the numbering of ranks, innermost first
     StageRule stage_rule = StageRule::even;
     std::int64_t vocab_multiple = 1;  // the vocabulary is padded to a multiple of this value * tensor
-    std::string schedule = "";        // name of the schedule used if the spec names none; "" = the general default
+    std::string schedule = "";        // name of the pipeline schedule if the spec names none; "" = the general default
     // whether an interleaved schedule takes numbers of micro-batches that are no multiple of the number of stages
     bool uneven_interleaving = false;
     InterleaveGroup interleave_group = InterleaveGroup::stages;
@@ -49,7 +49,8 @@ struct Software {
     LossTensor fused_loss_on = LossTensor::copy;
     // number of fp32 tensors of the logits' size that the backward of an unfused loss writes
     std::int64_t loss_gradient_copies = 1;
-    // number of further fp32 tensors of the logits' size if the logits are sharded over tensor ranks
+    // number of fp32 tensors of the logits' size that the backward of an unfused loss writes in addition if the logits
+    // are sharded over tensor ranks
     std::int64_t loss_parallel_copies = 0;
     bool keeps_logits = false;      // whether the fp32 logits of an unfused loss stay allocated while its backward runs
     std::int64_t loss_metrics = 0;  // number of times that a micro-batch's loss is computed again, for metrics
@@ -61,7 +62,8 @@ struct Software {
     bool packs_attention_output = false;
     // whether the optimizer makes one pass over the states; otherwise it has one kernel per operation and tensor
     bool fused_optimizer = true;
-    // whether the update itself multiplies gradients by the clip coefficient and the loss scale
+    // whether the optimizer's kernel itself multiplies gradients by the clip coefficient and divides them by the loss
+    // scale, instead of a kernel before it
     bool fused_clip = false;
     // whether backward of the token lookup writes a zeroed gradient table, which is then added to the gradients
     bool dense_embedding_gradient = true;
@@ -97,11 +99,12 @@ struct Software {
     // whether pipeline stages update with the part of the gradient norm that they know, and roll a wrong update back
     // later: no stage waits for the other stages before it begins the next step
     bool post_update_validation = false;
-    bool batched_p2p = true;  // whether a send and the receive of the same turn form one NCCL group
+    // whether a pipeline stage's send and the receive next to it in the schedule form one NCCL group
+    bool batched_p2p = true;
     // MiB of gradients in a bucket, 0 = one bucket for all gradients; used if the spec does not say
     double bucket_MiB = 25;
-    // bucket size of stacks that count elements, whatever their data type: the larger of bucket_elements and
-    // bucket_elements_of_rank times the number of data and context ranks; if both are 0, bucket_MiB holds
+    // bucket size of training stacks that count elements, whatever their data type: the larger of bucket_elements and
+    // bucket_elements_of_rank * data * context; if both are 0, bucket_MiB holds
     double bucket_elements = 0;
     double bucket_elements_of_rank = 0;
     // whether all gradients are one bucket if their reduction does not overlap with backward
@@ -109,13 +112,13 @@ struct Software {
     bool sharded_in_one_bucket = false;  // whether all gradients are one bucket if optimizer states are sharded
     bool shards_all_reduce = false;      // whether ZeRO-1 all-reduces gradients instead of reduce-scattering them
     bool overlap_gradient_reduce = true;
-    // sequence parallelism: whether a product of gathered rows multiplies this rank's own rows while the rows of the
-    // other ranks arrive, then the rows of ranks before it and of ranks after it
+    // sequence parallelism: whether a matrix product of gathered rows first multiplies this rank's own rows, while the
+    // other ranks' rows arrive, then the rows of lower ranks, then those of higher ranks
     bool own_rows_first = false;
     bool overlap_sharded = true;  // whether gradient reduction overlaps with backward also if states are sharded
     OneQueue one_queue = OneQueue::never;
-    // whether a rank has several gradient buckets only in its first chunk, and only if that is the first chunk of the
-    // pipeline; any other chunk has one bucket for all its gradients
+    // whether only the first chunk (virtual stage) of the pipeline has several gradient buckets; any other chunk has
+    // one bucket for all its gradients
     bool buckets_on_first_chunk = false;
     bool overlap_parameter_gather = true;
     bool overlap_pipeline = true;
@@ -172,9 +175,10 @@ struct Software {
     bool expandable_segments = false;
     MomentTensors moments = MomentTensors::flat;
     GradientTensors gradients = GradientTensors::flat;
-    // number of flat buffers, one after the other, that gradients are copied into for their reduction at a step's end
-    // (1: gradients contiguous in memory; 2: first the gradients of each data rank's part, then these parts together).
-    // Gathered parameters have one such buffer, and an update of sharded states reads an fp32 buffer of its gradients
+    // number of flat buffers, one after the other, through which gradients are copied for their reduction at a step's
+    // end (1: a buffer with all gradients of the reduction; 2: first the gradients of each data rank's part, then these
+    // parts together). If it is above 0, gathered parameters pass through one flat buffer, and an update of sharded
+    // states reads its gradients from an fp32 buffer
     std::int64_t flat_copies = 0;
     // whether buffers that a collective used are freed only when the host observes the end of the collective
     bool collectives_hold_tensors = false;
@@ -191,10 +195,10 @@ struct Software {
 
   struct Log {
     LoggedMemory logged_memory = LoggedMemory::allocated;
-    // whether the logged figure is that of the first rank, instead of the largest of all ranks
+    // whether the logged peak memory is that of the first rank, instead of the largest of all ranks
     bool logs_first_rank = false;
-    // whether the logged figure is the largest amount of reserved memory after the end of the last micro-batch, instead
-    // of during the complete step
+    // whether the logged peak memory is the largest amount of reserved memory after the end of the last micro-batch,
+    // instead of during the complete step
     bool logs_update = false;
   };
 
@@ -207,14 +211,14 @@ struct Software {
   Log log;
 };
 
-// A property of a stack, with functions to read and to write it.
+// A property of a training stack, with functions to read and to write it.
 template <class T>
 struct SoftwareValue {
   T (*get)(const Software&);
   void (*set)(Software&, const T&);
 };
-// A property of a stack that takes one of a few named values. what: what the values are called in messages, as "rule"
-// in "unknown rule odd". set throws Error listing the known names.
+// A property of a training stack that takes one of a few named values. what: what the values are called in messages, as
+// "rule" in "unknown rule odd". set throws Error listing the known names.
 struct SoftwareWord {
   std::string_view what;
   std::vector<std::string_view> (*names)();
@@ -224,8 +228,8 @@ struct SoftwareWord {
 using SoftwareField = std::variant<SoftwareValue<bool>, SoftwareValue<std::int64_t>, SoftwareValue<double>,
                                    SoftwareValue<std::string>, SoftwareWord>;
 
-// One property of a stack: its group in the data files, its key there and in a spec's `software` map, and access to the
-// field that holds its value.
+// One property of a training stack: its group in the data files, its key there and in a spec's `software` map, and
+// access to the field that holds its value.
 struct SoftwareKey {
   std::string_view group;  // name of the group: "layout", "kernels", "communication", "host", "memory" or "log"
   std::string_view name;

@@ -24,7 +24,8 @@ std::string broken_encoder_cut(const VisionEncoder& v, std::int64_t tensor);
 std::vector<Parameter> vision_parameters(const Model& m);
 std::int64_t vision_parameter_count(const Model& m);
 
-// Returns the multiplications of the encoder's and projectors' forward for the images of one sample.
+// Returns the number of multiplications in the forward pass of the vision encoder and its projectors, for the images of
+// one sample.
 double encoder_products(const Spec& spec);
 
 // Returns the FLOP of one step's matrix products that the encoder and its projectors need (see model_flops), in forward
