@@ -16,10 +16,9 @@
 namespace orrery {
 namespace {
 
-// The buffers and sizes of unfused attention, whose forward and backward both use them. Scores and probabilities, of
-// shape (batch, heads, query, key), are written to memory. With dropout the probabilities, the dropout mask and the
-// probabilities after dropout are kept until backward: 5 a s^2 b bytes (a heads, s tokens, b samples; Korthikanti et
-// al. 2022).
+// The buffers and sizes that forward and backward of unfused attention use. Scores and probabilities, of shape (batch,
+// heads, query, key), are written to memory. With dropout the probabilities, the dropout mask and the probabilities
+// after dropout are kept until backward: 5 a s^2 b bytes (a heads, s tokens, b samples; Korthikanti et al. 2022).
 struct Unfused {
   HeadSlots heads;
   AttentionPart part;
@@ -27,7 +26,7 @@ struct Unfused {
   std::int64_t q = 0, k = 0, d = 0, batch = 0;
   Bytes width = 2;
   std::int64_t query_heads = 0, kv_heads = 0;
-  // without dropout, the ids `mask` and `dropped` are those of the buffer of the probabilities
+  // without dropout, `mask` and `dropped` have the same id as `probabilities`
   Id scores{}, probabilities{}, mask{}, dropped{}, y{};
   Softmax softmax;
   Residual drop;
@@ -51,9 +50,9 @@ struct Unfused {
 }  // namespace
 
 // Records copies of the packed QKV projection, and in backward of its gradient, for frameworks that split or permute
-// the projection before attention. Where a framework copies several times in a row (kernels.attention_copies),
-// attention reads keys and values from the last copy and queries from the first, whose memory also holds a second set
-// of keys and values; that memory stays allocated until backward.
+// the projection before attention. If a framework copies the projection several times in succession
+// (kernels.attention_copies), attention reads keys and values from the last copy and queries from the first, whose
+// memory also holds a second set of keys and values; that memory stays allocated until backward.
 static Id in_attention_layout(LayerTape& layer, Id qkv, std::int64_t width) {
   const BlockContext& c = layer.context;
   const Cast copy = {c.rows * width, c.width, c.width};

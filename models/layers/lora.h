@@ -22,8 +22,8 @@ struct Adapter {
   Id hidden{};                             // buffer of the intermediate result x A^T
 };
 
-// Adds the two weights of the adapter of the linear layer whose weight has this name; returns none if the layer has no
-// adapter. cut and kv_rows are those of the layer's weight.
+// Adds the two weights of the adapter beside the linear layer with weight `weight`; returns nothing if this layer has
+// no adapter. cut and kv_rows are those of the layer's weight.
 std::optional<Adapter> adapter_of(LayerTape& layer, const std::string& name, const std::string& weight, std::int64_t in,
                                   std::int64_t out, Cut cut, std::int64_t kv_rows);
 // Records the adapter's forward pass, which adds (x A^T) B^T to y.

@@ -26,7 +26,8 @@ struct LogitsPart {
   // factors that convert the stage's exponentials to the maxima over all stages
   Id maxima = 0, factors = 0;
   Id sums = 0;  // buffer with the sums of exponentials and the logits of the labels
-  // with one barrier: buffers of exponentials times the table's rows, and of the labels' rows of the table
+  // with one barrier: buffers of the exponentials times the output matrix, and of the output matrix's rows of the
+  // labels
   Id product = 0, rows = 0;
 
   CrossEntropy work(const BlockContext& c, CrossEntropy::Part which, std::int64_t columns) const {
@@ -36,8 +37,8 @@ struct LogitsPart {
 
 }  // namespace
 
-// Records the lookup of one stage if stages share the vocabulary: the tokens' rows from this stage's part of the
-// embedding table, and zeros for tokens in other stages' parts.
+// Records the embedding lookup on one stage if the vocabulary is sharded over the stages: the tokens' rows from this
+// stage's part of the embedding table, and zeros for tokens in other stages' parts.
 static Id token_embeddings(LayerTape& layer, Id tokens) {
   const BlockContext& c = layer.context;
   const Model& m = layer.model;

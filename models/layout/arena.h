@@ -2,10 +2,10 @@
 
 #include "models/layout/draft.h"
 
-// This header adds the memory that ZeRO-R (Rajbhandari et al. 2020, 1910.02054, sections 6.2 and 6.3) allocates once
-// and keeps: a buffer of constant size in which gradients are reduced (the paper's CB), and an arena in which the kept
-// inputs of recomputed layers lie one after another, so that they do not fragment the allocator's segments (the paper's
-// MD).
+// These functions add to a plan the memory that ZeRO-R (Rajbhandari et al. 2020, 1910.02054, sections 6.2 and 6.3)
+// allocates once and keeps: a buffer of constant size in which gradients are reduced (the paper's CB), and an arena in
+// which the kept inputs of recomputed layers lie one after another, so that they do not fragment the allocator's
+// segments (the paper's MD).
 
 namespace orrery {
 

@@ -110,8 +110,9 @@ static std::string class_name(std::string_view what, std::string_view others, co
   return fmt::format(", {} {}{}", what, all.first[at], same > 1 ? fmt::format(" and {} alike", same - 1) : "");
 }
 
-// The most classes of ranks that stragglers may make before their lists are simplified, and the most afterwards: 256
-// classes of Llama 3.1 405B, of 16 micro-batches each, take about two seconds and 200 MB.
+// Largest numbers of classes of ranks that slow ranks may cause: kMostExactClasses without simplification
+// (simplify_lags), kMostClasses with it. A plan of 256 classes of Llama 3.1 405B, of 16 micro-batches each, takes about
+// two seconds and 200 MB.
 constexpr std::int64_t kMostExactClasses = 512, kMostClasses = 256;
 
 static std::int64_t values_of(const Alike& all) {
@@ -127,7 +128,7 @@ static void keep_apart(Alike& all) {
 // Puts replicas into one class if their ranks at the same positions have the same slowdowns. Positions in a tensor
 // group, and those in a context group, are put into one class by the same rule. Positions stay separate classes if some
 // groups of the plan have only a part of a tensor or context group (grids, ranks with the same key/value heads, rings
-// of Ulysses groups). So the groups of a class's first rank contain the first ranks of the other classes.
+// of Ulysses groups). By this rule the groups of a class's first rank contain the first ranks of the other classes.
 static void tell_ranks_apart(Draft& draft, const std::vector<double>& slow, bool master) {
   Plan& plan = draft.plan;
   const Strategy& s = draft.facts.spec.strategy;
