@@ -95,7 +95,7 @@ void place(std::int64_t tokens, const GateShape& s, const Routing& r) {
 }
 
 // Returns the gradient of the auxiliary (load-balancing) loss of `tokens` tokens with respect to each expert's score:
-// aux_loss * experts * the expert's share of the choices.
+// scale * aux_loss * experts * the expert's share of the choices.
 std::vector<double> load_gradient(const float* counts, const GateShape& s, std::int64_t tokens, double scale) {
   std::vector<double> g(counts, counts + s.experts);
   const double each = scale * s.aux_loss * static_cast<double>(s.experts) / static_cast<double>(tokens * s.top_k);

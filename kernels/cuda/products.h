@@ -13,7 +13,7 @@ namespace orrery::kernels::cuda {
 //   gelu_aux_bias    stores x + bias in aux, then applies GeLU
 //   dgelu            multiplies by GeLU's derivative at aux
 //   dgelu_bgrad      as dgelu, and writes the sum over rows to bias, which is `columns` long
-//   bgrad            for a weight gradient a^T b: writes the sum of a's rows to bias, as long as c has rows
+//   bgrad            for a weight gradient a^T b: writes the sum of a's rows to bias, one element per row of c
 enum class Epilogue : std::uint8_t { none, bias, gelu_aux_bias, dgelu, dgelu_bgrad, bgrad };
 
 // A product c = alpha op(a) op(b) + beta c, where op transposes the matrix if `transposed` says so. It is done `batch`

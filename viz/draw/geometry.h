@@ -30,7 +30,8 @@ TimeScale panned(const TimeScale& s, double pixels, Picoseconds total);
 // Returns a view of [from, to] with a margin around it.
 TimeScale focused(const TimeScale& s, Picoseconds from, Picoseconds to, Picoseconds total);
 
-// Returns the time between two marks of the ruler: 1, 2 or 5 times a power of ten, at least `pixels` pixels.
+// Returns the time between two marks of the ruler: 1, 2 or 5 times a power of ten, so long that marks are at least
+// `pixels` pixels apart.
 Picoseconds tick_distance(const TimeScale& s, double pixels);
 
 }  // namespace orrery

@@ -36,7 +36,7 @@ struct SpecOptions {
   bool operator==(const SpecOptions&) const = default;
 };
 
-// Simulates a step of a spec, into which the caller has already loaded options.overrides.
+// Simulates a step of a spec that already contains options.overrides.
 std::shared_ptr<const Step> predict_step(const Spec& spec, const SpecOptions& options = {});
 StepTimeline timeline_of(std::shared_ptr<const Step> step);
 

@@ -9,7 +9,7 @@
 namespace orrery {
 
 // An event of Chrome's trace JSON as views of the file's text: its members, the known members of its arguments, and as
-// `object` the complete text of the event. No value is converted.
+// `object` the complete text of the arguments. No value is converted.
 struct RawEvent {
   struct Arguments {
     std::string_view op, phase, kind, group, layer, chunk, micro_batch, matched, ended, ranks, object;

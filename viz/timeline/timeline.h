@@ -14,8 +14,9 @@
 
 namespace orrery {
 
-// The kind of an event, shown by the colour of its bar: compute by its part in the step or, where a trace does not tell
-// it, by what its kernel does; communication by its group, copies, waiting, host work.
+// The kind of an event, shown by the colour of its bar. Compute has a kind for each part of the step (forward,
+// backward, ...) or, where a trace does not tell the part, for what the kernel does; communication has a kind for each
+// form of parallelism.
 enum class Kind : std::uint8_t {
   forward,
   backward,
@@ -26,7 +27,7 @@ enum class Kind : std::uint8_t {
   expert,
   data,
   pipeline,
-  communication,  // transfers of a group of ranks whose dimension the trace does not name
+  communication,  // transfers in groups of ranks whose form of parallelism the trace does not name
   copy,
   wait,
   host,

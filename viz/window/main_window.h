@@ -50,7 +50,7 @@ class MainWindow : public QMainWindow {
   void show_tab(QWidget* tab);
   void show_critical_path(bool shown);
   void compare(bool on);
-  void group_by(int index);  // groups the rows by a coordinate: its index in kCoordinates plus 1; 0: by none
+  void group_by(int index);  // index: 0 for no grouping, else 1 + the index in kCoordinates
   // Writes a picture or table in the format of the path's ending: png, svg, csv, json; throws Error.
   void export_to(const QString& path);
 

@@ -224,13 +224,14 @@ void MainWindow::show_differences() {
                   prediction_text()));
 }
 
-// Returns the text that the panel shows for two compared timelines. If one is a prediction and the other a trace of the
-// same plan, it gives the prediction's errors of step time, of durations and of the engine; else the difference of the
-// step times.
+// Returns the text that the panel shows for two compared timelines. If the first is a prediction and the second a
+// measured trace of the same plan, it gives the prediction's errors: that of the step time, that of the tasks'
+// durations, and that which remains when the measured durations are simulated. Else it gives the difference of the step
+// times.
 std::string MainWindow::prediction_text() const {
   const Document& first = scenes_[0]->document;
   const Timeline &a = first.timeline, &b = scenes_[1]->timeline();
-  // The relative difference of the step times: the second timeline's over the first's, minus 1, as the table counts it.
+  // The relative difference of the step times: the second timeline's over the first's, minus 1.
   const double change = relative_error(static_cast<double>(b.end), static_cast<double>(a.end));
   const std::string step =
       fmt::format("the second's step {:+.1f} %, times in the table are sums over its ranks", 100 * change);
