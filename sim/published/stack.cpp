@@ -92,7 +92,8 @@ void name_stack(nlohmann::json& row) {
   };
   auto stack = stack_for(words);
   if (stack->word.empty()) stack = stack_for(word_of_sharding(spec));
-  if (!software.is_object()) software = nlohmann::json::object();  // an object keeps its other keys
+  // an object is kept, since it may have other keys than the profile
+  if (!software.is_object()) software = nlohmann::json::object();
   software["profile"] = stack->profiles[static_cast<std::size_t>(era_of(spec))];
 }
 

@@ -25,7 +25,8 @@ struct Attribution {
 // imbalance (same stage).
 Attribution attribute(const Plan& plan, const Trace& trace);
 
-// The kind of time that waiting for work of a lane is; `other` for the compute lane.
+// The kind of time as which waiting for a task of this lane counts, such as exposed tensor communication; `other` for
+// the compute lane.
 TimeKind exposed_kind(LaneKind lane);
 
 }  // namespace orrery

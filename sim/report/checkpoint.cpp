@@ -62,7 +62,7 @@ CheckpointCost checkpoint_cost(const Spec& spec, Bytes bytes, Bytes of_rank, Sec
   FailurePlan run = failure_plan(spec.cluster, ceil_div(spec.gpus, in_node), 0, step);
   run.checkpoint = cost.stall;
   run.interval = between;
-  // A failure while an asynchronous checkpoint is written loses the work since the one before.
+  // A failure while an asynchronous checkpoint is being written loses the work since the previous checkpoint.
   run.restart = run.restart.value_or(0) + (c.asynchronous ? cost.writing : 0);
   cost.run_share = 1 - goodput(run);
   return cost;

@@ -121,7 +121,7 @@ struct Report {
 };
 
 // Makes the part of a report that simulated and measured steps share: times, rates and attribution from the trace, with
-// `memory` as given. notes: one for each op of the plan.
+// `memory` as given. notes: for each op of the plan, the link and algorithm of its transfers.
 Report make_report(const Spec& spec, const Plan& plan, const Trace& trace, std::span<const TransferNote> notes,
                    MemoryReport memory);
 

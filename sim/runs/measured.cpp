@@ -132,7 +132,8 @@ MemoryReport measured_memory(const Plan& plan, std::span<const RankRun> runs) {
 
 // The loss of each step: the mean over the ranks that compute a loss, each over the same number of tokens.
 std::vector<double> mean_losses(std::span<const RankRun> runs) {
-  // A run that restarted from a snapshot also has the losses of earlier steps; a plan may hold several steps.
+  // After a restart from a snapshot a rank also has the losses of the steps before it, and a plan may hold several
+  // steps, so that the number of losses may differ from that of timed runs of the plan.
   std::size_t steps = 0;
   for (const RankRun& r : runs) steps = std::max(steps, r.losses.size());
   std::vector<double> means(steps, 0);

@@ -65,7 +65,7 @@ bool says_nothing(std::string_view word) {
   return is_word_of(word, kWords);
 }
 
-// Whether a kernel only wraps what its first telling template argument names.
+// Whether a kernel is a mere wrapper of the function that its first informative template argument names.
 bool wraps(std::string_view base) {
   static constexpr std::array<std::string_view, 4> kWrappers = {"Kernel", "Kernel2", "device_kernel", "kernel"};
   return is_word_of(base, kWrappers);
@@ -126,7 +126,7 @@ NameParts split_kernel_name(std::string_view name) {
   return parts;
 }
 
-// The last part of a qualified name, with one namespace before it unless that says nothing.
+// The last part of a qualified name, with the namespace before it unless that namespace says nothing about the kernel.
 std::string last_parts(std::string_view qualified) {
   const std::size_t last = qualified.rfind("::");
   if (last == std::string_view::npos) return std::string(qualified);
