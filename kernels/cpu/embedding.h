@@ -6,8 +6,8 @@
 namespace orrery::kernels {
 
 // Copies the row of a (vocabulary, columns) table for each token to y. A rank may hold only the rows [first, first +
-// table.rows): other tokens give zero rows, so that the sum of the ranks' results is the complete embedding; with
-// `keep` y is unchanged for such tokens.
+// table.rows): tokens of other rows give zeros, so that the sum of the ranks' results is the complete embedding; with
+// `keep`, the rows of y for these tokens stay unchanged.
 void embed(const std::int64_t* tokens, std::int64_t first, Matrix<const float> table, Matrix<float> y,
            bool keep = false);
 

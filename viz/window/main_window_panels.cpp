@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::size_t kMostAlive = 12;  // greatest number of buffers listed for a clicked time
 constexpr int kMostDifferences = 500;
-constexpr std::size_t kMostRanks = 256;  // greatest number of ranks listed for a selected area
+constexpr std::size_t kMostRanks = 256;  // greatest number of ranks listed for a selected range of time
 constexpr std::size_t kMostOnPath = 20;  // greatest number of ops listed for the critical path
 
 QTableWidgetItem* text_item(const QString& text) {
@@ -45,7 +45,8 @@ QString details_html(const std::string& title, const Details& details) {
   return html + "</table>";
 }
 
-// A column in the table of ranks for a selected area; only kinds of events that occur on some rank have a column.
+// A column in the table of ranks that is shown for a selected range of time; only kinds of events that occur on some
+// rank have a column.
 struct AreaColumn {
   std::string name;
   std::function<std::string(const AreaRow&)> text;

@@ -13,8 +13,8 @@ class QScrollBar;
 namespace orrery {
 
 // Shows one scene (an opened trace), in which the user navigates: W/A/S/D and arrow keys, wheel to scroll, Ctrl+wheel
-// to zoom about the cursor, Shift+drag or Shift+wheel to pan, drag to select an area or move its edges, F to focus, 0
-// to show all, N for a note. It changes the view, never the scene.
+// to zoom about the cursor, Shift+drag or Shift+wheel to pan, drag to select a range of time or move its edges, F to
+// zoom to the selected range or event, 0 to show all, N for a note. It changes the view, never the scene.
 class TimelineWidget : public QWidget {
   Q_OBJECT
 
