@@ -12,8 +12,8 @@ namespace orrery {
 // appear unless write() is called. Throws Error "--html: path: cannot write: reason" with status 2.
 class PageFile {
  public:
-  explicit PageFile(
-      const std::optional<std::string>& path);  // nullopt: no page is asked for; write() then does nothing
+  // path: nullopt if no page is asked for, so that write() does nothing.
+  explicit PageFile(const std::optional<std::string>& path);
 
   void write(const std::string& page);
 
