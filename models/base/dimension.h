@@ -16,7 +16,7 @@ enum class Dimension : std::uint8_t {
   pipeline,
   embedding,
   kv,       // ranks of a tensor group that hold the same key/value heads
-  ulysses,  // ranks of a context group that exchange heads for positions (Ulysses)
+  ulysses,  // ranks of a context group that exchange heads for positions (DeepSpeed-Ulysses)
   model,
   world,
   expert_tensor,     // ranks that an expert's matrices are cut over
@@ -26,8 +26,8 @@ enum class Dimension : std::uint8_t {
   tensor_column,     // on a grid of tensor ranks: ranks that differ only in their position within a column
   tensor_depth,      // on a 2.5D or 3D grid of tensor ranks: ranks that differ only in their depth
   vocabulary,        // all ranks of a model replica, if its pipeline stages share the vocabulary
-  data_in_node,      // ranks of a data group on one node, if they hold secondary shards (ZeRO++)
-  data_over_nodes    // ranks of a data group that have the same position within their nodes
+  data_in_node,      // ranks of a data-parallel group on one node, if they hold secondary shards (ZeRO++)
+  data_over_nodes    // ranks of a data-parallel group that have the same position within their nodes
 };
 
 inline constexpr std::size_t kDimensions = 20;

@@ -82,8 +82,8 @@ void read_stablelm(const Config& config, Model& m) {
     config.fail("qk_layernorm", "true: norms of each head by weights of its own are not built; choose another model");
 }
 
-// GPT-Neo: attention's output and the MLP have biases, q, k and v never have; every second layer attends within a
-// window.
+// GPT-Neo: attention's output and the MLP have biases, q, k and v never have; layers that attention_layers lists as
+// local attend within a window.
 void read_gpt_neo(const Config& config, Model& m) {
   m.attention_output_bias = m.mlp_bias = true;
   const auto* kinds = config.find({"attention_layers"});

@@ -11,7 +11,8 @@ namespace {
 
 using nlohmann::json;
 
-// A type of model that is rejected: the reason, and the values of model_type that identify it, each between spaces.
+// A type of model that is rejected: the reason, and the values of model_type that identify it, each with a space before
+// and after it.
 struct RefusedKind {
   std::string_view reason, types;
 };
@@ -49,8 +50,8 @@ constexpr RefusedKind kRefusedKinds[] = {
     {"two attentions in a layer are not built", " longcat_flash "},
 };
 
-// Keys that only files of rejected kinds of models have, whatever their model_type. Models of the families in
-// hybrid_families.cpp, whose layers Orrery can simulate, may have these keys.
+// A key by which a config.json is recognized as one of a rejected type of model, whatever its model_type. Models of the
+// families in hybrid_families.cpp, whose layers Orrery can simulate, may have such keys.
 struct Mark {
   const char* key;
   std::string_view reason;

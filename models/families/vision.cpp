@@ -41,7 +41,7 @@ std::vector<std::int64_t> layers_in(const Config& c, const char* key, std::vecto
   return found;
 }
 
-// Defaults holds the sizes that a configuration class takes where a file leaves them out.
+// Default sizes of a vision encoder's configuration class, which hold if a config.json leaves them out.
 struct Defaults {
   std::int64_t layers, hidden, feed_forward, patch;
 };

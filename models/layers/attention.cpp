@@ -1,5 +1,5 @@
-// This file records attention. Heads are cut over the tensor group; if there are fewer key/value heads than tensor
-// ranks, several ranks hold the same key/value head.
+// This file records the ops of attention. Heads are sharded over the tensor group; if there are fewer key/value heads
+// than tensor ranks, several ranks hold the same key/value head.
 #include "models/layers/attention.h"
 
 #include <algorithm>
@@ -79,8 +79,8 @@ static Id in_attention_layout(LayerTape& layer, Id qkv, std::int64_t width) {
   return qkv;
 }
 
-// Records one norm over all query heads of a token together, and one over all key heads. If heads are cut over several
-// ranks, the ranks first sum their squares. Every rank holds the complete weights of both norms.
+// Records one norm over all query heads of a token together, and one over all key heads. If heads are sharded over
+// several ranks, the ranks first all-reduce the sums of squares. Every rank holds the complete weights of both norms.
 static HeadSlots norms_of_all_heads(LayerTape& layer, Id qkv) {
   const BlockContext& c = layer.context;
   const Model& m = layer.model;
@@ -176,7 +176,8 @@ static void rotate(LayerTape& layer, Id queries_keys) {
   });
 }
 
-// The results of the QKV projection: queries, keys and values, and the gate of attention's output if the model has one.
+// The buffers with the results of the QKV projection: queries, keys and values, and the gate of attention's output if
+// the model has one.
 struct ProjectedHeads {
   HeadSlots heads{};
   Id gate{};
@@ -202,7 +203,8 @@ static bool packs_attention(LayerTape& layer) {
          s.context == 1 && !layer.recompute.attention && !layer.recompute.layer;
 }
 
-// Records projection and attention, and returns the heads' outputs, shape (rows, heads * value_dim).
+// Records the QKV projection and attention, and returns the buffer of the heads' outputs, of shape (rows, heads *
+// value_dim).
 static Id attended_values(LayerTape& layer, Id x, bool windowed) {
   const BlockContext& c = layer.context;
   const Model& m = layer.model;

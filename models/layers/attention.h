@@ -22,8 +22,9 @@ struct AttentionPart {
   std::int64_t query, heads, kv_heads;
 };
 
-// Return the number of key/value heads of this rank, and the number of columns of a value per head.
+// Returns the number of key/value heads on this rank.
 inline std::int64_t kv_heads_of(const LayerTape& layer) { return layer.model.mla ? layer.heads : layer.kv_heads; }
+// Returns the number of columns of one head's values.
 inline std::int64_t value_dim(const LayerTape& layer) {
   return layer.model.mla ? layer.model.mla->v_head_dim : layer.model.head_dim;
 }

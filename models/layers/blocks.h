@@ -25,7 +25,7 @@ enum StateSlot : std::uint16_t {
   kMaster,
   kMoment1,
   kMoment2,
-  kEightBit,       // the matrices of all layers in fp8, as stored and transposed, cast once a step
+  kEightBit,       // fp8 copies of all layers' matrices, plain and transposed, cast once a step
   kBuckets,        // DistributedDataParallel's averaged copies of the gradients, which are all-reduced in place
   kHostGradients,  // copies of the gradients on the host for the optimizer there, if gradients are summed on the device
   kNextGradients,  // gradients of this step that a delayed weight update reads in the next step
@@ -74,7 +74,7 @@ inline constexpr std::uint16_t kUnitSlots = 14;
 // gradients, as far as these lie on disks.
 enum TileSlot : std::uint16_t { kTileForward, kTileMaster, kTileMoment1, kTileMoment2, kTileGradient };
 
-// Name of the weight that a tied output shares with the embedding.
+// Name of the embedding table, which is also the weight of a tied output.
 inline constexpr std::string_view kEmbeddingTable = "embedding.word.weight";
 
 // Indices of the buffers that each rank has once. They hold one number each: the sum of squares of the rank's
@@ -119,7 +119,8 @@ struct Slice {
   std::int64_t offset = 0, first = 0, rows = 0;
 };
 
-// Settings that the blocks of a plan have in common. Sizes are those of one micro-batch on one rank.
+// Settings that the blocks (layers, embedding, output, ...) of a plan have in common. Sizes are those of one
+// micro-batch on one rank.
 struct BlockContext {
   BlockContext(const Spec& s, const ShardingRow& r);
   // Sets the sizes for micro-batches that `replicas` ranks of a stage divide among them.
@@ -145,18 +146,19 @@ struct BlockContext {
   std::int64_t local_rows = 0;            // number of rows of norms, dropout and residuals on this rank
   Bytes width;                            // bytes of one element of an activation
   ExpertLoad load = ExpertLoad::busiest;  // whether the rank has the busiest experts or others
-  // Number of rows of the vocabulary, padded to the multiple that the software asks for; cut over the tensor group
+  // Size of the vocabulary, padded to the multiple that the training framework asks for; it is sharded over the tensor
+  // group
   std::int64_t padded_vocab = 0;
   std::int64_t table_rows = 0;   // number of rows of the embedding table that one rank holds
   bool splits_backward = false;  // whether the schedule runs weight gradients separately
-  bool ends_meet = true;         // whether the first and the last virtual stage lie on one stage
-  // whether ends_meet holds and the stage runs other micro-batches between the embedding and the output of one
-  // micro-batch
+  bool ends_meet = true;         // whether the first and the last virtual stage are on one pipeline stage
+  // whether the first and the last virtual stage are on one pipeline stage, which runs other micro-batches between the
+  // embedding and the output of one micro-batch
   bool ends_interleave = false;
   // number of stages by which a transfer over the boundary that is being built advances: 1, -1 or 0
   std::int64_t stage_step = 1;
-  std::vector<Slice> slices;  // rows that a rank exchanges with each rank across this boundary
-  Duty duty = Duty::worker;   // the role of these ranks in data parallelism
+  std::vector<Slice> slices;  // rows exchanged with each rank of the neighbouring stage
+  Duty duty = Duty::worker;   // the role of the rank in data parallelism
   SharedVocabulary shared;
 };
 

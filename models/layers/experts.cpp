@@ -40,8 +40,8 @@ static std::int64_t token_sharers(const BlockContext& c) {
   return (c.sequence_parallel ? s.tensor : 1) * s.context;
 }
 
-// Records, for each expert, the sum of the numbers of choices over all ranks that share a micro-batch's tokens
-// (Megatron-Core: over tensor and context ranks, in moe/router.py).
+// Records the all-reduces that sum, for each expert, the number of choices over all ranks that share a micro-batch's
+// tokens (Megatron-Core: over tensor and context ranks, in moe/router.py).
 static void sum_choices(LayerTape& layer, Id choices, Bytes bytes) {
   const Strategy& s = layer.context.spec.strategy;
   const auto sum = [&](Dimension group, LaneKind lane) {
@@ -144,7 +144,8 @@ static WeightedRows send(LayerTape& layer, Id x, const Routed& r) {
   return sent;
 }
 
-// Records, for every token, the sum of its experts' outputs, to which the router's weights are already applied.
+// Records the op that sums, for every token, the outputs of its experts, which were already multiplied by the router's
+// weights.
 static Id combine(LayerTape& layer, Id y, const Routed& r) {
   const Model& m = layer.model;
   const ExpertSizes& s = r.sizes;

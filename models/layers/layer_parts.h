@@ -9,8 +9,8 @@
 
 namespace orrery {
 
-// The rows on which an activation function is computed. again: whether backward computes the function a second time,
-// instead of keeping its result.
+// The rows on which an activation function is computed. again: whether the function is computed a second time in
+// backward, instead of its result being kept.
 struct Activated {
   Id x;
   TokenRows rows;
@@ -39,7 +39,7 @@ Id join(LayerTape& layer, const std::string& name, Id a, Id b, std::int64_t row_
 // Records the addition of a branch (the output of attention or of an MLP) to the residual stream x. Without x, as in
 // hyper-connections, which combine streams and branch themselves, the result is the branch with its biases and dropout.
 // branch: the output of a row-parallel product, summed over tensor ranks. biased: names of the products whose biases
-// are added here, after the sum over tensor ranks, so that they count once.
+// are added here, after the sum over tensor ranks, so that each bias is added once.
 Id residual(LayerTape& layer, const std::string& name, std::optional<Id> x, Id branch,
             const std::vector<std::string>& biased);
 Id dropout(LayerTape& layer, const std::string& name, Id x);
@@ -51,9 +51,9 @@ void soft_cap(LayerTape& layer, const std::string& name, Id x, std::int64_t elem
 // in models without them.
 Id add_learned_positions(LayerTape& layer, Id x, std::int64_t length);
 Id add_positions(LayerTape& layer, Id x);
-// Records backward of an embedding lookup, which adds rows to the table's gradient. If the framework's autograd makes a
-// dense gradient, that gradient is a new buffer, which is then added to the sum. first: whether no other op has written
-// the table's gradient in this micro-batch.
+// Records the backward op of an embedding lookup, which adds rows to the table's gradient. If the framework's autograd
+// makes a dense gradient, that gradient is a new buffer, which is then added to the sum over micro-batches. first:
+// whether no other op has written the table's gradient in this micro-batch.
 void table_gradient(LayerTape& layer, const std::string& name, Embedding work, const std::vector<Id>& reads,
                     std::int32_t table, bool first);
 Id activate(LayerTape& layer, const std::string& name, const Activated& a);

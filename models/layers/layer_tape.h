@@ -31,8 +31,8 @@ struct LayerTape {
   std::int64_t tiles;  // number of tiles that each weight of a layer is cut into
 };
 
-// A number of rows of tokens that are routed to experts. count: the predicted number. size: the index of the runtime
-// size in which the executor counts the actual number (-1: the number is fixed).
+// A number of rows of tokens that are routed to experts. count: the predicted number. size: the index in
+// Block::runtime_sizes of the actual number, which the executor counts (-1: the number is fixed).
 struct TokenRows {
   std::int64_t count = 0;
   std::int32_t size = -1;

@@ -12,8 +12,8 @@ namespace orrery {
 // Low-rank adapters beside linear layers (LoRA): y += (x A^T) B^T. An adapter needs no collective of its own over the
 // tensor group. Beside a column-parallel weight every rank has all of A, and the adapter's dx = dh A is added to a
 // partial sum that the layer reduces anyway. Beside a row-parallel weight every rank has all of B, and the adapter's y
-// is added to such a partial sum. For the matrix that every rank has, each rank computes a part of the gradient; these
-// parts are summed over the tensor group together with the gradients of norms.
+// is added to a partial sum that the layer reduces too. For the matrix that every rank has, each rank computes a part
+// of the gradient; these parts are summed over the tensor group together with the gradients of norms.
 struct Adapter {
   std::string name;
   std::int64_t rows = 0, in = 0, out = 0;  // sizes of the adapted weight on this rank

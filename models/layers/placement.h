@@ -9,7 +9,7 @@
 
 namespace orrery {
 
-// A weight in a chunk's flat buffers.
+// A weight and its place in the flat buffers of a chunk (the layers that a stage runs in one go).
 struct PlacedParameter {
   std::string name;        // "layer 3 attention.qkv.weight"; the same on every rank that holds the weight
   LocalParameter local;    // the weight's shape and cut on this rank
@@ -30,7 +30,7 @@ struct Piece {
   std::int64_t shard_first = 0;
   // id of the frame of the sharding unit that has the range; kNone if the range is a bucket
   std::uint32_t unit = kNone;
-  std::int64_t ranks = 1;  // number of ranks over which the range is cut (n above)
+  std::int64_t ranks = 1;  // number of ranks over which the range is cut
 };
 
 // Returns whether the ranks of this class update weights: replicas of torch's DataParallel and workers of a parameter
@@ -71,7 +71,8 @@ ExpertRow expert_row(const LocalParameter& p, std::int64_t index);
 struct SectionRows {
   std::int64_t rows = 0, uncut_rows = 0, uncut_first = 0;
 };
-// Returns the sections of tensor rank `rank` of `ranks`, in the order of its rows.
+// Returns the sections (rows of one packed matrix, such as q) of the part of a weight that tensor rank `rank` of
+// `ranks` holds, in the order of the rows.
 std::vector<SectionRows> section_rows(const Model& model, const LocalParameter& p, std::int64_t rank,
                                       std::int64_t ranks);
 

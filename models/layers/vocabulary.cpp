@@ -72,7 +72,8 @@ static void exponents(LayerTape& layer, const LogitsPart& part) {
   layer.tape.emit("loss exponent", work(CrossEntropy::Part::exponent), uses);
 }
 
-// Records the parts of the hidden states' gradient that can be computed before the sums over all stages are known.
+// Records the ops for those terms of the hidden states' gradient that do not need the sums of exponentials over all
+// stages.
 static void early_gradient(LayerTape& layer, const LogitsPart& part) {
   const BlockContext& c = layer.context;
   const std::int64_t rows = c.rows, columns = c.table_rows, hidden = layer.model.hidden;
@@ -239,7 +240,8 @@ Block hidden_state_exchange_block(const BlockContext& c, std::vector<Op>& ops) {
 }
 
 // Builds the block of one stage's part of the logits and loss. The buffer of the hidden states' gradient is allocated
-// by the op that writes it first; with one barrier, this op runs before backward.
+// by the op that writes it first; with one barrier between the logits and their gradients, this op runs before
+// backward.
 Block logits_block(const BlockContext& c, std::vector<Op>& ops) {
   LayerTape b(c, "output", BlockRole::output);
   b.tape.input(c.local_rows * c.hidden * c.width);
@@ -249,7 +251,7 @@ Block logits_block(const BlockContext& c, std::vector<Op>& ops) {
     for (const Operand& o : ops[id].operands) {
       if (o.scope == Scope::previous && o.access == Access::write) ops[id].allocates.push_back(o);
     }
-    ops[id].weight_gradient = false;  // the op works on other blocks' buffers and writes no weight gradient
+    ops[id].weight_gradient = false;  // the op writes no weight gradient
   }
   return block;
 }

@@ -13,7 +13,8 @@ namespace orrery {
 Bytes fused_bytes(const Draft& draft);
 // Adds the arena for the inputs that recomputed layers keep; size_arena() sets its size later.
 void add_arena(Draft& draft);
-// Sets the arena's size to the greatest number of bytes of its buffers that are allocated at one time, in issue order.
+// Sets the arena's size to the largest number of bytes of its buffers that are allocated at the same time, if tasks are
+// issued in the order of the plan.
 void size_arena(Draft& draft);
 
 }  // namespace orrery

@@ -44,7 +44,7 @@ using Regions = std::vector<Region>;
 struct WeightCounts {
   std::int64_t all = 0;                       // elements that the chunk owns and trains
   std::int64_t own = 0;                       // elements of trained weights whose optimizer states one rank keeps
-  std::map<Dimension, std::int64_t> partial;  // for each group in a replica: elements whose gradients it sums
+  std::map<Dimension, std::int64_t> partial;  // by type of group: elements whose gradients the group sums
   std::int64_t kv = 0;                        // elements whose gradients the ranks with the same key/value heads sum
   std::int64_t matrices = 0;                  // elements of `all` in layers' matrices, which Muon orthogonalizes
   std::int64_t sums = 0;  // numbers of rows and columns of all matrices, and of elements of vectors (Adafactor)

@@ -39,8 +39,8 @@ struct PlanFacts {
   // gradient is. This is so if no other op reads all gradients, or if the update is delayed, because the loss scale
   // must be known before the next step begins.
   bool norm_tells_infinity() const;
-  // Returns whether the host's update itself multiplies gradients by the clip coefficient and, in fp16 training,
-  // unscales them, so that no pass over the gradients comes before it.
+  // Returns whether the optimizer's update on the host itself multiplies gradients by the clip coefficient and, in fp16
+  // training, unscales them, so that no pass over the gradients comes before it.
   bool update_multiplies() const;
   // Returns whether weights are sharded in units other than single layers (a unit's weights are gathered and reduced
   // together).
@@ -77,7 +77,7 @@ struct Layout {
   std::map<std::uint32_t, Regions> regions;
   std::map<std::uint32_t, Bytes> frozen;  // bytes of each unit's frozen weights, by id of the unit's frame
   WeightVersions versions;                // versions of the weights that an asynchronous schedule keeps
-  std::uint32_t arena = kNone;            // id of the frame of the arena of contiguous activations, or kNone
+  std::uint32_t arena = kNone;            // id of the frame (buffer) of the arena of contiguous activations
 };
 
 // A plan under construction, and the values that the planner's passes have computed so far. Every pass is a function
@@ -93,11 +93,12 @@ struct Draft {
   // number of layers of each virtual stage, and number of its first layer
   std::vector<std::int64_t> layers_of, first_layer;
   Plan plan;
-  // ids of blocks that several frames share; the key is a text that lists all properties in which blocks differ
+  // ids of the blocks made so far, which equal layers and micro-batches share; the key is a text that lists all
+  // properties in which blocks differ
   std::map<std::string, std::uint32_t> blocks;
   std::vector<RankKind> kinds;
   SlotPlace at;
-  std::vector<Coordinates> coordinates;  // the coordinates of every worker
+  std::vector<Coordinates> coordinates;  // every worker's index in each dimension of parallelism
   Layout layout;
 
   bool asynchronous() const { return plan.steps > 1; }

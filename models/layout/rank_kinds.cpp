@@ -64,8 +64,9 @@ static void meet_everywhere(Draft& draft) {
   for (std::size_t d = 0; d < kDimensions; ++d) draft.plan.meeting.push_back(static_cast<Dimension>(d));
 }
 
-// Returns whether each group of ranks contains ranks of several classes. If only some groups do, ranks of one class
-// would wait for different classes, so the plan then treats each group as if all its ranks were of one class.
+// Returns whether each group of a dimension of parallelism contains ranks of several classes. If only some groups do,
+// ranks of one class would wait for different classes, so the plan then treats each group as if all its ranks were of
+// one class.
 static bool all_are_mixed(const GroupTable& table, const std::vector<std::uint16_t>& class_of) {
   for (const auto& group : table.groups) {
     const auto differs = [&](std::int32_t r) { return class_of[r] != class_of[group.front()]; };
@@ -119,7 +120,7 @@ static std::int64_t values_of(const Alike& all) {
   return std::ssize(std::set<std::int64_t>(all.first.begin(), all.first.end()));
 }
 
-// Makes every value of the coordinate a separate class of ranks.
+// Puts the ranks of every value of a coordinate into a class of their own.
 static void keep_apart(Alike& all) {
   std::iota(all.first.begin(), all.first.end(), 0);
   all.lags.assign(all.lags.size(), true);

@@ -20,10 +20,10 @@ bool borrows_table(const Draft& draft, const Entry& entry);
 // Returns whether a sharding unit (as in FSDP) is gathered into a separate buffer, from which its weights are then
 // copied to their own tensors. Tiles of weights are gathered directly into their tensors.
 bool copies_out(const Draft& draft, const Regions& regions);
-// Returns whether a unit's gradients are joined in one buffer. FSDP1's flat parameter is split into weights: autograd
-// joins the weights' gradients again (split_with_sizes_backward). FSDP2 copies the gradients into one buffer, ordered
-// by rank (_fsdp_collectives.py, foreach_reduce_scatter_copy_in), and in the same pass casts them to the data type of
-// the reduction.
+// Returns whether the gradients of a sharding unit are joined in one buffer. FSDP1's flat parameter is split into
+// weights: autograd joins the weights' gradients again (split_with_sizes_backward). FSDP2 copies the gradients into one
+// buffer, ordered by rank (_fsdp_collectives.py, foreach_reduce_scatter_copy_in), and in the same pass casts them to
+// the data type of the reduction.
 bool joins_gradients(const Draft& draft, const Regions& regions);
 // Assigns to each block's weights an offset in the chunk's flat buffers, and adds the buffers (a frame) of each
 // sharding unit.

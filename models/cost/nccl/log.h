@@ -15,7 +15,7 @@ namespace orrery {
 
 // NCCL's log of one communicator (NCCL_DEBUG=INFO, NCCL_DEBUG_SUBSYS=INIT,GRAPH,TUNING): the graphs that NCCL found, as
 // numbers of channels and GB/s, and its own table of latencies and bandwidths. sim/calibrate/import_nccl_log.cpp parses
-// it.
+// the log.
 struct LoggedNccl {
   std::int64_t nodes = 1, ranks = 1;
   std::string version;  // version of NCCL, "2.28.9+cuda13.0"; "" if the log does not state it
