@@ -68,7 +68,7 @@ std::vector<std::pair<std::string, std::vector<std::string>>> differing(const st
   }
   std::vector<std::pair<std::string, std::vector<std::string>>> result;
   for (const std::string& key : keys) {
-    // A spec that could not be read has no values at all, which is no difference.
+    // A spec that could not be read has no values at all, which does not count as a difference.
     const std::vector<std::string>& row = values.at(key);
     const std::string* first = nullptr;
     bool differs = false;
@@ -107,7 +107,7 @@ std::string specs_markup(const ComparePage& page) {
   });
 }
 
-// The fastest spec that fits, as cards; a warning where none does.
+// Cards with the figures of the fastest spec that fits in memory, or a warning where none does.
 std::string best_part(const std::vector<ComparedSpec>& specs) {
   const ComparedSpec* best = nullptr;
   for (const ComparedSpec& c : specs) {

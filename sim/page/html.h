@@ -33,7 +33,7 @@ std::string table_markup(const Table& table, const std::vector<std::string>& swa
 // Lines of text as markup: each line a paragraph; a line that begins with two blanks or more is indented.
 std::string lines_markup(const std::vector<std::string>& lines);
 
-// A section with its title as a heading, its lines and its table; "" for an empty one.
+// A section with its title as a heading, its lines and its table; "" for a section without any of these.
 std::string section_markup(const Section& section);
 
 // A part of the page with a heading (plain text) and content (markup). attributes: as of element().

@@ -11,7 +11,7 @@ struct LegendEntry {
   std::string colour, name;
 };
 
-// The legend of a chart as a list below it.
+// The legend of a chart as an HTML list.
 std::string legend_markup(const std::vector<LegendEntry>& entries);
 
 // A chart (markup), its legend (markup, "" for none) and a caption (plain text) as one <figure>, which is not split

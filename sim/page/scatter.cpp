@@ -17,7 +17,7 @@ constexpr double kPlotLeft = 74, kPlotTop = 26, kPlotBottom = 50;
 constexpr std::string_view kShapes[] = {"●", "■", "▲", "◆"};
 constexpr std::size_t kColoursOfSeries = 8;
 
-// The points that are drawn, and the range of their coordinates.
+// The points that are drawn, and the axes with the ranges of their coordinates.
 struct Plotted {
   std::vector<const ScatterPoint*> points;
   PageAxis x, y;

@@ -1,4 +1,4 @@
-// Draws matrices and their cuts.
+// Draws weight matrices, and how they are cut over ranks.
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -72,7 +72,7 @@ void draw_strip(Drawing& d, const MatrixCut& cut, const Box& strip) {
   if (!cut.shares.empty())
     d.hint(fmt::format("{}: shares of data ranks {} to {}", cut.name, cut.shares.front().member,
                        cut.shares.back().member));
-  constexpr double kLeastShare = 1.5;  // pixels
+  constexpr double kLeastShare = 1.5;  // least width in pixels of a data rank's share that is drawn by itself
   if (static_cast<double>(cut.shares.size()) * kLeastShare > strip.width) return d.close();
   for (const Share& s : cut.shares) {
     d.rect({strip.x + s.begin * strip.width, strip.y, (s.end - s.begin) * strip.width, strip.height},

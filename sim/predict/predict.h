@@ -46,7 +46,7 @@ void add_interval(Report& report, const Spec& spec, const Profile& profile);
 // step runs alike whichever layers are recomputed in backward.
 struct Turn {
   Picoseconds time = 0;
-  std::int64_t stage = -1;  // index of that stage; -1: none in the simulated time
+  std::int64_t stage = -1;  // index of the stage; -1: no backward pass begins in the simulated time
 };
 
 // Times in a simulated step that depend only on the forward passes before the first backward pass.

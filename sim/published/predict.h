@@ -48,7 +48,7 @@ struct PublishedCase {
   std::int64_t gpus = 0, nodes = 0;
   double tokens = 0, model_flops = 0;  // number of tokens and of model FLOPs in a step
   std::string software, architecture;
-  // The properties by which similar steps are found; the field `error` is not set.
+  // Properties of the step by which users find published steps similar to theirs; the field `error` is not set.
   ValidatedRow like;
   std::vector<std::string> techniques;
   double step_time_s = 0, forward_s = 0, backward_s = 0;
@@ -83,7 +83,7 @@ std::vector<Miss> misses(const std::vector<PublishedCase>& cases, Judged what, b
 
 // Statistics of |error| over the published steps of one publication, or over those that use one technique.
 struct ErrorSummary {
-  // The publication, "all" for the last summary; in summarize_by_technique() the technique.
+  // Name of the publication, or "all" for the summary of all steps; in summarize_by_technique() the technique.
   std::string source;
   std::size_t rows = 0;
   std::size_t sources = 1;

@@ -12,7 +12,7 @@
 namespace orrery {
 namespace {
 
-// The bytes that each rank of a class (slot) writes.
+// The bytes that each rank of one class (ranks that do the same) writes for a checkpoint. slot: index of the class.
 Bytes bytes_of_rank(const Spec& spec, const Plan& plan, std::uint32_t slot) {
   const Strategy& s = spec.strategy;
   const std::int64_t replicas = s.data * s.context, of_experts = s.tensor * replicas / (s.expert * s.expert_tensor);

@@ -22,7 +22,7 @@ const Origin* origin_of(const Spec& spec, std::string_view key) {
 // Returns a remark that names the attention kernel whose times the prediction uses, if the profile has no times of the
 // kernel that the framework runs.
 std::string attention_remark(const Spec& spec, const Plan& plan, const Profile& profile) {
-  // Without this list, the profile has measured times of all ops, so that no attention kernel's formula is used.
+  // A profile without formulas of attention kernels has measured times of all ops, so that none is replaced by another.
   if (profile.attention.empty()) return "";
   const std::string_view asked = name_in(kFlashKernels, spec.software.kernels.attention_kernel);
   const AttentionKernel& taken = find_attention(profile, asked);

@@ -25,9 +25,9 @@ std::string fit_text(const Report& report);
 // with seconds and shares. bars: length of the longest bar in a last column, in characters; 0: no such column.
 Table time_table(const Report& report, std::size_t bars = 0);
 
-// A table of the memory of each class of ranks by category.
+// A table of memory with a row for each class of ranks (ranks that do the same) and a column for each category.
 Table memory_table(const Report& report);
-// The class of ranks that needs the most memory of a GPU; nullptr if the report has none.
+// The class of ranks (ranks that do the same) that needs the most memory of a GPU; nullptr if the report has none.
 const RankMemory* fullest_rank(const MemoryReport& memory);
 // Lines on the memory peak of the class of ranks that needs most (fullest_rank): when it is, which buffers are the
 // largest then, and further notes on memory.
@@ -37,8 +37,8 @@ std::vector<std::string> peak_lines(const Report& report);
 // transfers whose exposed time is longer than they take; "" where there are none.
 Table communication_table(const Report& report);
 std::string exposed_note(const Report& report);
-// A table of the versions of weights that each class of ranks keeps; no row where all gradients are computed with the
-// newest weights.
+// A table of the versions of weights that each class of ranks (ranks that do the same) keeps; no row where all
+// gradients are computed with the newest weights.
 Table weights_table(const Report& report);
 
 }  // namespace orrery

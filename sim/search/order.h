@@ -21,7 +21,7 @@ struct VirtualStage {
   Picoseconds way_back() const { return std::max<Picoseconds>(0, backward.to_result() - early); }
 };
 
-// The order in which the stages of a schedule run their passes, and figures that follow from the order without any
+// The order in which the stages of a schedule run their passes, and counts that depend on this order alone, not on
 // times.
 struct KnownOrder {
   Schedule schedule;

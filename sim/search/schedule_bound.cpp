@@ -62,8 +62,9 @@ struct WorkLeft {
   std::int64_t gathered = 0;
 };
 
-// Counts as done, by the time when the first stage begins backward: the forward passes with which the order of stage s
-// begins, the gathers of the weights for them, and the gathers of a few layers' weights ahead of the next passes.
+// The work that stage s still has to do when the first of all stages begins backward. Counted as done are the forward
+// passes with which the order of stage s begins, the gathers of the weights for them, and the gathers of a few layers'
+// weights ahead of the next passes.
 WorkLeft work_left(const CellWork& work, const KnownOrder& order, std::int64_t prefetch_units, std::int64_t s) {
   const StageWork& stage = work.stages[s];
   const std::int64_t m = work.cell.micro_batches;

@@ -73,7 +73,7 @@ struct SearchResult {
   // The fastest simulated strategy that did not fit in memory. Its report may be partial.
   std::optional<Found> roomier;
   SearchCounts counts;
-  bool stopped = false;  // whether the user stopped the search in one of the processes
+  bool stopped = false;  // whether the user stopped the search in any of the processes that share it
   // Whether it is proven that no strategy is better than the best found by more than `gap`.
   bool proven = false;
 

@@ -204,6 +204,7 @@ std::vector<Likely> most_likely(const LookedAt& where, SearchWorkers& workers,
 std::vector<Likely> leaner(const std::vector<Likely>& found, const std::map<SearchPosition, Bytes>& too_large,
                            Bytes room) {
   // For strategies with the same parallel degrees, the ratio of memory bound to simulated memory is nearly the same.
+  // This factor is the margin for its small differences.
   constexpr double kMargin = 0.99;
   std::vector<Likely> again;
   for (const Likely& s : found) {

@@ -125,8 +125,8 @@ struct Point {
 //   offload     every one of offload_names() that the rules allow
 //   offload_activations   on the device; other memory tiers where they are listed
 //   offload_activation_layers   where the spec says nothing, as few as are needed to fit without the allocator giving
-//                               segments back (software.segment_us): copies beside compute do not make a step shorter
-//                               (but for a little, where backward is split)
+//                               segments back (software.segment_us), since offloading more layers makes no step
+//                               shorter (or only a little, where backward is split)
 //   recompute   none, selective, full, and every single part of a layer that the model has
 //   rank_order  tensor ranks innermost, other dimensions in every order that makes a difference
 //   overlap     on and off where the software can do both and there is something to overlap
@@ -148,8 +148,8 @@ class Space {
   std::vector<MemoryPlan> groups(const RankLayout& layout) const;
   std::vector<MemoryPlan> cells_of(const RankLayout& layout, const MemoryPlan& group) const;
   std::vector<Features> features(const RankLayout& layout, const MemoryPlan& cell) const;
-  // The orders of ranks that differ in effect with these parallel degrees; the position of a dimension of one rank has
-  // no effect.
+  // The orders of ranks that differ in effect with these parallel degrees. Orders that differ only in the position of a
+  // dimension with a single rank have the same effect, and only one of them is listed.
   std::vector<std::string_view> rank_orders(const RankLayout& layout) const;
   // The number of strategies of a RankLayout, counted without listing them.
   std::uint64_t count(const RankLayout& layout) const;

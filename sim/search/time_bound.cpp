@@ -168,8 +168,8 @@ Picoseconds replicas_end(BoundCache& cache, const CellWork& work, const TimeBoun
   return std::max(end, gather + last_layer + rest + (work.splits ? 0 : stage.tail + point.hops.before[s]));
 }
 
-// A recomputed layer takes no less time in any respect, except that the last layer of a chunk may overlap more with the
-// next pass.
+// Recomputing a layer shortens none of its times, except that the last layer of a chunk may overlap more with the next
+// pass.
 std::optional<Picoseconds> may_fall(const CellWork& work) {
   const std::vector<BlockCost>&plain = work.plain->layers, &again = work.again->layers;
   Picoseconds fall = 0;

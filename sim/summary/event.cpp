@@ -105,7 +105,7 @@ class TraceFileReader {
   }
 
   // Reads more of the file, which makes the window longer; throws Error at the end of the file. A long window grows by
-  // several pieces at once, since whole() then parses its value from the begin again.
+  // several pieces at once, because whole() parses a value from its begin again each time.
   void more() {
     const std::size_t wanted = std::min(2 * stream_.window().size(), stream_.window().size() + kLongestStep);
     if (readers_.piece) readers_.piece();

@@ -15,9 +15,10 @@ struct TraceEvent {
     std::string_view external, correlation;  // ids of a kernel's operator and launch
     // arguments of Orrery's own traces: op of the plan, its kind, when a transfer's last rank came, task of a wait
     std::string_view op, kind, matched, task;
-    std::string_view name, labels;                              // names of processes
-    std::string_view device, device_type, allocated, reserved;  // [memory] events
-    std::string_view object;                                    // complete text of the arguments
+    std::string_view name, labels;  // of metadata events: name and labels of a process
+    // of [memory] events: device, and the bytes that its allocator holds
+    std::string_view device, device_type, allocated, reserved;
+    std::string_view object;  // complete text of the arguments
   };
   std::string_view phase, category, name, ts, duration, pid, tid;
   Arguments args;

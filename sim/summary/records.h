@@ -12,7 +12,7 @@
 namespace orrery {
 
 inline constexpr std::uint32_t kNoName = UINT32_MAX;
-// a KernelRecord::launch whose launch is not known, or ended more than four seconds before the kernel began
+// value of KernelRecord::launch if the launch is not known, or ended more than four seconds before the kernel began
 inline constexpr std::uint32_t kNotKnown = UINT32_MAX;
 
 // How a kernel was tied to the operator that launched it: by the operator's id (id), by the operator that was running
@@ -67,7 +67,7 @@ struct ProcessRecord {
 struct TraceRecords {
   std::int64_t events = 0;
   std::int64_t untimed = 0;                      // number of kernels that are left out because they have no time
-  std::map<std::string, std::int64_t> left_out;  // number of other events of which nothing is summed, by category
+  std::map<std::string, std::int64_t> left_out;  // number of other events that the summary leaves out, by category
   std::optional<std::int64_t> rank;              // rank that wrote the file, if the file says so
   std::string device;                            // name of the GPU: "NVIDIA H100 80GB HBM3"
   std::vector<ProcessRecord> processes;

@@ -21,7 +21,7 @@ void add_to(ClassTotal& total, std::int64_t count, std::int64_t time) {
   total.time += time;
 }
 
-// Sums one file after the other; only the sums are kept.
+// Sums up trace files one after the other. Of each file only the sums are kept.
 class TraceSummer {
  public:
   TraceSummer(TraceSummary& summary) : summary_(summary) {}

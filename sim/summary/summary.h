@@ -19,7 +19,7 @@ struct RankTotal {
   std::string file;
   std::string device;  // name of the GPU, "" = not known
   DeviceTimes times;
-  StepTimes steps;  // count 0: the trace marks no steps
+  StepTimes steps;  // StepTimes::count is 0 if the trace marks no steps
   std::int64_t kernels = 0, tied = 0;
   std::int64_t allocated = 0, reserved = 0;  // peaks of memory in bytes, 0: the trace holds none
 };
@@ -44,7 +44,7 @@ struct OperatorTotal {
 struct TraceSummary {
   std::vector<std::string> files;
   std::int64_t events = 0, kernels = 0, untimed = 0;
-  std::map<std::string, std::int64_t> left_out;  // number of events of which nothing is summed, by category
+  std::map<std::string, std::int64_t> left_out;  // number of events that the summary leaves out, by category
   std::int64_t time = 0;                         // durations of all kernels and copies
   std::array<std::int64_t, kTies> ties{};        // by Tie: number of kernels tied to an operator in this way
   std::vector<RankTotal> ranks;

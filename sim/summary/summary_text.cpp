@@ -167,7 +167,8 @@ Table operator_table(const TraceSummary& s, std::size_t top) {
   return t;
 }
 
-// The kernels whose class is not known, the longest first; those beyond `top` only counted.
+// A text that lists the kernels whose class is not known, longest total time first. Of those beyond the first `top` it
+// gives only the number.
 std::string unknown_kernels(const TraceSummary& s, std::size_t top) {
   std::string text;
   std::size_t shown = 0, names = 0;

@@ -39,12 +39,12 @@ struct MeasuredRun {
 };
 
 // Reads the files of one measured run, in one of three forms: CSV rows (rank, stage, step, op, micro_batch, start_us,
-// duration_us); events of a Chrome trace with the arguments step and mb_id; or kernels in traces of PyTorch's profiler
+// duration_us); events of a Chrome trace with the arguments step and seq_id; or kernels in traces of PyTorch's profiler
 // or of `orrery run --trace`. A file may hold one rank or several. Throws Error "file:line: what, and what to do".
 MeasuredRun read_measured_run(const std::vector<std::string>& files);
 
-// Shifts the clocks of workers so that transfers end at the same time on all their ranks: for two workers, the median
-// difference of the ends of their common transfers becomes 0. Returns the largest shift in seconds.
+// Shifts the clocks of workers one after another, so that the transfers that a worker shares with an already shifted
+// one end at the same time on both, in the median. Returns the largest shift in seconds.
 double repair_clocks(MeasuredRun& run);
 
 }  // namespace orrery

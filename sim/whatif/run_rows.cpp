@@ -11,11 +11,11 @@ namespace {
 
 constexpr std::int64_t kMostRanks = 1 << 20;
 
-// The ranks that take part in one op.
+// The ranks that take part in a transfer, as seen from a rank that logs it.
 enum class Members : std::uint8_t {
   alone,
-  next_stage,      // the op's own stage and the next one, to which it sends in forward
-  previous_stage,  // the op's own stage and the previous one, from which it receives in forward
+  next_stage,      // this stage and the next one, to which it sends in forward
+  previous_stage,  // this stage and the previous one, from which it receives in forward
   data,            // all data ranks of a stage
   ends,            // first and last stage of a data rank
   stages           // all stages of a data rank
