@@ -46,7 +46,8 @@ struct Moe {
   std::int64_t expert_groups = 1, top_groups = 1;
   bool hierarchical_dispatch = false;
   double aux_loss = 0.01;
-  double imbalance = 1.0;  // tokens of the busiest rank of an expert group, divided by the mean over its ranks
+  // number of tokens of the busiest rank of an expert parallel group, divided by the mean over the group's ranks
+  double imbalance = 1.0;
   // used instead of `imbalance`: exponent of Zipf's law, by which the load of the r-th most popular expert is
   // proportional to r^-zipf
   std::optional<double> zipf;
@@ -129,7 +130,7 @@ struct Patches {
   bool bias = true;            // whether the matrix product that embeds a patch has a bias
   std::int64_t positions = 0;  // rows of a learned position table; 0 = no table
 
-  std::int64_t pixels() const { return channels * frames * side * side; }  // numbers in a patch
+  std::int64_t pixels() const { return channels * frames * side * side; }  // number of values in a patch
 };
 
 // A projector joins squares of merge x merge patches into one token of the text model: a norm, a matrix product to

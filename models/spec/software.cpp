@@ -12,7 +12,7 @@
 namespace orrery {
 namespace {
 
-// A group of properties of a stack: its name in the data files, and the member of Software that holds it.
+// A group of properties of a training stack: its name in the data files, and the member of Software that holds it.
 template <class Part>
 struct SoftwareGroup {
   std::string_view name;

@@ -20,7 +20,8 @@ namespace orrery {
 // spec may override any of them: software: {profile: torchtitan, compile: true}.
 struct Software {
   struct Layout {
-    std::string rank_order = "tp-cp-ep-dp-pp";  // order of the dimensions in the numbering of ranks, innermost first
+    // order of the parallel dimensions in the numbering of ranks, innermost first
+    std::string rank_order = "tp-cp-ep-dp-pp";
     StageRule stage_rule = StageRule::even;
     std::int64_t vocab_multiple = 1;  // the vocabulary is padded to a multiple of this value * tensor
     std::string schedule = "";        // name of the pipeline schedule if the spec names none; "" = the general default
@@ -166,8 +167,8 @@ struct Software {
     double segment_us = 0;
     // whether the host waits for every kernel before it continues (CUDA_LAUNCH_BLOCKING)
     bool blocking_launches = false;
-    // microseconds of the time to issue a layer's ops in which the host itself is busy, 0 = all of that time; in the
-    // rest the host waits for the device
+    // the part, in microseconds, of the time to issue a layer's ops in which the host itself is busy; in the rest of
+    // that time the host waits for the device. 0 = the host is busy all the time
     double host_layer_us = 0;
   };
 
@@ -186,8 +187,8 @@ struct Software {
     bool gathers_lists = false;
     double context_MiB = 500;   // MiB of the CUDA context and of loaded kernels
     double workspace_MiB = 32;  // MiB of the cuBLAS workspace, allocated through the caching allocator
-    // MiB of buffers that the stack keeps for communication if states are sharded, allocated through the caching
-    // allocator
+    // MiB of buffers that the training framework keeps for communication if states are sharded, allocated through the
+    // caching allocator
     double buffers_MiB = 0;
     // data type of gradients if the spec does not say: a precision, or "precision" for the data type of the parameters
     std::string gradient_precision = "fp32";

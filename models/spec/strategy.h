@@ -72,9 +72,9 @@ struct Offload {
   // number of elements of a rank's shards that the host updates and uploads at a time (DeepSpeed's CPU Adam: TILE, 128
   // x 2^20)
   std::int64_t tile = std::int64_t{128} << 20;
-  // number of layers whose activations are offloaded; nothing = all layers
+  // number of layers whose activations are offloaded; no value = all layers
   std::optional<std::int64_t> activation_layers;
-  // number of parts that each weight is cut into, which are gathered one by one (ZeRO-Infinity)
+  // number of parts that each weight is cut into; the parts are gathered one by one (ZeRO-Infinity: tiling)
   std::int64_t tiling = 1;
 
   bool any() const {
@@ -101,7 +101,8 @@ struct Optimizer {
 // (functional.py, quantize_blockwise); earlier versions have 2,048.
 inline constexpr std::int64_t kMomentBlock = 256;
 
-// UnitRule says which weights are one unit, which ZeRO-3 and FSDP gather and reduce together.
+// UnitRule says which weights form a unit: ZeRO-3 and FSDP gather the weights of a unit together, and reduce their
+// gradients together.
 struct UnitRule {
   bool model = false;       // whether all weights of a (virtual) pipeline stage are one unit
   std::int64_t layers = 1;  // number of consecutive layers in a unit
@@ -146,8 +147,8 @@ struct Checkpoint {
 // A bucket size in MiB that no model's gradients exceed: all gradients are reduced together.
 inline constexpr double kOneBucket_MiB = 1e9;
 
-// How training is distributed over GPUs. Degrees multiply: gpus = tensor * pipeline * context * data; with
-// stage_replicas, their sum replaces pipeline. After load_spec() every value is set and the combination is valid.
+// How training is distributed over GPUs. Degrees multiply: gpus = tensor * pipeline * context * data; if stage_replicas
+// is set, its sum takes the place of `pipeline`. After load_spec() every value is set and the combination is valid.
 struct Strategy {
   std::int64_t tensor = 1;
   std::string tensor_kind = "1d";  // kind of tensor parallelism: 1d | 2d | 2.5d | 3d
@@ -155,7 +156,8 @@ struct Strategy {
   bool sequence_parallel = false;
   std::int64_t pipeline = 1;
   std::int64_t virtual_stages = 1;
-  std::string schedule = "";  // name of the pipeline schedule; "": the default; "file": as in schedule_text
+  // name of the pipeline schedule; "": the default; "file": the order of passes is in schedule_text
+  std::string schedule = "";
   // number of micro-batches that a chunk (virtual stage) runs before the pipeline stage turns to its next chunk; 0 =
   // the training framework's default
   std::int64_t interleave_group = 0;
@@ -167,7 +169,7 @@ struct Strategy {
   // name of the file with the order of each stage's forward and backward passes, as the spec states it: schedule:
   // {file: order.txt}
   std::string schedule_file;
-  std::string schedule_text;  // contents of schedule_file
+  std::string schedule_text;  // contents of the file `schedule_file`
   // number of layers of each virtual stage, in model order; empty = by the training framework's rule (StageRule)
   std::vector<std::int64_t> stage_layers;
   // for each stage, the number of ranks that share the samples of its micro-batches (DAPPLE); empty = one rank for each

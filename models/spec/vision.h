@@ -17,7 +17,8 @@ std::int64_t image_tokens(const Spec& spec);
 // joined). spec.images must be set.
 Spec encoder_spec(const Spec& spec);
 
-// Returns why `tensor` ranks cannot cut the encoder's heads, MLPs and projectors evenly; empty if they can.
+// Returns a message why the encoder's heads, MLPs and projectors cannot be cut evenly over `tensor` ranks; "" if they
+// can.
 std::string broken_encoder_cut(const VisionEncoder& v, std::int64_t tensor);
 
 // Returns the parameters of the vision encoder: patches, positions, layers and projectors; none without an encoder.
@@ -32,7 +33,7 @@ double encoder_products(const Spec& spec);
 // and, for what trains, backward. Attention counts the pairs of patches that attend to each other.
 double vision_flops(const Spec& spec);
 
-// Returns whether a weight of the encoder or of its projectors trains.
+// Returns whether any weight of the vision encoder or of its projectors trains (is not frozen).
 bool vision_trains(const Model& m);
 
 }  // namespace orrery
