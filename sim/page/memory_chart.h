@@ -7,9 +7,10 @@
 
 namespace orrery {
 
-// The data of a chart of one rank's memory over time. samples: memory samples of one class of ranks, by time; length:
-// the time that they cover; capacity: bytes of the device; held: the rank's peak of device memory, which includes bytes
-// that are not allocated to buffers (cached segments of the allocator, CUDA context, buffers of NCCL).
+// The data of a chart of one rank's memory over time. samples: memory samples of one class of ranks (ranks that do the
+// same), by time; length: the time that they cover; capacity: bytes of the device; held: the rank's peak of device
+// memory, which includes bytes that are not allocated to buffers (cached segments of the allocator, CUDA context,
+// buffers of NCCL).
 struct MemoryChart {
   std::span<const MemorySample> samples;
   Picoseconds length = 0;

@@ -12,7 +12,8 @@
 
 namespace orrery {
 
-// The layers and other parts of the model that a class of ranks holds in one chunk (virtual stage).
+// The layers and other parts of the model that each rank of a class (ranks that do the same) holds in one chunk
+// (virtual stage).
 struct HeldChunk {
   std::int32_t chunk = 0;
   // whether it has the vision encoder, the embedding, the output head
@@ -29,7 +30,8 @@ struct Holding {
   std::map<MemoryTier, Bytes> parameters, gradients, optimizer;
 };
 
-// Returns the states that ranks hold, one entry for each class of ranks, in the order of the plan.
+// Returns the states that ranks hold, one entry for each class of ranks (ranks that do the same), in the order of the
+// plan.
 std::vector<Holding> holdings_of(const Plan& plan);
 
 Bytes sum_of(const std::map<MemoryTier, Bytes>& bytes);

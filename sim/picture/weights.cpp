@@ -145,7 +145,8 @@ class KindCollector {
 }  // namespace
 
 std::vector<WeightKind> weight_kinds(const Spec& spec, const Plan& plan) {
-  std::map<std::int64_t, std::uint32_t> slot_of_stage;  // for each stage, its first class of ranks that are no servers
+  // for each stage, the index of its first class of equal ranks, parameter servers left out
+  std::map<std::int64_t, std::uint32_t> slot_of_stage;
   for (std::uint32_t s = 0; s < plan.classes.size(); ++s) {
     if (!plan.classes[s].server) slot_of_stage.try_emplace(plan.classes[s].stage, s);
   }

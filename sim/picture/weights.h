@@ -32,8 +32,8 @@ struct WeightKind {
   std::vector<PlanWeight> weights = {};   // the weights of the first layer or block that has them
 };
 
-// Returns the types of weights of a model, in the order of the model's layers: the weights of the first class of ranks
-// of every pipeline stage, each once.
+// Returns the types of weights of a model, in the order of the model's layers. Each weight is listed once: of every
+// pipeline stage only the first class of ranks (ranks that do the same) counts.
 std::vector<WeightKind> weight_kinds(const Spec& spec, const Plan& plan);
 
 }  // namespace orrery

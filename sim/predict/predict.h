@@ -22,8 +22,9 @@ struct Prediction {
   Report report;
 };
 
-// The profile at `path`, or the built-in one for the spec's device. A profile that is imported, or that holds only
-// samples of a GPU's kernels, is used where it has samples; the built-in formulas give all other times.
+// The profile (rates of kernels and links) in the file `path`, or the built-in one for the spec's device if `path` is
+// "". A profile that is imported, or that holds only samples of a GPU's kernels, is used where it has samples; the
+// built-in formulas give all other times.
 Profile profile_for(const Spec& spec, const std::string& path);
 
 // Throws Error for a spec with workload: generate, which has no training step (sim/generate predicts it).
@@ -57,8 +58,8 @@ struct ForwardPart {
   // for no gradient, could begin at this time.
   Turn free;
 };
-// The report of a step that is simulated with one rank of each class; no report if the simulation was stopped because
-// the step takes longer than `latest`. Throws Stopped as predict() does.
+// The report of a step that is simulated with one rank of each class of equal ranks; no report if the simulation was
+// stopped because the step takes longer than `latest`. Throws Stopped as predict() does.
 struct ReportWithin {
   std::optional<Report> report{};
   ForwardPart forward{};

@@ -14,6 +14,7 @@ namespace orrery {
 //   stage 0  FFFFFF..BBBBFFBBBB..U
 //   stage 1  ..FFFFBBBBFFBBBB....U
 //
+// F forward, B backward (W weight gradients, where they run apart), R forward run again, U norm and update, . idle.
 std::string gantt(const Plan& plan, const Trace& trace, int columns = 100, int lines = 32);
 
 // Returns the number of characters for the step on each line (gantt's `columns`) that fit beside the line's name on a

@@ -93,8 +93,9 @@ std::string schedule_remark(const Spec& spec, const Plan& plan) {
                      s.schedule, 2 * s.pipeline - 1, plan.step_micro_batches(), kPlainSplitSchedule);
 }
 
-// Returns a remark for a folded plan in which not every slow rank is of a class of its own (models/layout/lags.h): the
-// job has so many stragglers that only the replicas that are likely to be the slowest have them.
+// Returns a remark for a folded plan (one rank of each class of ranks that do the same) in which some slow ranks have
+// no class of their own (models/layout/lags.h). Then the job has so many stragglers that only the replicas that are
+// likely to be the slowest are planned with them.
 std::string stragglers_remark(const Spec& spec, const Plan& plan) {
   if (std::ssize(plan.classes) == plan.ranks) return "";
   const std::vector<double> slow = slowdowns(spec);

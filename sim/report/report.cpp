@@ -175,8 +175,8 @@ CommunicationKey key_of(const Op& op, const TransferNote& note) {
   return {Dimension::pipeline, "send_receive", note.link, note.algorithm};
 }
 
-// Returns the bytes that one rank of a class sends in a task of this op. In gathers, scatters, pushes and pulls the
-// bytes differ from rank to rank.
+// Returns the bytes that one rank of a class (ranks that do the same) sends in a task of this op. In gathers, scatters,
+// pushes and pulls the bytes differ from rank to rank.
 Bytes bytes_out(const Plan& plan, const Op& op, const RankClass& slot) {
   if (const auto* t = std::get_if<Transfer>(&op.work)) return t->send ? t->bytes : 0;
   const auto& c = std::get<Collective>(op.work);

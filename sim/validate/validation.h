@@ -40,7 +40,7 @@ struct Validation {
   Seconds replayed = 0;  // time of the median step when simulated with its measured durations
   // Median time of the steps in which no task was timed; 0: there were none.
   Seconds unmarked = 0;
-  // How much the run's step times scatter: quartile distance over median.
+  // How much the run's step times scatter: interquartile range over median.
   double spread = 0;
   double step_error = 0, engine_error = 0, memory_error = 0;
   std::string failure;  // reason why some figures are missing; "" = no figure is missing
