@@ -40,7 +40,7 @@ struct GpuBench {
   std::int64_t refused = 0;  // number of measurements left out because their repetitions differed too much twice
   // largest factor by which the time of a fixed matrix product (the reference) changed over a block of measurements
   double drift = 1;
-  std::int64_t repeated = 0;  // number of blocks measured again because the time of the reference had changed
+  std::int64_t repeated = 0;  // number of blocks of measurements repeated because the GPU's speed had drifted
   Conditions conditions;      // clocks and power over all measurements
 };
 GpuBench bench_gpu(bool quick, Sensors& sensors);

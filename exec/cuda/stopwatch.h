@@ -46,7 +46,7 @@ class Stopwatch {
   kernels::cuda::Products& products() { return products_; }
   // largest factor by which the time of the reference product changed over a block of measurements
   double drift() const { return drift_; }
-  // number of blocks that were measured twice because the time of the reference product had changed
+  // number of blocks of measurements repeated because the time of the reference product had changed
   std::int64_t repeated() const { return repeated_; }
 
  private:

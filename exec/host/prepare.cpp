@@ -156,7 +156,8 @@ void prepare_pieces(const Rank& rank, const Collective& work, const Launch& laun
 // that this rank owns of the unit's regions lie one after the other in the rank's shards.
 void prepare_unit(const Rank& rank, const Collective& work, const Launch& launch, CollectiveCall& call) {
   const Sorted sorted(launch);
-  // A unit's frozen weights are one region; the operand is this rank's shard of the region.
+  // The frozen weights of a unit (parameters that are gathered together) are one region; the operand is this rank's
+  // shard of the region.
   if (sorted.read->operand.slot == kFrozenShard) {
     call.in = sorted.read->data;
     call.out = sorted.write->data;
@@ -241,8 +242,9 @@ void prepare_tokens(const Rank& rank, const Collective& work, const Launch& laun
   if (reads.size() > 3) by_tokens(columns);
 }
 
-// Prepares one step of a ring exchange. The written buffer has a part for every member. This rank sends the part that
-// it received in the previous step, and receives the part of the member that is one place earlier in the ring.
+// Prepares step n of a ring exchange. The buffer has a part of every member. This rank sends to the next member the
+// part of the member n - 1 places before this rank, which it received in step n - 1 (its own part in step 1), and
+// receives the part of the member n places before this rank.
 void prepare_ring(const Rank& rank, const Collective& work, const Launch& launch, PreparedCollective& p) {
   const Sorted sorted(launch);
   const GroupPosition& seat = rank.position_in(work.group);

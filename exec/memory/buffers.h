@@ -147,7 +147,8 @@ class Buffers {
   const Rank& rank_;
   CachingMemory& memory_;
   CachingMemory host_;
-  mutable std::array<DiskStore, kTiers> stores_;  // for each memory tier behind the host, its file
+  // for each memory tier behind the host (disks), the file of its buffers
+  mutable std::array<DiskStore, kTiers> stores_;
   bool one_lane_ = true;
   std::span<std::byte> workspace_;
   // by frame (a block's set of buffers): the numbers of rows that are known only at run time

@@ -66,9 +66,9 @@ enum class Averaging : std::uint8_t { none, scale, copy };
 inline constexpr Named<Averaging> kAveragings[] = {
     {"none", Averaging::none}, {"scale", Averaging::scale}, {"copy", Averaging::copy}};
 
-// UnitAveraging says how the mean over data ranks is taken if gradients are reduced unit by unit (FSDP, ZeRO-3). none,
-// scale: as in Averaging; scale_or_premultiply: as scale, but fp32 gradients are multiplied by NCCL within the
-// reduction.
+// UnitAveraging says how the mean over data ranks is taken if gradients are reduced unit by unit (FSDP, ZeRO-3). none:
+// no pass divides gradients, because the loss or the reduction takes the mean; scale: one pass divides the gradients
+// before the reduction; scale_or_premultiply: as scale, but fp32 gradients are multiplied by NCCL within the reduction.
 enum class UnitAveraging : std::uint8_t { none, scale, scale_or_premultiply };
 inline constexpr Named<UnitAveraging> kUnitAveragings[] = {
     {"none", UnitAveraging::none},

@@ -55,11 +55,11 @@ struct Software {
     std::int64_t loss_parallel_copies = 0;
     bool keeps_logits = false;      // whether the fp32 logits of an unfused loss stay allocated while its backward runs
     std::int64_t loss_metrics = 0;  // number of times that a micro-batch's loss is computed again, for metrics
-    // 8-bit products: whether backward casts the 16-bit input again, so that no 8-bit version of it is kept
+    // 8-bit matrix products: whether backward casts the 16-bit input again, so that no 8-bit version of it is kept
     bool casts_again = false;
-    // 8-bit products: whether a recomputed activation function reads an 8-bit version of its input
+    // 8-bit matrix products: whether a recomputed activation function reads an 8-bit version of its input
     bool fp8_activation_inputs = false;
-    // 8-bit products: whether the output of fused attention is kept once, with 12 bits an element
+    // 8-bit matrix products: whether the output of fused attention is kept once, with 12 bits an element
     bool packs_attention_output = false;
     // whether the optimizer makes one pass over the states; otherwise it has one kernel per operation and tensor
     bool fused_optimizer = true;
@@ -68,7 +68,7 @@ struct Software {
     bool fused_clip = false;
     // whether backward of the token lookup writes a zeroed gradient table, which is then added to the gradients
     bool dense_embedding_gradient = true;
-    // whether products of weight gradients add their result to the fp32 gradient buffer directly
+    // whether matrix products that compute weight gradients add their result to the fp32 gradient buffer directly
     bool gradient_accumulation_fusion = true;
     bool compile = false;      // whether chains of element-wise ops are fused into fewer kernels
     bool cuda_graphs = false;  // whether steps run as CUDA graphs, so that the host spends no time per kernel
@@ -77,7 +77,7 @@ struct Software {
   struct Communication {
     // sequence parallelism: whether backward gathers the sharded input again, instead of keeping the gathered one
     bool regather_input = true;
-    // whether backward's tensor parallel collective overlaps with the product of the weight gradient
+    // whether backward's tensor parallel collective overlaps with the matrix product that computes the weight gradient
     bool tensor_reduce_overlaps_wgrad = true;
     // minor version of NCCL 2.x: 4 has no LL128, versions before 17 no NVLS (models/cost/nccl/model.h)
     std::int64_t nccl_minor = 28;
@@ -85,8 +85,8 @@ struct Software {
     bool direct_all_reduce = false;
     ScatteredSends scattered_sends = ScatteredSends::none;
     // sequence parallelism: whether the sequence is not the first dimension of tensors, so that a gathered tensor is
-    // copied into the right order, and a tensor to be scattered is copied so that each rank's part is contiguous; where
-    // communication overlaps with products there is no copy
+    // copied into the right order, and a tensor to be scattered is copied so that each rank's part is contiguous; if
+    // communication overlaps with matrix products there is no such copy
     bool sequence_copies = false;
     // whether the host waits for the tensors that a stage receives before it launches the forward or backward pass that
     // reads them
@@ -138,8 +138,8 @@ struct Software {
     // the precision of the master weights that every data rank keeps completely although optimizer states are sharded;
     // none: master weights are sharded too
     std::optional<Precision> whole_master;
-    // whether products that add weight gradients directly to the gradient sums return a dummy tensor to autograd: one
-    // that is kept per shape, or a new one for the product of the logits
+    // whether matrix products that add weight gradients directly to the gradient sums return a dummy tensor to
+    // autograd: one that is kept for each shape, or for the product of the logits a new one each time
     bool dummy_gradients = false;
     UnitCopies unit_copies = UnitCopies::none;
     KeptUnits kept_units = KeptUnits::none;

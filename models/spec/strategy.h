@@ -45,7 +45,7 @@ struct Recompute {
 struct Overlap {
   bool gradient_reduce = true;   // whether gradients are reduced during backward
   bool parameter_gather = true;  // whether parameters are gathered during the next forward
-  // whether tensor parallel transfers are cut into chunks that overlap with products (Transformer Engine's user
+  // whether tensor parallel transfers are cut into chunks that overlap with matrix products (Transformer Engine's user
   // buffers)
   bool tensor = false;
   bool pipeline = true;  // whether pipeline sends and receives overlap with compute

@@ -29,8 +29,8 @@ std::int64_t vision_parameter_count(const Model& m);
 // one sample.
 double encoder_products(const Spec& spec);
 
-// Returns the FLOP of one step's matrix products that the encoder and its projectors need (see model_flops), in forward
-// and, for what trains, backward. Attention counts the pairs of patches that attend to each other.
+// Returns the FLOP of the matrix products of the vision encoder and its projectors in one step (see model_flops): in
+// forward and, for weights that train, in backward. Attention counts the pairs of patches that attend to each other.
 double vision_flops(const Spec& spec);
 
 // Returns whether any weight of the vision encoder or of its projectors trains (is not frozen).
