@@ -36,7 +36,7 @@ struct GenerationReport {
   // passes of one token, at the first, the middle and the last length of the context
   std::vector<GeneratedPass> decode;
   GeneratedMemory memory;
-  double first_token_s = 0;        // time to first token (TTFT): all passes over the prompts
+  double first_token_s = 0;        // seconds of all passes over the prompts, the time to first token (TTFT)
   double token_s = 0;              // mean time per output token (TPOT) after the first
   double total_s = 0;              // seconds from the begin of the prompts to the last token
   double tokens_per_s = 0;         // generated tokens of all sequences a second, prefill included
