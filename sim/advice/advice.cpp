@@ -52,8 +52,8 @@ bool has(const Spec& spec, const Rate& rate) {
   return &rate != &kRates[1] || (c.nvlink_domain > 1 && spec.gpus > 1);
 }
 
-// The length of the critical path (`path`) in picoseconds, that is, of its tasks and of its waits for the host, if the
-// tasks took the times of `timing` instead.
+// The length in picoseconds of the critical path, that is, of the tasks in `path` and of their waits for the host, if
+// the tasks took the times of `timing` instead of the simulated ones.
 double length(const Prediction& p, const std::vector<TaskId>& path, const Timing& timing) {
   double sum = 0;
   Picoseconds before = 0;
@@ -62,8 +62,8 @@ double length(const Prediction& p, const std::vector<TaskId>& path, const Timing
     sum += static_cast<double>(timing.of(slot, op).duration);
     const auto late = static_cast<double>(std::max<Picoseconds>(p.trace.spans[t].entered - before, 0));
     const auto issue = static_cast<double>(p.costs.timing.of(slot, op).issue);
-    // It is assumed that a wait for the host gets longer or shorter in the same ratio as the host's time for this op,
-    // since the host's times for the ops issued before it change in that ratio too.
+    // A task's wait for the host is assumed to get longer or shorter in the same ratio as the host's time for the
+    // task's op, since the host's times for the ops issued before it change in that ratio too.
     if (late > 0 && issue > 0) sum += late * static_cast<double>(timing.of(slot, op).issue) / issue;
     before = p.trace.spans[t].ended;
   }

@@ -21,7 +21,7 @@ namespace orrery {
 namespace {
 
 constexpr std::array<std::string_view, 3> kSizes = {"micro_batch", "sequence", "layers"};
-// The longest sequence that is tried, as a multiple of the spec's sequence length.
+// The longest sequence that is tried, as a multiple of the sequence length in the spec.
 constexpr std::int64_t kMostSequences = 65536;
 
 struct Largest {
@@ -95,7 +95,8 @@ class Finder {
   }
 
   void climb(const Row& sizes) {
-    // good: how many sizes of the list, counted from the smallest, are known to fit
+    // good: how many sizes of the list (micro-batches, sequences or layers), counted from the smallest, are known to
+    // fit in memory
     std::size_t good = 0, step = 1;
     while (good < sizes.size() && !largest_.stopped && fits(sizes[std::min(good + step, sizes.size()) - 1])) {
       good = std::min(good + step, sizes.size());

@@ -36,7 +36,7 @@ std::vector<Busy> joined(std::vector<Busy> all) {
   return result;
 }
 
-// Returns the first of the intervals, which are sorted, that does not end before `time`.
+// Returns the first interval of a sorted list that does not end before `time`.
 std::vector<Busy>::const_iterator first_after(const std::vector<Busy>& intervals, Picoseconds time) {
   return std::lower_bound(intervals.begin(), intervals.end(), time,
                           [](const Busy& i, Picoseconds t) { return i.second < t; });
@@ -136,14 +136,14 @@ std::vector<std::size_t> middle_steps(std::span<const RankRun> runs) {
   return {order.begin() + static_cast<std::ptrdiff_t>(cut), order.end() - static_cast<std::ptrdiff_t>(cut)};
 }
 
-// Rounds the number of tokens (rows) that a router sends to an expert to the nearest of two sizes per octave: the exact
-// number hardly ever occurs twice.
+// Rounds the number of tokens (rows) that a router sends to an expert to the nearest of two sizes per octave, because
+// the exact number hardly ever occurs twice.
 std::int64_t rounded_rows(std::int64_t rows) {
   return std::llround(std::exp2(std::round(2 * std::log2(static_cast<double>(rows))) / 2));
 }
 
-// The shape under which the time of a task is collected, rounded so that many tasks share it. part: the task's work as
-// a share of the work of the rounded shape.
+// The shape of an op under which the times of tasks are collected, rounded so that many tasks share it. part: a task's
+// work as a share of the work of the rounded shape.
 struct CommonShape {
   WorkShape shape;
   double part = 1;

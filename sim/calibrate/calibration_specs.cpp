@@ -45,7 +45,7 @@ constexpr Shape kGpuShapes[] = {
 };
 constexpr std::int64_t kGpuSteps = 14;
 
-// Types of layers, as parts of a spec. Together they have every op in which layers of models differ.
+// Types of layers, as parts of a spec's text. Together they contain every op in which layers of models differ.
 constexpr std::string_view kLlama = "gated: true, norm: rmsnorm, positions: rope, bias: false";
 constexpr std::string_view kGpt =
     "gated: false, norm: layernorm, positions: learned, bias: true, tied_embeddings: true";

@@ -176,7 +176,8 @@ class NcclTestsOutput {
       // A line about a rank after lines of figures begins the next test in the file, so the ranks and hosts of the
       // previous test are discarded.
       if (started_) ranks_ = 0, hosts_.clear(), started_ = false;
-      // Only ranks of group 0 are counted: all groups run at the same time, each with a collective of its own.
+      // Only the ranks of group 0 are counted, because all groups run at the same time, each with a collective of its
+      // own.
       if (rank->group != 0) return;
       ++ranks_;
       hosts_.emplace(rank->host);

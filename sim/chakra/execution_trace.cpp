@@ -79,7 +79,7 @@ Attribute read_attribute(WireReader reader) {
   return a;
 }
 
-constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 50;  // most bytes of one operation: more than any memory
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 50;  // most bytes of one operation, more than any memory holds
 
 std::int64_t count_of(const WireReader& reader, const Attribute& a, std::uint64_t most) {
   if (a.value > most) reader.fail(fmt::format("{}: {} is above {}", a.name, a.value, most));

@@ -103,7 +103,7 @@ ChakraNode ChakraWriter::node_of(TaskId task, std::int64_t rank, Pairs& pairs) c
 
 ChakraTrace ChakraWriter::of_rank(std::int64_t rank) const {
   const RankClass& own = plan_.classes[class_of_[static_cast<std::size_t>(rank)]];
-  std::map<std::uint32_t, TaskId> before;  // last task so far in each lane
+  std::map<std::uint32_t, TaskId> before;  // last task so far in each lane (stream)
   Pairs pairs;
   ChakraTrace trace;
   for (TaskId t = own.begin; t < own.end; ++t) {

@@ -178,7 +178,7 @@ struct Meetings {
   }
 
   std::vector<Meeting> list;
-  std::vector<std::size_t> of;                    // for each node, the index of its Meeting
+  std::vector<std::size_t> of;                    // for each node, the index in `list` of its collective or message
   std::vector<std::vector<std::int64_t>> groups;  // the ranks of each process group
   // for each process group, the time when its latest collective has ended
   std::vector<Seconds> free;
@@ -329,7 +329,7 @@ class Replay {
   Meetings meetings_;
   Links links_;
   Rates rates_;
-  std::vector<Clock> clocks_;  // the clock of each rank
+  std::vector<Clock> clocks_;  // for each rank, when its device and host are free again
   std::priority_queue<End, std::vector<End>, std::greater<>> ends_;
   ChakraReplay result_;
 };

@@ -44,7 +44,7 @@ struct CalibrateOptions {
   double noise = 0.3;
   std::string date;                  // date to write into the profile, "" = today
   std::vector<std::string> imports;  // files with other tools' measurements to import; then nothing is measured
-  // paths of specs whose exact shapes are measured too, besides the grid of shapes (own_shapes.h)
+  // paths of specs whose exact shapes of ops are measured too, besides the built-in grid of shapes (own_shapes.h)
   std::vector<std::string> own;
   double settle = 1;  // seconds for which a GPU runs each spec, for its clocks to settle
 };
@@ -142,8 +142,9 @@ Outcome trace_command(const TraceOptions& options, const Common& common);
 // orrery whatif: replays a measured run with something changed, and says what slowed the run down
 // (sim/whatif/whatif.h).
 struct WhatifOptions {
-  std::vector<std::string> files;  // traces or rows of one run, as read_measured_run() takes them
-  // settings such as "rank=17", "stage=3" or "op=gc" (without); "network=2" or "compute=1.5" (speed)
+  std::vector<std::string> files;  // files of one measured run: traces, or tables (CSV) of times
+  // without: a rank or stage that is to take average times, or an op that is to take none ("rank=17", "stage=3",
+  // "op=gc"); speed: factors by which transfers or compute are faster ("network=2", "compute=1.5").
   std::vector<std::string> without, speed;
   bool even_stages = false;
 };

@@ -60,12 +60,12 @@ struct Options {
   orrery::WhatifOptions whatif;
   std::string list, shell, page = "orrery", manual_folder;
   bool json = false, markdown = false, quiet = false;
-  std::optional<std::string> html;  // path of the page to write
-  std::string command;              // the command line, for the page
+  std::optional<std::string> html;  // path of the HTML page to write
+  std::string command;              // the command line, to be shown on the HTML page
   unsigned threads = std::max(1U, std::thread::hardware_concurrency());
 };
 
-// Adds an option to a command that may be given several times, with one value each time.
+// Adds to a command an option that may be given several times, with one value each time.
 void add_repeated(CLI::App& app, const std::string& name, std::vector<std::string>& values, const std::string& about) {
   app.add_option(name, values, about)->allow_extra_args(false)->type_name("KEY=VALUE");
 }
@@ -76,7 +76,7 @@ void add_shared(CLI::App& app, std::vector<std::string>& overrides, std::string&
       ->type_name("FILE");
 }
 
-// Adds the option --html to a command that makes a page.
+// Adds the option --html to a command that can write its result as an HTML page.
 void add_page(CLI::App& app, Options& o) {
   app.add_option("--html", o.html, "write the result as one page to read and to print, without scripts")
       ->type_name("FILE");

@@ -68,7 +68,7 @@ class JobFolder {
     check_owner();
   }
   ~JobFolder() {
-    std::error_code ignored;  // nobody is left to whom an error could be reported
+    std::error_code ignored;  // an error of remove_all(), which can be reported to nobody any more
     if (owner_) fs::remove_all(path_, ignored);
   }
   JobFolder(const JobFolder&) = delete;

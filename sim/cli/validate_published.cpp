@@ -88,8 +88,8 @@ std::string rows_line(const std::vector<PublishedCase>& cases) {
 
 }  // namespace
 
-// Predicts published measurements and compares. All output is printed at the end, so that no half-written files remain
-// if the user stops the command.
+// Compares predictions with published measurements of training steps. All output is printed at the end, so that no
+// half-written files remain if the user stops the command.
 Outcome validate_published_command(const ValidateOptions& options, const Common& common) {
   std::vector<PublishedRow> rows;
   for (const std::string& path : options.published) {
@@ -120,7 +120,7 @@ Outcome validate_published_command(const ValidateOptions& options, const Common&
   return outcome;
 }
 
-// Predicts measured inference: compares predictions with the figures in the files of measured inference.
+// Compares predictions with published measurements of inference, read from files.
 Outcome validate_served_command(const ValidateOptions& options, const Common& common) {
   std::vector<ServedRow> rows;
   for (const std::string& path : options.served) {

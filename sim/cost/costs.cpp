@@ -234,7 +234,7 @@ class CostModel {
 
   void compute(std::size_t i, OpTiming& t, double slowdown) const {
     const Op& op = plan_.ops[i];
-    // Samples in a profile are measured from the end of one kernel to the end of the next, so they include the gaps.
+    // Samples in a profile last from the end of one kernel to the end of the next, including the gap between the two.
     const bool sampled = calibrated() && measured_time(profile_.measured, op.work, plan_.element_bytes);
     const Seconds gap =
         sampled ? profile_.measured.gap : profile_.kernel_gap_us * kMicrosecond * kernels_of(op.work, profile_);

@@ -66,7 +66,7 @@ class Contention {
     // sum of the shares of the rank's memory bandwidth that its running tasks would use, in 1/65536
     std::uint32_t memory = 0;
     std::uint32_t lanes = 0;     // bit mask: a bit for each lane (stream) of the rank in which a transfer runs
-    std::uint32_t yielding = 0;  // number of running transfers that the rank's compute slows
+    std::uint32_t yielding = 0;  // number of running transfers that compute of the rank slows
     TaskId compute = kNone;
     bool dirty = false;
 

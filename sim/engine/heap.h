@@ -10,9 +10,8 @@
 
 namespace orrery {
 
-// The key of an event, 16 bytes, ordered by time, then id, then serial. id: number of the task that is due at this
-// time, or of the list of events that are; serial: tells an outdated event from the event of the same id that replaced
-// it.
+// The key of an event, 16 bytes, ordered by time, then id, then serial. id: number of the task, or of the list of
+// events, that is due at the time; serial: tells an outdated event from the event of the same id that replaced it.
 struct TimedId {
   Picoseconds time = 0;
   std::uint32_t id = 0;
@@ -30,8 +29,8 @@ struct TimedId {
 
 // A queue that returns the least key first; equal keys come in any order. It is a heap with four children per key, half
 // as deep as a binary heap (LaMarca and Ladner, The influence of caches on the performance of heaps, 1996). pop() moves
-// the hole at the root down to a leaf, puts the last key there and moves it up as far as needed, which is seldom far.
-// Keys are never changed or removed: users skip outdated keys when these come first.
+// the free position at the root down to a leaf, puts the last key there and moves it up as far as needed, which is
+// seldom far. Keys are never changed or removed; users skip outdated keys when they come first.
 class Heap {
  public:
   bool empty() const { return keys_.empty(); }

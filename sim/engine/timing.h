@@ -35,9 +35,9 @@ struct OpTiming {
   // The shares of its rank's NIC and NVLink bandwidth that a transfer uses at full speed.
   Rate nic = 0, nvlink = 0;
   bool out = true, in = true;        // whether a transfer uses NIC and NVLink to send (out) and to receive (in)
-  bool host = false;                 // whether the task uses any port
+  bool host = false;                 // whether the task uses a port, such as the PCIe link to the host
   std::array<Rate, kPorts> ports{};  // for each port, the share of its bandwidth that the task uses at full speed
-  // whether the task uses a port, such as the PCIe link to the host
+  // The dimension of parallelism (tensor, data, ...) whose groups make a transfer.
   Dimension group = Dimension::pipeline;
 };
 

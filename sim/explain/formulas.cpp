@@ -142,7 +142,7 @@ Volume context_volume(const Spec& spec, const Plan& plan) {
   const std::int64_t heads = spec.model.heads / s.tensor,
                      kv = std::max<std::int64_t>(1, spec.model.kv_heads / s.tensor);
   const double head = real(s.micro_batch) * real(spec.sequence / s.context) * real(spec.model.head_dim) *
-                      real(storage_bytes(s.precision));  // bytes of one head, for all tokens of a rank
+                      real(storage_bytes(s.precision));  // bytes of one attention head, for all tokens of a rank
 
   // Latent attention (MLA) moves keys and values expanded to all heads; its heads have fewer dimensions for values than
   // for keys.

@@ -16,8 +16,8 @@ namespace orrery {
 // Bytes of model states (parameters, gradients, optimizer states) per parameter (ZeRO: Rajbhandari et al. 2020, section
 // 3), and which of the states are sharded; a rank holds 1/shards of a sharded state.
 struct StateFormula {
-  Bytes parameters = 0, gradients = 0, optimizer = 0;  // bytes per parameter, on the device or offloaded
-  Bytes whole = 0;                                     // bytes of optimizer states that each rank keeps unsharded
+  Bytes parameters = 0, gradients = 0, optimizer = 0;  // bytes of each state per parameter, on the device or offloaded
+  Bytes whole = 0;  // bytes of optimizer states per parameter that each rank keeps unsharded
   // Bytes of gradients that every rank keeps unsharded until they are reduced, besides its shards.
   Bytes whole_gradients = 0;
   // Mean bytes per parameter of those states that not every parameter has: second moments with Muon or Adafactor, and
@@ -69,7 +69,8 @@ struct Volume {
 };
 std::vector<Volume> volumes(const Spec& spec, const Plan& plan, const Report& report);
 
-// The share of a step in which a pipeline with equal stages idles, without transfers, launches and optimizer.
+// The share of a step for which a pipeline with equal stages idles, if transfers, launches and the optimizer take no
+// time.
 struct Bubble {
   std::string formula;  // the share as a formula of p stages and m micro-batches: "(p-1)/(m+p-1)"
   double share = 0;

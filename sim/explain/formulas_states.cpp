@@ -145,7 +145,8 @@ static std::int64_t sum_over_weights(const Plan& plan, std::size_t slot, Dimensi
   struct Unit {
     // together: amount of an FSDP unit that is gathered at once; tiles: amount that is gathered tile by tile.
     std::int64_t together = 0, tiles = 0;
-    // how often a micro-batch frees the unit's weights, which then have to be gathered again
+    // how often a micro-batch frees the unit's weights (parameters gathered together), which then have to be gathered
+    // again
     std::int64_t gathers = 0;
   };
   std::map<std::uint32_t, Unit> units;  // by the id of the unit's frame (its set of buffers)

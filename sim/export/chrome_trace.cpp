@@ -41,7 +41,7 @@ class Text {
     (add(parts), ...);
   }
 
-  // Begins the next element of the JSON array of events; `parts` are its first texts.
+  // Begins the next element of the JSON array of events. parts: texts with which the element begins.
   template <class... Parts>
   void event(const Parts&... parts) {
     if (text_.size() >= kPiece) pass_on();
@@ -301,7 +301,7 @@ class Writer {
   std::uint32_t first_ = 0, end_ = 0;   // first class of ranks in the current file, and the one after the last
 };
 
-// The file name with a rank added: "out_rank8.json.gz" for "out.json.gz" and rank 8.
+// The path of a trace file with a rank added: "out_rank8.json.gz" for "out.json.gz" and rank 8.
 std::string path_of_rank(const std::string& path, std::int64_t rank) {
   const std::size_t name = path.find_last_of('/') + 1;  // position after the last slash, or 0: npos + 1 is 0
   const std::size_t json = path.rfind(".json");

@@ -40,7 +40,7 @@ Pass pass_of(const Spec& spec, const Profile& profile, std::int64_t tokens, std:
   return {std::move(made), std::move(p.plan)};
 }
 
-// The bytes of weights, or of the key-value cache, on a rank of one class.
+// The bytes of the weights, or (if `cache` is true) of the key-value cache, on a rank of one class.
 Bytes state_bytes(const Plan& plan, std::size_t slot, bool cache) {
   Bytes sum = 0;
   for (const Frame& frame : plan.frames) {

@@ -321,7 +321,7 @@ void add_model(SpecValues& v, const Add& add) {
   }
 }
 
-// Translates the recomputed parts of a layer to Megatron-LM's module names.
+// Translates a spec's names of recomputed parts of a layer to Megatron-LM's module names.
 template <class Add>
 void add_recompute(SpecValues& v, const Add& add) {
   if (v.find("strategy.recompute_layers") != nullptr && v.text("strategy.recompute") == "full") {

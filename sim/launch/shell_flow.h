@@ -26,7 +26,7 @@ class ShellFlow {
  private:
   struct Frame {
     bool is_case = false;
-    // active: whether the script reaches this branch of a condition; taken: whether it has reached an earlier branch
+    // active: whether the script reaches this branch of an if or case; taken: whether it has reached an earlier branch.
     bool active = true, taken = false;
     bool testing = false;     // whether the commands being read are a condition, between if and then
     bool at_pattern = false;  // in a case: whether the next word is a pattern

@@ -10,9 +10,9 @@
 
 namespace orrery {
 
-// The variables of a shell script, whose values are put in the place of variables in words. A variable that the script
-// does not set stays as it is spelled ("$DATA_PATH"), and so does a command substitution ("$(nproc)"), because nothing
-// is executed.
+// The variables of a shell script, and the expansion of words in which they occur. A variable that the script does not
+// set stays as it is spelled ("$DATA_PATH"), and so does a command substitution ("$(nproc)"), because nothing is
+// executed.
 class ShellValues {
  public:
   // Sets a variable to its items: one item, or any number for an array. append: whether the assignment is NAME+=value.
@@ -41,7 +41,7 @@ class ShellValues {
     std::string_view word;
     int line = 0;
     bool quoted = false;  // whether the word stands in double quotes
-    int depth = 0;        // nesting depth of the variables and quotes around it
+    int depth = 0;        // nesting depth of the expansions and quotes around the word
     std::size_t at = 0;
     std::vector<Piece> out;
     std::string plain;

@@ -32,7 +32,7 @@ struct SpecValues {
   std::optional<std::int64_t> number(std::string_view key) const;
   std::int64_t number_or(std::string_view key, std::int64_t absent) const;
   void set(std::string_view key, std::string value, Said said, std::string from);
-  // Sets a key if it has no value yet.
+  // Sets a key of the spec, unless it has a value already.
   void fill(std::string_view key, std::string value, Said said, std::string from);
   SpecValue take(std::string_view key);  // removes a key; returns its value, which is empty if the key is absent
 };

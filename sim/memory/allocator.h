@@ -35,7 +35,8 @@ struct AllocatorStats {
   Gauge active;          // bytes of blocks that are handed out or that wait for events
   Gauge reserved;        // bytes of segments, or of the mapped pages of expandable segments
   Gauge inactive_split;  // free bytes in segments that are partly in use; expandable segments are not counted
-  std::int64_t device_allocations = 0;  // number of calls of cudaMalloc, and of mappings of pages
+  // number of calls of cudaMalloc, and of mappings of pages to expandable segments
+  std::int64_t device_allocations = 0;
   std::int64_t device_frees = 0;
   // number of times that cached blocks were given back because a new segment did not fit in the device's memory
   std::int64_t retries = 0;
@@ -58,15 +59,15 @@ class CachingAllocator {
   explicit CachingAllocator(AllocatorOptions options);
 
   // Allocates a block of `bytes` > 0 on a stream (small numbers from 0). Events up to `now` count as completed. Returns
-  // nullopt when out of memory: then every unused segment has been given back to the device, and nothing else has
-  // changed.
+  // nullopt when out of memory; in this case every unused segment has been given back to the device, and nothing else
+  // has changed.
   std::optional<BlockId> malloc(Bytes bytes, int stream, Picoseconds now = 0);
 
   // Frees a block. A later malloc may return the same id.
   void free(BlockId id);
 
-  // Frees a block that other streams use (record_stream): the block stays active until a malloc after the time `until`,
-  // when the last event of these streams completes.
+  // Frees a block that other streams use (record_stream): the block stays active until a malloc() after the time
+  // `until`, at which the last event of the other streams completes.
   void free_after(BlockId id, Picoseconds until);
 
   // Frees the blocks for which free_after() was called and whose events have completed by `now`. Every malloc() does

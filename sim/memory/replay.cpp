@@ -19,7 +19,7 @@ constexpr std::size_t kLargest = 6;
 // The most steps that are replayed after the first while waiting for a step's use of memory to be steady.
 constexpr std::ptrdiff_t kReplayedSteps = 12;
 constexpr int kNotHeld = -1;
-constexpr int kBeyond = -2;  // marks a buffer that is on the host or on disks
+constexpr int kBeyond = -2;  // marks a buffer that is not on the device, but on the host or on disks
 constexpr int kPlaced = -3;  // marks a buffer in a preallocated range, which is allocated from the start
 
 struct Held {
@@ -31,8 +31,8 @@ struct Held {
 
 constexpr Bytes kWithoutEnd = Bytes{1} << 60;
 
-// The number of entries that a task puts into the device's launch queue: one for each kernel; for a collective on
-// another stream PyTorch also records two events and lets two streams wait for them (ProcessGroupNCCL.cpp, syncStream
+// The number of entries that a task puts into the device's launch queue: one for each kernel and, for a collective,
+// four more, because PyTorch records two events and lets two streams wait for them (ProcessGroupNCCL.cpp, syncStream
 // and WorkNCCL::synchronize).
 TaskId launches(const Op& op) {
   constexpr TaskId kEvents = 4;
@@ -164,8 +164,8 @@ class Replay : BlockSource {
 
   // Finds the forward passes that fill the pipeline, from the third on. A stage sends the output of its first forward
   // at once. The send of its second output waits until the next stage has ended its first forward; the device's compute
-  // stream waits for the sends, while the host runs ahead. That this happens, and begins with the third forward, was
-  // inferred from the peak memory of nanotron's first stages.
+  // stream waits for the sends, while the host runs ahead. The peak memory of nanotron's first stages was the reason to
+  // infer this, and that it begins with the third forward.
   void find_filling(const RankClass& slot) {
     constexpr std::int32_t kTaken = 2;
     const auto micro_batch = [&](TaskId t) { return plan_.frames[plan_.tasks[t].frame].micro_batch; };

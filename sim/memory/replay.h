@@ -24,7 +24,7 @@ struct SlotMemory {
   Bytes peak = 0;             // greatest number of bytes allocated in all steps
   Bytes peak_reserved = 0;    // greatest number of bytes that the caching allocator reserves
 
-  // The most bytes that the caching allocator reserves after the last pass of the last step has begun. They are fewer
+  // The most bytes that the caching allocator reserves from the beginning of the last step's update on. They are fewer
   // than peak_reserved if cached segments were given back to the device before.
   Bytes update_reserved = 0;
   CategoryBytes at_peak{};  // bytes of each category at the peak; they sum to `peak`
