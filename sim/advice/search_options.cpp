@@ -350,7 +350,8 @@ Outcome search_command(const SearchCommandOptions& given, const Common& common) 
   const bool stopped = std::any_of(f.cases.begin(), f.cases.end(), [](const auto& c) { return c.result.stopped; });
   const bool proven = !stopped && f.best != nullptr;
   const SearchCase& shown = f.shown();
-  // All processes compute the advice, because any one of them may be the only one left to print it.
+  // All processes that search together compute the advice, because any one of them may be the only one left to print
+  // it.
   if (proven && (!o.csv || common.page)) f.advice = advice(*shown.space, shown.profile, shown.result, common.threads);
   f.rival = rival_of(shown, o);
   for (const SearchCase& c : f.cases) {

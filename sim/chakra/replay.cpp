@@ -15,8 +15,8 @@
 namespace orrery {
 namespace {
 
-// How many members of a group each node of the cluster has, for the nodes with members: {8, 8} for 16 members on two
-// nodes.
+// A Spread says how many members of a group each node of the cluster has, for the nodes with members: {8, 8} for 16
+// members on two nodes.
 using Spread = std::vector<int>;
 
 // The times in seconds of transfers between ranks, on a cluster whose nodes the ranks fill in order.

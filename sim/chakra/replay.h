@@ -18,7 +18,7 @@ struct ReplayedRank {
 struct ChakraReplay {
   Seconds time = 0;  // seconds until the last rank has ended
   std::vector<ReplayedRank> ranks;
-  // Numbers of operations in the traces, and of the collectives and messages in which these operations meet.
+  // Numbers of operations in the traces, and of the collectives and messages that these operations form.
   std::size_t nodes = 0, collectives = 0, messages = 0;
   std::vector<std::string> remarks;
 };

@@ -31,7 +31,7 @@ struct Axis {
   std::vector<std::string> values;
 };
 
-// One row of the comparison: a spec with one value of each varied key, and the result.
+// One row of the comparison: a spec with one value of each varied key, and the predicted result.
 struct Case {
   std::string spec;
   std::shared_ptr<const SpecText> text;  // text of the spec; nullptr if the file cannot be read

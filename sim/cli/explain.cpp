@@ -94,8 +94,7 @@ std::string snapshots(const Spec& spec, const Prediction& p) {
 }
 
 Section states(const Spec& spec, const Prediction& p) {
-  // Dimensions of parallelism for weights that are sharded over other ranks than most weights: those of experts and of
-  // token embeddings.
+  // Dimensions of parallelism over which weights of experts and token embeddings are sharded, unlike other weights.
   constexpr Dimension kOthers[] = {Dimension::expert_data, Dimension::embedding};
   const StateFormula f = of_slot(state_formula(spec, p.plan), p.plan, 0);
   const double largest = as_double(p.report.memory.peak);

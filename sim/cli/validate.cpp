@@ -27,8 +27,8 @@ namespace fs = std::filesystem;
 
 constexpr std::int64_t kMostHere = 64;  // most ranks that are started to measure this machine
 
-// The accepted noise when `validate` measures the machine itself: any, because on a busy machine a bad prediction is
-// better than none, and the noise is printed with it.
+// The accepted noise when `validate` measures the machine itself. There is no limit, because on a busy machine a bad
+// prediction is better than none, and the noise is printed with it.
 constexpr double kAnyNoise = 1e9;
 
 // Writes the measurements of each rank into the folder that the user has named (--out), one file per rank.

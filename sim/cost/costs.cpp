@@ -29,7 +29,7 @@ namespace {
 
 constexpr double kPressureUnit = 65536;
 
-// How many members of a group each node has, for the nodes with members: {8, 8} for 16 members on two nodes. Each class
+// A Spread says how many members of a group each node has: {8, 8} for 16 members on two nodes. Each class
 // of ranks has a list of Spreads, and classes with equal lists have equal op times. The list has one Spread for each
 // dimension of parallelism, then Spreads of flags (0 or 1): for each stage that the class sends to (Transfer::offset),
 // whether it is on the same node (kHops) and whether it is in another pod (kHopCrossings); for each dimension, whether

@@ -129,7 +129,7 @@ class EventQueue {
   Picoseconds now_ = 0;
   std::vector<Event> due_;  // the events at time now(), in order
   std::size_t taken_ = 0;   // number of events of due_ that take() has returned
-  Heap late_;               // events pushed for now() after the clock had reached it
+  Heap late_;               // events pushed for the time now() after the clock had reached that time
   Heap instants_;           // times later than now(), each with its chain of events
   bool spent_ = false;      // whether all events of the earliest instant in instants_ have been taken
   std::vector<Link> links_;

@@ -67,7 +67,7 @@ struct SlotLinks {
 struct Timing {
   // for each class of ranks, the index of its row in `rows`
   std::vector<std::uint32_t> row_of_slot;
-  // times of ops, by row (shared by similar classes of ranks) and op of the plan
+  // times of ops, indexed by row (one for all classes of ranks with equal times), then by op of the plan
   std::vector<std::vector<OpTiming>> rows;
   std::vector<SlotLinks> links;  // the links of each class of ranks; empty if no links are shared
   LinkId link_count = 0;

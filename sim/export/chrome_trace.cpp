@@ -175,8 +175,8 @@ class Writer {
     thread(kHost, "host", kLanes);
   }
 
-  // The name of a class of ranks in the trace: "stage 0 (ranks 0, 1, ... x16)". These ranks are at one position of all
-  // pipeline groups, or some of the ranks there; the plan holds only one of them.
+  // The name of a class of ranks in the trace: "stage 0 (ranks 0, 1, ... x16)". The ranks of a class have the same
+  // position in their pipeline groups, and the plan holds only one of them.
   std::string process_name(std::uint32_t s) const {
     const RankClass& slot = plan_.classes[s];
     if (slot.multiplicity == 1) return fmt::format("{} (rank {})", slot.name, slot.representative);

@@ -21,7 +21,7 @@ struct KernelRow {
 
 struct KernelRows {
   std::vector<KernelRow> rows;
-  std::map<std::string, std::int64_t> not_covered;  // number of rows that no op describes, by reason
+  std::map<std::string, std::int64_t> not_covered;  // number of rows that no op of a plan describes, by reason
 };
 
 // Reads a table of measured kernels (CSV with a header, gzipped or not) whose name begins with a GPU's:
