@@ -1,5 +1,5 @@
-// This file runs attention on the CPU, for queries and keys at any positions of the sequence, and the copies between
-// packed projections and the buffers of heads that ranks of a context-parallel group exchange.
+// This file runs attention on the CPU, for queries and keys at any positions of the sequence. It also copies heads
+// between packed query-key-value projections and the buffers that ranks of a context-parallel group exchange.
 #include <algorithm>
 #include <cmath>
 
@@ -17,7 +17,8 @@ using FloatHeads = kernels::Heads<float>;
 // Consecutive rows of one sample whose tokens are also consecutive in the sequence. A buffer of shape (members, batch,
 // tokens of a rank) holds the rows of every member of the context-parallel group.
 struct Run {
-  // The run begins at row number `row` of the member's rows of the sample, and at token `position` of the sequence.
+  // The range begins at row number `row` among the rows of group member `member` in the sample, and at token `position`
+  // of the sequence.
   std::int64_t member = 0, row = 0;
   std::int64_t position = 0, count = 0;
 };

@@ -18,8 +18,8 @@ kernels::GateShape shape_of(const Gate& g) {
   return {g.experts, g.top_k, g.capacity, g.groups, g.padded, g.sigmoid, g.aux_loss, g.expert_groups, g.top_groups};
 }
 
-// Returns the number of rows from each source rank for each expert: the numbers counted at run time, or the same number
-// for every expert if nothing was counted.
+// Returns the number of token rows from each source rank for each expert: the numbers counted at run time, or, if
+// nothing was counted (`counts` is null), equal numbers.
 std::vector<std::int32_t> chunk_counts(const Argument* counts, std::int64_t chunks, std::int64_t rows) {
   if (counts == nullptr)
     return std::vector<std::int32_t>(static_cast<std::size_t>(chunks), static_cast<std::int32_t>(rows / chunks));

@@ -37,8 +37,8 @@ class HostLanes final : public Lanes {
  private:
   struct Batch {
     std::vector<Launch> launches;
-    // The prepared collectives of the batch, one for each element of `launches`. They are kept until the transport's
-    // calls have ended.
+    // The prepared collectives of the batch, one for each element of `launches`, kept until they have ended because the
+    // transport uses them.
     std::vector<PreparedCollective> collectives;
     // For each element of `launches`, the memory into which the scattered elements of its collective are packed.
     std::vector<std::vector<std::byte>> packed;

@@ -259,8 +259,8 @@ struct CpuKernels {
                             matrix(table.data(), e.vocab, e.columns));
   }
 
-  // Returns the embedding table: a weight of this block, the tied weight of the embedding block, or rows received from
-  // another rank.
+  // Returns the embedding table: a weight of the op's own block, the weight of the embedding to which the output is
+  // tied, or rows received from another rank.
   Values table_of(const Embedding& e) const {
     if (!c.weights.empty()) return c.weight(c.weights[0]);
     const Argument& last = c.reads.back();

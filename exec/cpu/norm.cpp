@@ -1,4 +1,4 @@
-// This file runs norms on the CPU of rows whose columns are split over several ranks.
+// This file runs, on the CPU, norms of rows whose columns are split over several ranks.
 #include <optional>
 
 #include "exec/host/host_call.h"

@@ -17,7 +17,8 @@ struct PackedShape {
 
 float scale_of(std::int64_t head_dim) { return static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_dim))); }
 
-// Returns the columns of tile number g.tile, in a matrix that holds the columns of all g.tiles tiles one after another.
+// Returns the columns of the op's tile (number g.tile of g.tiles equal parts of a linear layer's outputs) in a matrix
+// that has the columns of all tiles one after another.
 kernels::Matrix<float> tile_of(const Values& v, const Gemm& g, std::int64_t rows, std::int64_t columns) {
   return columns_of(matrix(v.data(), rows, g.tiles * columns), g.tile * columns, columns);
 }
@@ -38,7 +39,7 @@ std::vector<RowRun> row_runs(const GroupPosition& seat, const Gemm& g, std::int6
       return {{0, 0, g.m}};
     case Rows::member: {
       const std::int64_t place = (seat.index - g.piece + seat.size) % seat.size * g.m;
-      // piece 0 has this rank's own rows, which are in a separate buffer
+      // piece 0 is this rank's own rows, which lie in a buffer of their own
       return {{g.piece == 0 ? 0 : place, place, g.m}};
     }
     case Rows::before:
@@ -70,7 +71,8 @@ void run_rows(const CpuCall& c, Gemm g, const RowRun& run) {
   const bool panel = c.weights.empty();  // whether the weight is a block of rows that was received from another rank
   const Values w = panel ? c.read(c.reads[1], g.n * g.k) : c.weight(c.weights[0]);
   const Argument& to = c.writes.empty() ? c.updates[0] : c.writes[0];
-  // With several tiles, the output also holds the columns of other tiles, which must stay unchanged.
+  // If a linear layer's outputs are computed in several tiles (ranges of columns), y also holds the columns of the
+  // other tiles, which must stay unchanged.
   const auto mode = g.tiles > 1 || g.accumulate ? Values::Mode::update : Values::Mode::write;
   const std::int64_t results = g.n * (input ? 1 : g.tiles);
   const Values y = c.view(rows_from(c, to, run.to, results), g.m * results, mode);
@@ -110,8 +112,8 @@ void run_weight_gradient(const CpuCall& c, const Gemm& g) {
                                   matrix(dw.data(), g.m, g.n));
 }
 
-// Returns a view of heads [first, first + heads) of a packed buffer: normalized queries and keys, or the output of the
-// projection.
+// Returns a view of heads [first, first + heads) of a packed buffer: of normalized queries and keys, or of the output
+// of the query-key-value projection.
 kernels::Heads<float> heads_in(const Values& v, const PackedShape& s, const Argument& a, const CpuCall& c,
                                std::int64_t first, std::int64_t heads) {
   const std::int64_t columns = a.bytes / (s.rows * c.rank.plan.element_bytes);

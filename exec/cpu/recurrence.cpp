@@ -1,4 +1,5 @@
-// The ops of layers with a recurrence (state-space models, gated delta net) on the CPU, computed sample by sample.
+// This file runs the ops of layers with a recurrence (state-space models, gated delta net) on the CPU, sample by
+// sample.
 #include "kernels/cpu/recurrence.h"
 
 #include <optional>

@@ -73,7 +73,7 @@ Bytes SharedGpu::capacity() const {
 }
 
 CudaDevice::~CudaDevice() {
-  cudaDeviceSynchronize();  // the device may still use memory that is freed below
+  cudaDeviceSynchronize();  // the device may still use memory that the destructors of the members free
 }
 
 SegmentSource CudaDevice::segments() {
@@ -149,8 +149,8 @@ void CudaDevice::begin_step() {
 
 void CudaDevice::end_step() {
   state_->end_step();
-  // Measured only once, because the query is slow, and after a step, because the libraries have then allocated their
-  // memory
+  // The memory is measured only once, because the query is slow, and after a step, because CUDA's libraries have then
+  // allocated their memory
   if (!std::exchange(seen_, true)) gpu_.beside_segments();
 }
 

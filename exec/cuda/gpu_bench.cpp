@@ -25,7 +25,7 @@ namespace gpu = kernels::cuda;
 // is kept.
 constexpr double kMostSpread = 0.2;
 constexpr int kLaunches = 2000;
-constexpr std::size_t kBlock = 16;  // number of measurements between two timings of the reference product
+constexpr std::size_t kBlock = 16;  // number of measurements between two timings of a fixed matrix product
 constexpr Bytes kWidth = kBenchWidth;
 // Bytes of the memory from which successive calls take their operands, each call the next part, so that no call finds
 // its operand in the L2 cache: no GPU has an L2 cache of more than 126 MB (B200; chipsandcheese.com, "Nvidia's B200:
@@ -52,8 +52,8 @@ class Ring {
   Bytes at_ = 0;
 };
 
-// One measurement. work: the work measured. enqueue: enqueues the work once on the bench's stream. algorithm: returns
-// the algorithm of a product.
+// One measurement. work: the op that is measured. enqueue: enqueues the op once on the bench's stream. algorithm: for a
+// matrix product, returns the algorithm that cuBLASLt chose.
 struct Item {
   Work work;
   std::function<void()> enqueue;
@@ -114,8 +114,8 @@ class Bench {
     measure(items);
   }
 
-  // Makes the measurement of a product C(m, n) = A(m, k) B(k, n). The op's role says which of A and B is stored
-  // transposed; each call uses other parts of the rings a, b and c.
+  // Describes the measurement of a matrix product C(m, n) = A(m, k) B(k, n). The op's role says which of A and B is
+  // stored transposed. Each call takes the next parts of the memory of the rings a, b and c (class Ring).
   Item product(const Gemm& work, Ring& a, Ring& b, Ring& c) {
     const auto next = [&a, &b, &c, work] {
       constexpr auto bf16 = gpu::Type::bf16;
@@ -175,7 +175,7 @@ class Bench {
     const gpu::Matrix all = gpu::matrix(gpu::Array{data, gpu::Type::bf16}, a.batch * a.query, columns);
     return heads_of(all, a.batch, first, count, a.head_dim);
   }
-  // Returns queries, keys and values of an attention, packed in the next part of a ring.
+  // Returns queries, keys and values of an attention, packed in the next part of a ring's memory (class Ring).
   static Packed parts(const FlashAttention& a, Ring& ring) {
     const std::int64_t packed = (a.heads + 2 * a.kv_heads) * a.head_dim;
     std::byte* data = ring.next(a.batch * a.query * packed * kWidth);

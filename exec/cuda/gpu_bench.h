@@ -33,13 +33,14 @@ struct GpuBench {
   std::vector<CopySample> copies;
   // time to launch a nearly empty kernel, on the host and on the device, in seconds
   Seconds launch_host = 0, launch_device = 0;
-  // Factor by which a matrix product is slower while a copy to the host runs.
+  // Factor by which a matrix product takes longer while a copy to the host runs.
   double slowdown_by_copy = 1;
-  // Factor by which a matrix product is slower while the device sums arrays, as a collective does.
+  // Factor by which a matrix product takes longer while another stream sums arrays, as a collective does.
   double slowdown_by_sum = 1;
-  std::int64_t refused = 0;   // number of measurements left out because they scattered too much twice
-  double drift = 1;           // largest factor, up or down, by which the reference product's time changed over a block
-  std::int64_t repeated = 0;  // number of blocks that were measured again because the reference's time had changed
+  std::int64_t refused = 0;  // number of measurements left out because their repetitions differed too much twice
+  // largest factor by which the time of a fixed matrix product (the reference) changed over a block of measurements
+  double drift = 1;
+  std::int64_t repeated = 0;  // number of blocks of measurements repeated because the GPU's speed had drifted
   Conditions conditions;      // clocks and power over all measurements
 };
 GpuBench bench_gpu(bool quick, Sensors& sensors);

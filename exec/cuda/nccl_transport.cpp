@@ -54,7 +54,7 @@ class CallGroup {
   bool open_ = true;
 };
 
-// The communicator of one group of ranks on one lane, and this rank's index in the group.
+// The communicator of one group of ranks on one lane (queue of tasks), and this rank's index in the group.
 struct Channel {
   Communicator comm;
   int rank = 0;
@@ -117,7 +117,8 @@ class NcclTransport final : public QueuedTransport {
   NcclTransport& operator=(const NcclTransport&) = delete;
 
   // Starts a batch of transfers. NCCL's own collectives and messages form one NCCL group; collectives that are made of
-  // chunk moves, or whose result goes to scratch memory first, are started one after the other.
+  // chunk moves (sends and receives between two members), or whose result goes to scratch memory first, are started one
+  // after the other.
   void start(std::span<const QueuedCall> batch) override {
     ended_well_ = false;
     CallGroup group;
@@ -255,8 +256,8 @@ class NcclTransport final : public QueuedTransport {
     group.end();
   }
 
-  // Starts a collective that is made of chunk moves, or whose result goes to scratch memory and is then added to
-  // call.out.
+  // Starts a collective that is made of chunk moves (sends and receives between two members), or whose result goes to
+  // scratch memory and is then added to call.out.
   void start_apart(const QueuedCall& call) const {
     const auto& c = std::get<CollectiveCall>(call.call);
     const Channel& channel = at(c.group, call.lane);

@@ -32,7 +32,8 @@ Packed packed(const CudaCall& c, const PackedShape& s, const std::vector<Argumen
 
 float scale_of(std::int64_t head_dim) { return static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_dim))); }
 
-// Returns the columns of tile number g.tile, in a matrix that holds the columns of all g.tiles tiles one after another.
+// Returns the columns of the op's tile (number g.tile of g.tiles equal parts of a linear layer's outputs) in a matrix
+// that has the columns of all tiles one after another.
 gpu::Matrix tile_of(const CudaCall& c, const Argument& a, const Gemm& g, std::int64_t rows, std::int64_t columns) {
   return columns_of(c.matrix(a, rows, g.tiles * columns), g.tile * columns, columns);
 }
@@ -60,7 +61,8 @@ void run_weight_gradient(const CudaCall& c, const Gemm& g) {
   c.gpu_state.products().linear_weight_gradient(dy, x, g.accumulate, dw, c.stream);
 }
 
-// The matrix products of unfused attention; shapes and operands are as the planner's layers record them.
+// The matrix products of unfused attention and of its backward pass; the op's role says which one. The planner has set
+// shapes and operands.
 class HeadProduct {
  public:
   HeadProduct(const CudaCall& c, const Gemm& g) : c_(c), g_(g) {

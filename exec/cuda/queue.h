@@ -37,8 +37,8 @@ class Marks {
     std::size_t step = 0;
     bool unread = false;  // whether the events were recorded but their times not read yet
   };
-  // One moment in time, measured on the clocks of both host and device. The device's clock counts from the first such
-  // moment.
+  // One moment in time, measured on the clocks of both host and device. The device's clock counts from the first moment
+  // that was measured so.
   struct Anchor {
     Event event{true};
     Picoseconds host = 0, device = 0;
@@ -91,7 +91,8 @@ class CudaQueue final : public TaskQueue {
   std::vector<Memory> scratch_;
   std::vector<Memory> packing_;  // for each transfer of the step, memory in which its scattered elements are packed
   std::size_t packed_ = 0;
-  std::vector<Memory> outgrown_;     // packing memory that a later step's larger transfer could not use
+  // memory for packing that became too small for a larger transfer of a later step; freed at the end of the run
+  std::vector<Memory> outgrown_;
   std::deque<HostTask> host_tasks_;  // tasks of the current step that the host computes
 };
 

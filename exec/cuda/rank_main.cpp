@@ -68,7 +68,7 @@ struct RankJob {
   const Words& words;  // command line of the job
   const RankOptions& options;
   const Spec& spec;
-  const Plan& plan;  // the folded plan, with one rank of each class of ranks
+  const Plan& plan;  // the folded plan: one rank for each class of ranks that do the same
   std::string hash;
   AllSensors& sensors;
 };
@@ -181,7 +181,7 @@ void run_processes(const RankJob& job) {
     ends.at(child)->ended(status);
     worst = std::max(worst, WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
   }
-  if (worst != 0) std::_Exit(worst);  // ends without a message: the failed rank has printed the reason
+  if (worst != 0) std::_Exit(worst);  // no message is printed, because the failed rank has printed the reason
 }
 
 // Runs all ranks at the same time, as threads that share one GPU.
@@ -229,7 +229,7 @@ Memory bank() {
   return memory;
 }
 
-// Runs ranks one at a time on the GPU: the only rank of a job or, with turns, one rank after the other.
+// Runs the only rank of a job on the GPU or, with `turns`, all ranks of a job one after the other.
 void run_alone(const RankJob& job, bool turns) {
   use_gpu(0);
   const Memory numbers = bank();

@@ -18,7 +18,7 @@ namespace {
 
 namespace gpu = kernels::cuda;
 
-// Bytes of the sum of squares of the gradients, padded so that the workspace after it is aligned.
+// Bytes for the sum of squares of the gradients, padded so that the scratch memory that follows it is aligned.
 constexpr Bytes kNormBytes = 16;
 
 struct WorkspaceOf {

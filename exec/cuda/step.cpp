@@ -31,8 +31,8 @@ void run_multiply(const CudaCall& c, const Multiply& work) {
     const Argument& to = c.updates.empty() ? c.writes[0] : c.updates[0];
     const Argument& from = c.updates.empty() ? c.reads[0] : c.updates[0];
     const auto place = [&](const Argument& a) {
-      // A fused buffer (Scope::rank) holds only elements from work.first on, so work.first is the buffer's first
-      // element
+      // The fused buffer of a rank (Scope::rank) holds one bucket and begins with element work.first of the gradients;
+      // other buffers begin with element 0
       const std::int64_t first = a.operand.scope == Scope::rank ? 0 : work.first;
       return gpu::Array{a.data + first * work.width, type_of(work.width)};
     };

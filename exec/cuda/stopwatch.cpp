@@ -15,8 +15,8 @@ constexpr int kSettling = 3;
 // The largest interquartile distance of repeated measurements, as a fraction of their median, with which a measurement
 // is not repeated.
 constexpr double kScatter = 0.2;
-// Before each measurement of a block, the GPU multiplies two fixed matrices (the reference product) for this time, in
-// seconds, but at most kMostHeating times, so that the block is measured at the clock rate of a GPU under load. The
+// Before each measurement of a block, the GPU multiplies two fixed matrices (the reference product) for kSustained
+// seconds, but at most kMostHeating times, so that the measurement is made at the clock rate of a GPU under load. The
 // time covers several readings of the sensors, and adds some 15 s to a bench of all matrix products and attentions.
 constexpr Seconds kSustained = 0.04;
 constexpr int kMostHeating = 250;
@@ -26,7 +26,7 @@ constexpr Bytes kElementBytes = 2;
 // The relative change of the reference product's time that counts as a drift of the GPU's speed: a third of the
 // accuracy that predictions aim at (3 %).
 constexpr double kDrift = 0.01;
-constexpr Seconds kLeast = 1e-9;  // seconds; shorter measured times count as this, to avoid division by 0
+constexpr Seconds kLeast = 1e-9;  // in seconds; shorter measured times count as this, to avoid division by 0
 
 }  // namespace
 

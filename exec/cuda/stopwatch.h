@@ -14,8 +14,8 @@ namespace orrery::cuda {
 // of zeros would take less power, and so would run at higher clocks.
 Memory noise(Bytes bytes);
 
-// A measured time of work on a stream. median: of some repetitions, seconds. spread: interquartile distance over the
-// median. sm_MHz: median clock of the multiprocessors during the measurement (0: not known).
+// A measured time of work on a stream. median: median of some repetitions, in seconds. spread: interquartile distance
+// over the median. sm_MHz: median clock of the multiprocessors during the measurement (0: not known).
 struct Timed {
   Seconds median = 0;
   double spread = 0;
@@ -34,18 +34,20 @@ class Stopwatch {
 
   explicit Stopwatch(Sensors& sensors);
 
-  // time() measures the work, and once more if the repetitions scatter; time_once() measures it once only.
+  // time() measures the work, and once more if the times of its repetitions differ too much; time_once() measures it
+  // once only.
   Timed time(const Work& work) { return time(work, 0); }
   Timed time_once(const Work& work) { return time_once(work, 0); }
-  // Measures the works of a block one after the other, and returns the time of each.
+  // Measures several works one after the other, between two timings of the reference product; returns the time of each.
   std::vector<Timed> block(std::span<const Work> works);
   void multiply_reference();  // enqueues the reference product
 
   cudaStream_t stream() const { return stream_.get(); }
   kernels::cuda::Products& products() { return products_; }
-  // largest factor, up or down, by which the reference product's time changed
+  // largest factor by which the time of the reference product changed over a block of measurements
   double drift() const { return drift_; }
-  std::int64_t repeated() const { return repeated_; }  // number of blocks that were measured twice
+  // number of blocks of measurements repeated because the time of the reference product had changed
+  std::int64_t repeated() const { return repeated_; }
 
  private:
   Timed time_once(const Work& work, int heating);

@@ -13,8 +13,8 @@
 namespace orrery {
 
 // The device that executes one rank: its memory, and its lanes (queues of tasks). CPU ranks and GPU ranks differ only
-// in this class; the order of issue, and the memory that each buffer gets, are decided on the host in the same way for
-// both (execute.h).
+// in this class; the order in which tasks are issued, and the memory that each buffer gets, are decided on the host in
+// the same way for both (execute.h).
 class RankDevice {
  public:
   virtual ~RankDevice() = default;
@@ -25,7 +25,8 @@ class RankDevice {
   // Returns the bytes of the workspace that kernels have in the caching allocator's memory during the complete run
   // (Buffers::workspace).
   virtual Bytes workspace() const { return 0; }
-  // clear(), set_initial() and read() have finished when they return; no task may be running during the calls.
+  // clear(), set_initial() and read() return only when their work on the device has ended; no task may be running
+  // during the calls.
   virtual void clear(std::span<std::byte> bytes) = 0;
   virtual void set_initial(const InitialRun& run) = 0;
   virtual void read(std::byte* to, const std::byte* from, std::size_t bytes) = 0;  // copies device memory to the host
@@ -34,8 +35,8 @@ class RankDevice {
   // update (post-update validation), which GPU ranks do not support.
   virtual void run(RunState&, const Launch&) { throw Error("the device rolls no update back", 1); }
 
-  // Creates the lanes. They read the step number from `state`, store the step's loss there, and must not outlive it.
-  // steps: number of steps of the run.
+  // Creates the lanes (queues of tasks) of the rank. The lanes read the step number from `state`, store the step's loss
+  // there, and must not outlive `state`. steps: number of steps of the run.
   virtual std::unique_ptr<Lanes> lanes(RunState& state, std::span<std::byte> workspace, Watcher watcher,
                                        std::int64_t steps) = 0;
 

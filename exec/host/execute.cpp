@@ -54,7 +54,7 @@ class HostThread {
     return state;
   }
 
-  // Waits until no task is running. Does nothing before the lanes are created; the allocator may call it that early, if
+  // Waits until no task is running. Does nothing before the lanes exist; the allocator may call drain() that early, if
   // the first buffers already exceed the memory.
   void drain() {
     if (!has_lanes_) return;
@@ -153,8 +153,8 @@ class HostThread {
     if (std::holds_alternative<CountTokens>(op.work)) count_tokens(t, arguments);
   }
 
-  // Reads the token counts that a router has computed; the counts give the numbers of rows of buffers allocated from
-  // now on.
+  // Reads the token counts that a router (mixture of experts) has computed. They give the numbers of rows of buffers
+  // that are allocated later.
   void count_tokens(TaskId t, const std::vector<Argument>& counts) {
     lanes_->flush();
     lanes_->wait(t);

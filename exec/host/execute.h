@@ -19,7 +19,7 @@ struct Execution {
   MeasuredMemory memory;
 };
 
-// Throws Error, naming the key, for a spec that CPU or GPU ranks cannot execute. ranks: "CPU" or "GPU".
+// Throws Error, naming a key of the spec, for a spec that CPU or GPU ranks cannot execute. ranks: "CPU" or "GPU".
 void check_executable(const Spec& spec, std::string_view ranks = "CPU");
 
 struct ExecuteOptions {

@@ -18,14 +18,15 @@ struct CpuCall : OpCall {
   Values view(const Argument& a, std::int64_t n, Values::Mode mode) const {
     return {a.data, n, rank.plan.element_bytes, rank.format16(), mode};
   }
-  // Views an operand as weights or their gradients, whose elements have the buffer's number of bytes.
+  // Views an operand as weights or their gradients, which have as many bytes per element as their buffer says.
   Values weight(const Argument& a) const { return whole(a, Values::Mode::read); }
   Values gradient(const Argument& a) const { return whole(a, Values::Mode::update); }
   Values whole(const Argument& a, Values::Mode mode) const {
     return {a.data, a.bytes / a.width, a.width, rank.format16(), mode};
   }
 
-  // Returns the factor for the gradient of one token's loss, in fp16 training times the loss scale.
+  // Returns the factor by which the gradient of one token's loss is multiplied: one over the number of tokens, in fp16
+  // training times the loss scale.
   float loss_factor() const {
     const float* scale = rank_number(kLossScale);
     return token_factor(*this) * (scale == nullptr ? 1 : *scale);
@@ -51,7 +52,7 @@ void run_accumulate(const CpuCall& c, const Accumulate& work);
 void run_squared_norm(const CpuCall& c, const SquaredNorm& work);
 void run_multiply(const CpuCall& c, const Multiply& work);
 void run_update(const CpuCall& c, const Update& work);
-// Norms of rows whose columns are split over several ranks, defined in exec/cpu/norm.cpp.
+// Runs norms of rows whose columns are split over several ranks, defined in exec/cpu/norm.cpp.
 void run_norm_in_pieces(const CpuCall& c, const Normalize& work);
 // Functions that run matrix products, defined in exec/cpu/products.cpp.
 void run_product(const CpuCall& c, const Gemm& work);

@@ -47,8 +47,8 @@ void run_squared_norm(const CpuCall& c, const SquaredNorm&) {
   *norm = static_cast<float>(sum + (adds ? *norm : 0));
 }
 
-// Returns the factor for gradients of a loss that was multiplied by the loss scale, if the op reads that scale, and
-// that are clipped, if it reads their norm.
+// Returns the factor by which an op multiplies gradients: 1 / loss scale if the op reads the loss scale, times the clip
+// coefficient if it reads the gradient norm.
 static double gradient_factor(const CpuCall& c) {
   const float* due = c.rank_number(kDueScale);
   const float* scale = due != nullptr ? due : c.rank_number(kLossScale);
@@ -85,7 +85,8 @@ void run_multiply(const CpuCall& c, const Multiply& work) {
     const Argument& to = c.updates.empty() ? c.writes[0] : c.updates[0];
     const Argument& from = c.updates.empty() ? c.reads[0] : c.updates[0];
     const auto values = [&](const Argument& a, Values::Mode mode) {
-      // A fused buffer (Scope::rank) begins with element work.first of the shards; other buffers begin with element 0.
+      // The fused buffer of a rank (Scope::rank) holds one bucket and begins with element work.first of the gradients;
+      // other buffers begin with element 0.
       const std::int64_t first = a.operand.scope == Scope::rank ? 0 : work.first;
       return Values(a.data + first * work.width, work.elements, work.width, c.rank.format16(), mode);
     };
@@ -105,12 +106,13 @@ void run_multiply(const CpuCall& c, const Multiply& work) {
   }
   if (!work.check) return;
   float* found = c.rank_number(kFoundInfinity);
-  const bool earlier = c.writes.empty() && *found != 0;  // in an earlier chunk
+  // earlier: whether a gradient of an earlier chunk of layers was infinite
+  const bool earlier = c.writes.empty() && *found != 0;
   *found = infinite || earlier ? 1.0F : 0.0F;
 }
 
-// Returns the offset (in elements) of a piece of the shards in a buffer of the optimizer states; a buffer that holds
-// only a tile of the shards begins at element `first`.
+// Returns the offset (in elements) of a piece of the rank's shards in a buffer of the optimizer states. A buffer that
+// holds only a tile (a contiguous range) of the shards begins at element `first` of them.
 static std::int64_t place_in(const Argument& a, const Piece& piece, std::int64_t first) {
   return a.operand.scope == Scope::own ? piece.shard_first - first : offset_of(a, piece);
 }
@@ -135,14 +137,15 @@ struct UpdateCourse {
   double factor = 1;
 };
 
-// Decides what an update does. An update that is validated later is made unless the gradient norm known so far would
-// clip it. An update that is rolled back is made again with the norm of all stages, or not at all if that norm is not
-// finite.
+// Decides what an optimizer update does. With post-update validation, an update is made unless the gradient norm known
+// so far would clip it. An update that is rolled back is made again with the gradient norm of all pipeline stages, or
+// not at all if that norm is not finite.
 static UpdateCourse course_of(const CpuCall& c, const Update& work) {
   const double limit = c.state.training.clip;
   const auto norm = [&](std::size_t i) { return *CpuCall::floats(c.reads[i]); };
   if (c.rank.spec.strategy.precision == Precision::fp16) {
-    // The clip coefficient and the loss scale come together, to an update that multiplies its gradients by both.
+    // An update that multiplies its gradients itself reads both the gradient norm, for the clip coefficient, and the
+    // loss scale.
     const bool multiplies = c.rank_number(kSquaredNorm) != nullptr &&
                             (c.rank_number(kLossScale) != nullptr || c.rank_number(kDueScale) != nullptr);
     return {.updates = !has_overflow(c), .factor = multiplies ? gradient_factor(c) : 1};

@@ -11,8 +11,8 @@
 namespace orrery {
 namespace {
 
-// Returns the number of a dropout's random stream, from the op's name without a trailing " again", so that
-// recomputation draws the same random numbers as the first forward pass.
+// Returns the number of an op's stream of random numbers for dropout, computed from the op's name without the suffix
+// "again" of recomputed ops, so that recomputation draws the same random numbers as the first forward pass.
 std::uint16_t stream_of(std::string name) {
   if (name.ends_with(" again")) name.resize(name.size() - 6);
   std::uint32_t hash = 2166136261U;  // FNV-1a hash
@@ -29,8 +29,8 @@ bool whole(const Argument& a) {
 
 bool of_unit(const OpCall& c) { return c.rank.plan.blocks[c.frame.block].role == BlockRole::unit; }
 
-// Returns the number of a sample within its step. Dropout masks use this number, because they must not depend on
-// earlier steps.
+// Returns the index of a sample within its step. Dropout masks use this index instead of the sample's number in the
+// run, because they must not depend on earlier steps.
 std::int64_t in_step(const OpCall& c, std::int64_t sample) {
   return c.sample(sample) % c.rank.spec.strategy.global_batch;
 }
@@ -77,7 +77,8 @@ double loss_weight(const PredictedRows& rows, std::int64_t predictions) {
 }
 
 Argument word_table(const OpCall& c, const Argument& whole) {
-  // The table may be in another chunk of this rank, whose embedding is tied to this chunk's output.
+  // The embedding table may lie in the weights of another chunk of layers of this rank, to which this chunk's output is
+  // tied.
   const std::uint32_t lender = c.rank.plan.frames[state_frame(c)].previous;
   for (const PlacedParameter& p : c.rank.parameters.at(lender == kNone ? state_frame(c) : lender)) {
     if (p.name != kEmbeddingTable) continue;
@@ -126,7 +127,7 @@ std::vector<MaskPart> mask_parts(const OpCall& c, const Residual& r) {
     });
     return parts;
   }
-  const std::int64_t rows = r.rows / c.batch(), queries = r.columns;  // rows: this rank's heads * queries
+  const std::int64_t rows = r.rows / c.batch(), queries = r.columns;  // rows: heads on this rank * queries
   d.index.row_stride = static_cast<std::uint64_t>(queries);
   const GroupPosition& ulysses = c.rank.position_in(Dimension::ulysses);
   const std::int64_t first_head = (cut.index * ulysses.size + ulysses.index) * (rows / queries);
@@ -187,7 +188,8 @@ static bool counted_elsewhere(const OpCall& c, const PlacedParameter& p) {
 
 std::vector<Stretch> norm_stretches(const OpCall& c, const Argument& gradients) {
   std::vector<Stretch> stretches;
-  // The element of the rank's shards at which the buffer of a unit (parameters gathered together) begins.
+  // Number of elements of the rank's shards before those in the buffer of the op's unit (parameters that are gathered
+  // together); 0 for an op of a whole chunk of layers.
   const std::int64_t before = of_unit(c) ? pieces_of(c).front().shard_first : 0;
   for (const Piece& piece : pieces_of(c)) {
     for (const PlacedParameter& p : c.rank.parameters.at(state_frame(c))) {

@@ -19,7 +19,8 @@ struct OpCall {
       : state(s), rank(s.rank), op(rank.plan.op_of(l.task)), frame(rank.plan.frames[rank.plan.tasks[l.task].frame]) {
     for (const Argument& a : l.arguments) {
       const Operand& o = a.operand;
-      const bool kept = o.scope == Scope::state && o.slot == kFreshGradients;  // a buffer like those of a block
+      // kept: the operand is the 16-bit gradients of one micro-batch, which are sorted like activations
+      const bool kept = o.scope == Scope::state && o.slot == kFreshGradients;
       if (o.parameter >= 0 && !kept)
         (o.access == Access::read ? weights : gradients).push_back(a);
       else
@@ -27,7 +28,8 @@ struct OpCall {
     }
   }
 
-  // Returns the address of one of the rank's single numbers (RankBuffer) if it is an operand of the op, else null.
+  // Returns the address of one of the numbers that a rank has once, such as the gradient norm (RankBuffer), if the
+  // number is an operand of the op; else null.
   float* rank_number(std::uint16_t slot) const {
     for (const std::vector<Argument>* list : {&reads, &updates, &writes}) {
       for (const Argument& a : *list) {
@@ -54,7 +56,7 @@ struct OpCall {
   std::int64_t columns(const Argument& a, std::int64_t rows) const {
     return a.bytes / (rows * rank.plan.element_bytes);
   }
-  // Returns the number of a sample in the complete run, given its index in this micro-batch.
+  // Returns the number of a sample in the complete run, given the sample's index in this micro-batch.
   std::int64_t sample(std::int64_t in_micro_batch) const { return sample(in_micro_batch, rank.replica); }
   // Returns the global number of a sample of this micro-batch on another data-parallel rank.
   std::int64_t sample(std::int64_t in_micro_batch, std::int64_t replica) const {
@@ -62,8 +64,8 @@ struct OpCall {
     const std::int64_t first = (frame.micro_batch * s.data + replica) * s.micro_batch + rank.first_sample;
     return state.round * rank.plan.steps * s.global_batch + first + in_micro_batch;
   }
-  // Returns the number of steps of the plan before this task's step; 0 for tasks that belong to no micro-batch. step()
-  // counts from the start of the run.
+  // Returns the index of this task's step among the steps that the plan holds; 0 for tasks that belong to no
+  // micro-batch. step() returns the index of the step in the complete run.
   std::size_t step_of_plan() const {
     const Plan& p = rank.plan;
     return frame.micro_batch < 0 ? 0 : static_cast<std::size_t>(frame.micro_batch / p.step_micro_batches());
@@ -75,20 +77,21 @@ struct OpCall {
     const std::int64_t before = frame.micro_batch < 0 ? 0 : frame.micro_batch / p.update_every;
     return state.round * (p.micro_batches / p.update_every) + before;
   }
-  // Returns the index of this rank's first row. Under sequence parallelism a rank holds rows [tensor rank * rows, ...)
-  // of the micro-batch.
+  // Returns the index of this rank's first row (token) in the micro-batch: tensor rank * rows under sequence
+  // parallelism, else 0.
   std::int64_t first_row(std::int64_t rows) const {
     return rows < batch() * sequence() ? rank.position_in(Dimension::tensor).index * rows : 0;
   }
-  // Returns the index of this rank's first row on a tensor-parallel grid (rows, columns, depth), among the rows of the
-  // tensor group: a rank holds all rows of its depth layer, or its part of these rows.
+  // Returns the index of this rank's first row (token) on a tensor-parallel grid (rows, columns, depth), counted among
+  // the rows of the tensor group. The rows are cut over the depth; a rank holds all rows of its depth layer, or its
+  // part of these.
   std::int64_t first_row(std::int64_t rows, const Side& side) const {
     const GroupPosition &depth = rank.position_in(Dimension::tensor_depth), &part = rank.position_in(side.rows);
     if (depth.size * part.size == 1) return first_row(rows);
     const std::int64_t layer = rank.samples * sequence() / depth.size;
     return depth.index * layer + (rows < layer ? part.index * rows : 0);
   }
-  // Calls f(row, count, sample, position) for each stretch of consecutive rows that have consecutive positions in one
+  // Calls f(row, count, sample, position) for each range of consecutive rows whose tokens are consecutive in one
   // sample.
   template <class F>
   void for_samples(std::int64_t rows, const F& f) const {
@@ -106,7 +109,7 @@ struct OpCall {
     }
   }
 
-  // As for_samples(), for samples that are packed from documents: f is called for each stretch of rows of one document,
+  // As for_samples(), for samples that are packed from documents: f is called for each range of rows of one document,
   // and `position` counts from the document's first token.
   template <class F>
   void for_documents(std::int64_t rows, const F& f) const {
@@ -131,30 +134,30 @@ struct OpCall {
 // Copies the tokens of this micro-batch that this rank loads, or their labels, to host memory.
 void copy_text(const OpCall& c, const Load& load, std::int64_t* to);
 
-// The rows of one prediction of an op that works on several (multi-token prediction): each row predicts the token
-// `depth` positions after the next one. token: index of the first row's token in the micro-batch.
+// The rows, in an op of multi-token prediction, that predict the token `depth` positions after the next one; the op has
+// such rows for several depths. token: index of the first row's token in the micro-batch.
 struct PredictedRows {
   std::int64_t first = 0, count = 0;
   std::int64_t depth = 0, token = 0;
 };
 std::vector<PredictedRows> predicted_rows(std::int64_t rows, std::int64_t predictions, std::int64_t parts);
-// Returns the weight of the losses of `rows` in the loss of the step: 1 for rows that predict the next token, less for
-// the further tokens of multi-token prediction.
+// Returns the weight of the losses of some rows in the loss of the step: 1 for rows that predict the next token, less
+// for rows that predict further tokens (multi-token prediction).
 double loss_weight(const PredictedRows& rows, std::int64_t predictions);
 
-// Returns the token-embedding table, which is a part of the flat weight buffer of the chunk that holds it, for an
-// operand (Part::tied) that names the complete buffer.
+// Returns the token-embedding table for an operand (Part::tied) that names the complete flat weight buffer in which the
+// table lies.
 Argument word_table(const OpCall& c, const Argument& whole);
 
 // Returns the first token id of this rank's part of a vocabulary that is divided over a group of ranks, each of which
 // has `columns` ids.
 std::int64_t first_token(const OpCall& c, Dimension over, std::int64_t columns);
 
-// Returns the factor for the gradient of one token's loss. The loss is the mean over the tokens of an update; if ranks
-// average their gradients later, the factor is for the mean over one rank's tokens.
+// Returns the factor by which the gradient of one token's loss is multiplied. The loss is the mean over the tokens of
+// an update; if ranks average their gradients later, the factor is for the mean over one rank's tokens.
 float token_factor(const OpCall& c);
 
-// The dropout for the rows [row, row + count) of an op's activations, as the kernels take it.
+// The arguments of the dropout kernels for the rows [row, row + count) of an op's activations.
 struct MaskPart {
   kernels::Dropout dropout;
   std::int64_t row = 0, count = 0;
@@ -165,12 +168,14 @@ std::vector<MaskPart> mask_parts(const OpCall& c, const Residual& r);
 struct Stretch {
   std::int64_t first = 0, count = 0;
 };
-// Returns the pieces of weights that this rank owns in a chunk of layers, or in one unit (parameters that are gathered
-// together) if the op works on a unit.
+// Returns the pieces (contiguous ranges of weights) that this rank owns in a chunk of layers, or in one unit
+// (parameters that are gathered together) if the op works on a unit.
 const std::vector<Piece>& pieces_of(const OpCall& c);
-// Returns the parts of this rank's pieces that lie among elements [first, first + n) of its shards.
+// Returns those parts of this rank's pieces (contiguous ranges of weights) that are elements [first, first + n) of its
+// shards.
 std::vector<Piece> pieces_within(const OpCall& c, std::int64_t first, std::int64_t n);
-// Returns the offset (in elements) of a piece in a flat buffer of the chunk, or in a buffer of this rank's shards.
+// Returns the offset (in elements) of a piece (a contiguous range of weights) in a buffer: in a flat buffer of all
+// weights of a chunk of layers, or in a buffer of this rank's shards.
 std::int64_t offset_of(const Argument& a, const Piece& piece);
 // Returns the contiguous ranges of elements of `gradients` whose squares this rank adds to the gradient norm. Each
 // weight is counted on one rank: a weight that all ranks of a tensor group hold counts on the first of these ranks,

@@ -7,8 +7,8 @@
 namespace orrery {
 namespace {
 
-// Returns the contiguous ranges of bytes of a memcpy that moves a tile of the rank's shards; in a flat buffer of the
-// chunk the elements of a tile may be scattered.
+// Returns the contiguous ranges of bytes of a memcpy that moves a tile (a range of elements of the rank's shards); in a
+// flat buffer of the chunk's weights the elements of a tile may be scattered.
 std::vector<PlacedRun> runs_of_tile(const OpCall& c, const PlaceCopy& work) {
   const Argument &from = c.reads[0], &to = c.writes[0];
   const auto place = [&](const Argument& a, const Piece& piece) {
@@ -21,8 +21,8 @@ std::vector<PlacedRun> runs_of_tile(const OpCall& c, const PlaceCopy& work) {
   return runs;
 }
 
-// Returns the contiguous ranges of bytes of a memcpy that moves the elements of a chunk that this rank owns. A fused
-// buffer holds only the elements from work.first on.
+// Returns the contiguous ranges of bytes of a memcpy that moves the elements of a chunk of layers that this rank owns.
+// A fused buffer, which holds one bucket, begins with element work.first.
 std::vector<PlacedRun> runs_owned(const OpCall& c, const PlaceCopy& work) {
   const Argument &from = c.reads[0], &to = c.writes[0];
   const auto place = [&](const Argument& a, const Piece& piece) {

@@ -27,8 +27,8 @@ BlockRole role_of(const Rank& rank, const Launch& launch) {
   return rank.plan.blocks[rank.plan.frames[frame_of(rank, launch)].block].role;
 }
 
-// Returns the offset and number of elements of each weight that `part` selects in a chunk's flat buffer (weights to be
-// summed over a group, key/value rows, a tied table).
+// Returns the offset and number of elements, in a flat buffer of a chunk of layers, of each weight that `part` selects
+// (weights to be summed over a group, key/value rows, a tied table).
 std::vector<std::pair<std::int64_t, std::int64_t>> runs_of(const std::vector<PlacedParameter>& parameters, Part part,
                                                            Dimension group) {
   std::vector<std::pair<std::int64_t, std::int64_t>> runs;
@@ -41,15 +41,17 @@ std::vector<std::pair<std::int64_t, std::int64_t>> runs_of(const std::vector<Pla
   return runs;
 }
 
-// Returns the addresses of the elements that the operand's part selects in a flat buffer; in a buffer of shards only of
-// elements that this rank owns, and for the op of a unit only of the unit's elements.
+// Returns the addresses of the elements that the operand's part selects in a flat buffer: in a buffer of shards only
+// elements that this rank owns, and for the op of a unit (parameters that are gathered together) only elements of the
+// unit.
 std::vector<Packed::Run> places_of(const Rank& rank, const Launch& launch, const Argument& a, Dimension group) {
   std::vector<Packed::Run> places;
   const std::uint32_t own = frame_of(rank, launch);
   const bool of_unit = role_of(rank, launch) == BlockRole::unit;
   const std::uint32_t state = of_unit ? rank.plan.frames[own].state : own;
   const std::vector<Piece>& pieces = of_unit ? rank.unit_pieces.at(own) : rank.pieces.at(state);
-  // The element of the rank's shards at which the buffer of a unit (parameters gathered together) begins.
+  // Number of elements of the rank's shards before those in the buffer of the op's unit (parameters that are gathered
+  // together).
   const std::int64_t before = of_unit ? pieces.front().shard_first : 0;
   const auto add = [&](std::int64_t element, std::int64_t n) {
     places.push_back({a.data + element * a.width, static_cast<std::size_t>(n * a.width)});
@@ -81,7 +83,8 @@ void prepare_all_reduce(const Rank& rank, const Collective& work, const Launch& 
       p.packed.runs.clear();
     }
   } else if (a.operand.scope != Scope::rank) {
-    // The collective begins at element `first` of a bucket, or of a contiguous range of a unit's shards.
+    // The data begin at element `first` of the chunk's flat buffer (a bucket) or of this rank's shard of a unit
+    // (parameters that are gathered together).
     p.call.out = a.data + work.first * a.width;
   }
   p.call.in = p.call.out;
@@ -92,7 +95,7 @@ void prepare_bucket(const Rank& rank, const Collective& work, const Argument& a,
   const GroupPosition& seat = rank.position_in(work.group);
   const std::int64_t elements = work.bytes / work.width;
   std::byte* whole =
-      // A flat buffer of the chunk holds all buckets; a fused buffer holds only this bucket.
+      // A flat buffer holds all buckets of a chunk of layers; a fused buffer holds only this bucket.
       a.data + (a.operand.scope == Scope::state ? work.first * a.width : 0);
   std::byte* own = whole + std::min(seat.index * ceil_div(elements, seat.size), elements) * work.width;
   const bool gathers = work.kind == CollectiveKind::all_gather;
@@ -153,7 +156,9 @@ void prepare_pieces(const Rank& rank, const Collective& work, const Launch& laun
 // that this rank owns of the unit's regions lie one after the other in the rank's shards.
 void prepare_unit(const Rank& rank, const Collective& work, const Launch& launch, CollectiveCall& call) {
   const Sorted sorted(launch);
-  if (sorted.read->operand.slot == kFrozenShard) {  // frozen weights are one region, of which the operand is the shard
+  // The frozen weights of a unit (parameters that are gathered together) are one region; the operand is this rank's
+  // shard of the region.
+  if (sorted.read->operand.slot == kFrozenShard) {
     call.in = sorted.read->data;
     call.out = sorted.write->data;
     return;
@@ -172,8 +177,8 @@ void prepare_unit(const Rank& rank, const Collective& work, const Launch& launch
   call.add = sorted.update != nullptr;
 }
 
-// Returns the number of token rows to send to each member of a group, or to receive from it: the counts are divided
-// into equal ranges, one per member, and each range is summed.
+// Returns the number of token rows to send to each member of a group, or to receive from it. `counts` has the number of
+// rows for each expert; it is divided into equal ranges, one per member, and each range is summed.
 std::vector<std::int64_t> rows_by_member(const Argument& counts, std::int64_t members) {
   const auto* numbers = reinterpret_cast<const std::int32_t*>(counts.data);
   const Bytes each = counts.bytes / 4 / members;
@@ -237,8 +242,9 @@ void prepare_tokens(const Rank& rank, const Collective& work, const Launch& laun
   if (reads.size() > 3) by_tokens(columns);
 }
 
-// Prepares one step of a ring exchange. The written buffer has a part for every member. This rank sends the part that
-// it received in the previous step, and receives the part of the member that is one place earlier in the ring.
+// Prepares step n of a ring exchange. The buffer has a part of every member. This rank sends to the next member the
+// part of the member n - 1 places before this rank, which it received in step n - 1 (its own part in step 1), and
+// receives the part of the member n places before this rank.
 void prepare_ring(const Rank& rank, const Collective& work, const Launch& launch, PreparedCollective& p) {
   const Sorted sorted(launch);
   const GroupPosition& seat = rank.position_in(work.group);
@@ -288,7 +294,7 @@ std::vector<std::int64_t> cut(std::int64_t elements, std::int64_t members) {
   return counts;
 }
 
-// Returns the call of a collective without its buffers.
+// Returns the arguments of a collective's transport call, without the addresses of its buffers.
 static CollectiveCall described(const Rank& rank, const Collective& work) {
   CollectiveCall call;
   call.kind = work.kind;
@@ -296,14 +302,15 @@ static CollectiveCall described(const Rank& rank, const Collective& work) {
   const Element half = rank.format16() == kernels::Format16::fp16 ? Element::fp16 : Element::bf16;
   call.element = work.width == 2 ? half : Element::f32;
   call.group = work.group;
-  // On GPUs, the algorithms kUserBuffers and kCopyEngines overlap a transfer with pieces of a matrix product. CPU ranks
-  // do not overlap them, and use the library's collective.
+  // The algorithms kUserBuffers and kCopyEngines stand for collectives that Transformer Engine overlaps with pieces of
+  // a matrix product. The executor runs them as the library's collectives.
   const bool beside = work.algorithm == kUserBuffers || work.algorithm == kCopyEngines;
   call.algorithm = beside ? "library" : work.algorithm;
   return call;
 }
 
-// Prepares a collective in which every rank of the group gives or gets a part of equal size, or all have all.
+// Prepares an all-gather, a reduce-scatter, an all-to-all or a shift (each rank sends to the next), in which every rank
+// has a part of equal size (the last ones may be shorter).
 static void prepare_parts(const Rank& rank, const Collective& work, const Launch& launch, PreparedCollective& p) {
   const std::int64_t elements = work.bytes / work.width, members = rank.position_in(work.group).size;
   const bool pieces = work.kind == CollectiveKind::all_gather || work.kind == CollectiveKind::reduce_scatter;
@@ -317,7 +324,8 @@ static void prepare_parts(const Rank& rank, const Collective& work, const Launch
     prepare_bucket(rank, work, sorted.write != nullptr ? *sorted.write : *sorted.update, p.call);
   } else if (work.kind == CollectiveKind::shift && work.first > 0) {
     prepare_ring(rank, work, launch, p);
-  } else {  // a collective that moves one of several pieces begins after the earlier pieces in both buffers
+    // A collective that moves one of several pieces of a buffer begins after the earlier pieces, in both buffers.
+  } else {
     const Bytes first = work.first * work.width;
     p.call.in = sorted.read->data + first;
     p.call.out = (sorted.write != nullptr ? sorted.write : sorted.update)->data + first / members;

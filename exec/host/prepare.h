@@ -33,7 +33,8 @@ struct Packed {
 struct PreparedCollective {
   CollectiveCall call;
   Packed packed;
-  // In a ring exchange: this member's part, which is copied to `to` before the call begins.
+  // In a ring exchange (each member sends to the next): this member's own part, which is copied to `to` before the call
+  // begins.
   Packed placed;
   std::byte* to = nullptr;
 

@@ -38,10 +38,11 @@ class QueueLanes final : public Lanes {
     std::vector<TaskId> tasks;
     std::size_t ended = 0;
   };
-  // Data from which the spans of a step's tasks are computed once their end times are known.
+  // Data from which the times of a step's tasks (Span) are computed once it is known when the tasks ended.
   struct Step {
     std::vector<Picoseconds> issued;
-    std::vector<std::pair<TaskId, TaskId>> after;  // pairs of a task and one task of its Launch::after
+    // pairs of a task and a task that it waits for because it reuses that task's memory (Launch::after)
+    std::vector<std::pair<TaskId, TaskId>> after;
   };
 
   Held& held_by(TaskId t) { return held_[queue_of_[t]]; }
@@ -61,7 +62,7 @@ class QueueLanes final : public Lanes {
   Watcher watcher_;
   std::vector<Held> held_;
   std::vector<std::uint8_t> queue_of_;  // for each task, the number of the queue that runs it
-  std::vector<std::uint32_t> place_;    // for each task, its index in its queue; kNone: not enqueued yet
+  std::vector<std::uint32_t> place_;    // for each task, its index in its queue; kNone: not yet enqueued in this step
   std::vector<Launch> batch_;
   std::vector<Step> steps_;
 };

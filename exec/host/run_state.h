@@ -17,8 +17,8 @@ struct Training {
   kernels::UpdateRule rule;
   double clip = 0;
   std::uint64_t seed = 0;
-  // fp16: the factor of the first loss, and the number of updates without an infinite gradient after which the factor
-  // doubles; the defaults are those of PyTorch's GradScaler.
+  // fp16: the loss scale of the first step, and the number of updates without an infinite gradient after which the loss
+  // scale doubles; the defaults are those of PyTorch's GradScaler.
   double loss_scale = 65536;
   std::int64_t loss_scale_interval = 2000;
 };
@@ -42,16 +42,16 @@ struct StepLoss {
   std::int64_t tokens = 0;
 };
 
-// Data that kernels read and write besides their operands. Only tasks of the compute lane write the losses.
+// Data that kernels of one rank read and write besides their operands. Only tasks of the compute lane write the losses.
 struct RunState {
   const Rank& rank;
   const Text& text;
   Training training;
-  std::int64_t round = 0;        // number of times that the plan was executed before this time
+  std::int64_t round = 0;        // number of times that the plan was executed before
   std::vector<StepLoss> losses;  // for each step of the plan, its loss
   kernels::RotaryTable rotary;
-  // Whether optimizer updates undo the updates of the previous execution of the plan and make them again, with the
-  // gradient norm of all stages (post-update validation).
+  // Whether optimizer updates now undo the updates of the previous step and make them again, with the gradient norm of
+  // all pipeline stages (post-update validation).
   bool redoes_update = false;
   LossScaling scaling = {};
   // Called on the compute lane for each routed token; may be empty.

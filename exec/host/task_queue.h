@@ -13,7 +13,7 @@ namespace orrery {
 // An in-order queue of tasks on one rank's device, such as a CUDA stream. Calls enqueue work and never wait for it.
 class TaskQueue : public MoveQueue {
  public:
-  // Called before the first work of a task is enqueued, after its waits for other tasks.
+  // Called before the first work of a task is enqueued, when the waits for other tasks have been enqueued.
   virtual void begin(const Launch&) {}
   virtual void clear(std::span<std::byte> bytes) = 0;
   virtual void run(const Launch& launch) = 0;  // enqueues the kernels of a task that moves nothing between ranks
@@ -23,8 +23,8 @@ class TaskQueue : public MoveQueue {
   virtual void wait_for(TaskId task) = 0;  // lets work enqueued later wait for the marked end of a task of any queue
 };
 
-// Functions of a device besides its queues that queue_lanes.h needs. Marks (of the ends of tasks) are for the current
-// step.
+// The functions of a device, besides its queues, that QueueLanes calls. A queue marks the end of each task; marks are
+// for the current step.
 class QueueDevice {
  public:
   virtual ~QueueDevice() = default;

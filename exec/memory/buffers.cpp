@@ -42,8 +42,8 @@ Buffers::Buffers(const Rank& rank, CachingMemory& memory, const std::function<vo
   count_peak(kNone);
 }
 
-// Cuts the arena (preallocated contiguous memory) into cells, one for each buffer that is marked contiguous. All such
-// buffers have the same size: a layer's input, or an equal part of that input.
+// Cuts the arena (contiguous memory that is allocated before the first step) into cells, one for each buffer that is
+// marked contiguous. These buffers all have the same size: a layer's input, or an equal part of that input.
 void Buffers::cut_arena(std::uint32_t frame, std::uint16_t slot) {
   Bytes cell = 0;
   for (const Block& block : rank_.plan.blocks) {
@@ -88,14 +88,15 @@ void Buffers::take(std::uint32_t frame, const Operand& operand, TaskId task, Lau
   if (what.bytes == 0 || !held.empty()) return;
   if (take_beyond(what, held)) return;
   if (what.contiguous) {
-    assert(!cells_.empty());  // the planner has counted how many cells of the arena are in use at once
+    // the planner has made the arena large enough for all contiguous buffers that are in use at a time
+    assert(!cells_.empty());
     held = {cells_.back(), kArenaPool};
     cells_.pop_back();
     wait_for_users(held.data, what.bytes, task, launch);
     return;
   }
   const int pool = task == kNone ? 0 : pool_of(rank_.plan.op_of(task).lane);
-  // At least one row is allocated, even for a buffer without rows: code that uses it does not check for a null address.
+  // At least one row is allocated, even for a buffer without rows, because kernels do not check for a null address.
   held = {memory_.allocate(std::max(bytes_of(target, what), row_of(target, what)), pool), pool};
   const Bytes size = memory_.size_of(held.data);
   count(what.category, size);
@@ -174,8 +175,8 @@ void Buffers::give(std::uint32_t frame, const Operand& operand, TaskId task) {
   const Bytes size = memory_.size_of(held.data);
   count(slot_of(target, operand.slot).category, -size);
   const Op& op = rank_.plan.op_of(task);
-  // Memory that a transfer or copy frees is returned to the allocator only once the transfer or copy has ended: it may
-  // run long after tasks that are issued later, which could otherwise get this memory.
+  // Memory that a transfer or copy frees is returned to the allocator only once the transfer or copy has ended: a task
+  // that is issued later could otherwise get the memory and write to it while it is still being sent.
   const bool sent = std::holds_alternative<Transfer>(op.work) || std::holds_alternative<PlaceCopy>(op.work);
   if (held.pool == 0 && pool_of(op.lane) == 0 && !sent) {
     if (!one_lane_) used_.push_back({held.data, held.data + size, task});
@@ -205,16 +206,20 @@ Argument Buffers::resolve(std::uint32_t frame, const Operand& operand) const {
     if (operand.tile == 0 && operand.scope != Scope::own) offset = (in_buffer + p.offset) * a.width;
     a.bytes = p.out * p.in * a.width;
   } else if (operand.scope == Scope::state && operand.slot == kFrozenShard) {
-    // a unit's frozen weights are gathered from the unit's own shard
+    // the frozen weights of a unit (parameters that are gathered together) are gathered from the unit's part of the
+    // shards
     for (const Piece& piece : rank_.frozen_pieces.at(own.state)) {
       if (piece.unit == frame) offset = piece.shard_first * a.width;
     }
   } else if (operand.scope == Scope::state && operand.slot == kGradients && own.unit == frame) {
-    offset = own.base * a.width;  // the unit's part of the chunk's complete gradients begins here
+    // the part of a unit (parameters that are gathered together) in the unsharded gradients of a chunk begins at `base`
+    offset = own.base * a.width;
   } else if (const auto unit = rank_.unit_pieces.find(frame);
              operand.scope == Scope::state && unit != rank_.unit_pieces.end()) {
     const Piece &first = unit->second.front(), &last = unit->second.back();
-    offset = first.shard_first * a.width;  // a unit's op works on the unit's pieces of the shards, which begin here
+    // an op of a unit (parameters that are gathered together) works on the unit's pieces of the shards, from the first
+    // piece on
+    offset = first.shard_first * a.width;
     a.bytes = (last.shard_first + last.owned - first.shard_first) * a.width;
   }
   if (a.data != nullptr) a.data += offset;

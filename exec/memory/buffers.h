@@ -31,17 +31,18 @@ struct Launch {
   std::vector<Argument> arguments;  // operands with addresses, in the order of the op's operands
   // tasks of other lanes after which this task may run, because it reuses memory that they used
   std::vector<TaskId> after;
-  std::vector<std::span<std::byte>> zeroed;  // memory to clear before the task runs (gradient sums, first moments)
+  // memory to clear before the task runs: gradient sums, and in the first update the optimizer's moments
+  std::vector<std::span<std::byte>> zeroed;
 };
 
 void clear_on_host(std::span<std::byte> bytes);
 
-// The buffers of one rank and the memory that each buffer has now. Memory is allocated and freed in issue order, as in
-// PyTorch's caching allocator. Memory that the compute lane or a collective frees may be allocated again immediately,
-// because lanes run in order; a task of another lane that gets this memory must wait for the last task that used it
-// (Launch::after). The memory of a sent buffer is freed when the transfer has ended. The FSDP streams (gather, reduce,
-// replicate) have separate pools, whose blocks are freed when their last user has ended. Offloaded buffers are in host
-// memory and on disk.
+// The buffers of one rank and the memory that each buffer has at present. Memory is allocated and freed in the order in
+// which tasks are issued, as in PyTorch's caching allocator. Memory that the compute lane or a collective frees may be
+// allocated again immediately, because lanes run in order; a task of another lane that gets this memory must wait for
+// the last task that used it (Launch::after). The memory of a sent buffer is freed when the transfer has ended. The
+// FSDP streams (gather, reduce, replicate) have separate pools, whose blocks are freed when their last user has ended.
+// Offloaded buffers are in host memory and on disk.
 class Buffers {
  public:
   // clear: sets memory to zeros before it returns. workspace: number of bytes, allocated first, that the rank's kernels
@@ -50,15 +51,16 @@ class Buffers {
           const std::function<void(std::span<std::byte>)>& clear = clear_on_host, Bytes workspace = 0,
           SegmentSource host = host_segments());
 
-  // Allocates the buffers that begin with the task, finds the addresses of the operands, and frees the buffers that end
-  // with it. completed(t): whether task t has ended.
+  // Allocates the buffers that the task is the first to use, finds the addresses of the operands, and frees the buffers
+  // that the task is the last to use. completed(t): whether task t has ended.
   template <class Completed>
   Launch issue(TaskId task, const Completed& completed) {
     collect(completed);
     return issue(task);
   }
 
-  // Sets the numbers of rows that are known only at run time, for the buffers of one frame (a block's set of buffers).
+  // Sets the numbers of rows that are known only at run time, for the buffers of one frame (a block's buffers for one
+  // micro-batch).
   void set_sizes(std::uint32_t frame, std::vector<std::int64_t> sizes) { sizes_[frame] = std::move(sizes); }
   const std::map<std::uint32_t, std::vector<std::int64_t>>& sizes() const { return sizes_; }
 
@@ -85,7 +87,7 @@ class Buffers {
   const std::array<Bytes, kCategories>& at_peak() const { return at_peak_; }
   TaskId peak_task() const { return peak_task_; }
 
-  // Ends a step: frees memory that waited for the end of its last user.
+  // Ends a step: frees the memory that was waiting for its last task to end.
   void end_step();
   // Frees all buffers that are not kept between steps, so that the step can begin again. No task may be running.
   void abandon_step();
@@ -94,7 +96,7 @@ class Buffers {
   struct Held {
     std::byte* data = nullptr;
     int pool = 0;
-    std::int64_t at = -1;  // offset in bytes of the buffer in the file of its memory tier
+    std::int64_t at = -1;  // offset in bytes in the file of its memory tier; -1: not on disk
 
     bool empty() const { return data == nullptr && at < 0; }
   };
@@ -116,7 +118,7 @@ class Buffers {
   }
   DiskStore& store_of(const BlockBuffer& what) const { return stores_[orrery::index_of(what.home)]; }
   Launch issue(TaskId task);
-  // Return the bytes of one row (row_of) and of all rows (bytes_of) of a buffer whose number of rows is known only at
+  // Returns the bytes of one row (row_of) or of all rows (bytes_of) of a buffer whose number of rows is known only at
   // run time.
   Bytes row_of(std::uint32_t frame, const BlockBuffer& slot) const;
   Bytes bytes_of(std::uint32_t frame, const BlockBuffer& slot) const;
@@ -145,15 +147,17 @@ class Buffers {
   const Rank& rank_;
   CachingMemory& memory_;
   CachingMemory host_;
-  mutable std::array<DiskStore, kTiers> stores_;  // for each memory tier behind the host, its file
+  // for each memory tier behind the host (disks), the file of its buffers
+  mutable std::array<DiskStore, kTiers> stores_;
   bool one_lane_ = true;
   std::span<std::byte> workspace_;
-  // for each frame, the numbers of rows known only at run time
+  // by frame (a block's set of buffers): the numbers of rows that are known only at run time
   std::map<std::uint32_t, std::vector<std::int64_t>> sizes_;
   std::vector<Held> held_;          // for each buffer (by id), its memory
   std::vector<Returned> returned_;  // memory that is freed once the last task that uses it has ended
-  std::vector<std::byte*> cells_;   // free cells of the arena (contiguous memory)
-  // Memory that was freed while the last user may still be running.
+  // free cells (equal parts, of one buffer each) of the contiguous memory that is allocated before the first step
+  std::vector<std::byte*> cells_;
+  // Memory that was freed while the last task that used it may still be running.
   std::vector<Used> used_;
   std::array<Bytes, kCategories> now_{}, at_peak_{};
   TaskId peak_task_ = kNone;

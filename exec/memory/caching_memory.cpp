@@ -67,7 +67,7 @@ std::byte* CachingMemory::new_segment(Bytes bytes, int pool, bool small) {
   return at;
 }
 
-// Splits a block if the part that is not needed is large enough to be useful.
+// Splits a memory block that is larger than requested, if the rest is large enough to be useful.
 void CachingMemory::split(std::byte* at, Bytes bytes) {
   Block& block = blocks_.at(at);
   const Bytes rest = block.size - bytes;

@@ -10,14 +10,15 @@
 
 namespace orrery {
 
-// Source of the allocator's memory segments: cudaMalloc, or pages of the host.
+// The functions by which the allocator gets memory segments and gives them back: cudaMalloc and cudaFree, or the host's
+// mmap and munmap.
 struct SegmentSource {
   std::function<std::byte*(Bytes)> take;  // takes a segment; nullptr if there is not enough memory
   std::function<void(std::byte*, Bytes)> give;
 };
 SegmentSource host_segments();
 
-// Bytes of blocks that callers use (allocated), and of segments taken from the source (reserved).
+// Bytes of the blocks that callers use (allocated), and of the segments taken from the SegmentSource (reserved).
 struct MemoryUse {
   Bytes allocated = 0, peak_allocated = 0;
   Bytes reserved = 0, peak_reserved = 0;
@@ -40,9 +41,9 @@ class CachingMemory {
 
   std::byte* allocate(Bytes bytes, int pool);
   void free(std::byte* block);
-  // Called when the owner of a block no longer needs it but the device still uses it: the block no longer counts as
-  // allocated, and is passed to free() later. (PyTorch's allocator counts a block that other streams still use in the
-  // same way.)
+  // Called when the owner of a memory block no longer needs it but the device still uses it: the block no longer counts
+  // as allocated, and is passed to free() later. (PyTorch's allocator counts in the same way a block that other streams
+  // still use.)
   void retire(std::byte* block);
   Bytes size_of(std::byte* block) const;  // the number of bytes of a block, after rounding
   const MemoryUse& use() const { return use_; }

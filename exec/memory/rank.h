@@ -13,7 +13,7 @@
 
 namespace orrery {
 
-// One rank of a job: the spec, the rank's own plan, and its index in each group. Constant during a run.
+// One rank of a job: the spec, the rank's own plan, and the rank's index in each process group. Constant during a run.
 struct Rank {
   Rank(const Spec& spec, const Plan& folded, std::int64_t number);
 
@@ -23,7 +23,7 @@ struct Rank {
   // for a buffer of a unit (parameters that are gathered together).
   Bytes state_width(std::uint16_t slot) const;
   Bytes unit_width(std::uint16_t slot) const;
-  kernels::Format16 format16() const;  // returns the format of all 16-bit numbers
+  kernels::Format16 format16() const;  // returns the format of all 16-bit numbers: fp16 or bf16
 
   const Spec& spec;
   std::int64_t number = 0;
@@ -37,16 +37,19 @@ struct Rank {
   // The rank's index in its context-parallel group. With ring attention and Ulysses together, ranks of one Ulysses
   // group have consecutive indices.
   std::int64_t context = 0;
-  // ranges of positions in the sequence that the rank's tokens have, in the order of its rows
+  // ranges of sequence positions that the rank's tokens have, in the order of the rank's rows
   std::vector<SequencePart> parts;
-  // for each chunk of layers, the id of its state frame (weights and optimizer states)
+  // for each chunk of layers, the id of its state frame (the buffers of its weights and optimizer states)
   std::vector<std::uint32_t> states;
-  std::map<std::uint32_t, std::vector<PlacedParameter>> parameters;  // for each state frame, the chunk's weights
-  std::map<std::uint32_t, std::vector<Piece>> pieces;            // for each state frame, the pieces that this rank owns
-  std::map<std::uint32_t, std::vector<PlacedParameter>> frozen;  // for each state frame, weights that do not train
-  // for each state frame, shards of weights that do not train
+  // For each chunk of layers, by the id of its state frame (the buffers of its weights and optimizer states): the
+  // weights that train, and the ranges of them that this rank owns; the frozen weights, and the ranges of those that
+  // this rank owns.
+  std::map<std::uint32_t, std::vector<PlacedParameter>> parameters;
+  std::map<std::uint32_t, std::vector<Piece>> pieces;
+  std::map<std::uint32_t, std::vector<PlacedParameter>> frozen;
   std::map<std::uint32_t, std::vector<Piece>> frozen_pieces;
-  // Pieces that this rank owns of units (parameters that are gathered together), by the unit's frame.
+  // By the id of a unit's frame (a unit: parameters that are gathered together): the ranges that this rank owns of the
+  // unit.
   std::map<std::uint32_t, std::vector<Piece>> unit_pieces;
 };
 

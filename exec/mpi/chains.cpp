@@ -48,8 +48,8 @@ Chains::~Chains() {
   for (Channel* c : {&pushes_, &pulls_, &notes_}) MPI_Comm_free(&c->comm);
 }
 
-// Returns the first server of a chain that is not lost, searching from copy `from` on in steps of `step` (1 or -1); -1
-// if all are lost.
+// Returns the first server of a chain that is not lost, searching from the server at position `from` of the chain in
+// steps of `step` (1 or -1); -1 if all are lost.
 int Chains::alive(int piece, int from, int step) const {
   for (int copy = from; copy >= 0 && copy < copies_; copy += step) {
     const int rank = server(piece, copy);
@@ -135,8 +135,7 @@ void Chains::finish() {
     poll();
     here(rank) ? void(++rank) : std::this_thread::yield();
   }
-  // The notes (short messages) in said_ stay in memory until they are sent, because MPI reads them; this loop waits for
-  // that.
+  // MPI reads the notes (short messages) in said_ until they are sent, so this loop waits until all are sent.
   while (!said_.empty() && !lost_.any()) poll();
 }
 

@@ -53,13 +53,16 @@ class Chains {
   // Returns whether all servers of the chain have the sum of push `number`.
   bool pushed(int piece, std::int64_t number) const;
   bool pulled(int worker, std::int64_t number) const;
-  void tell_pushed(std::int64_t number);             // announces that this server has the sum of a push
-  void tell_pulled(int piece, std::int64_t number);  // announces that this worker has received the weights of a pull
+  // notes that this server has the sum of a push; the last server of the chain then tells the other ranks
+  void tell_pushed(std::int64_t number);
+  // Tells the servers that this worker has received the weights of a pull.
+  void tell_pulled(int piece, std::int64_t number);
   int tag(std::int64_t number) const { return 1 + static_cast<int>(number % tags_); }
   const Channel& pushes() const { return pushes_; }
   const Channel& pulls() const { return pulls_; }
 
-  // A received message. The memory is kept to the end, because a message of a lost rank may still arrive in it.
+  // The memory of a message that is being received. It is freed only when the message has arrived (drop()), because a
+  // message of a lost rank may still arrive after the rank was lost.
   struct Landing {
     std::vector<std::byte> bytes;
     std::vector<MPI_Request> requests;
@@ -85,7 +88,7 @@ class Chains {
   LostRanks& lost_;
   std::int64_t push_calls_ = 0, pull_calls_ = 0;
   std::int64_t has_ = 0;  // number of the last push whose complete sum this server has
-  // For each sender and each kind of note, the greatest number received.
+  // For each sender and each kind of note (short message), the greatest number received.
   std::vector<std::array<std::int64_t, kNotes>> heard_;
   std::list<Word> said_;  // notes (short messages) that are being sent
   std::list<Landing> landings_;

@@ -10,7 +10,8 @@ namespace {
 
 using Landing = Chains::Landing;
 
-// A message for the server at a certain position of a chain; it is sent again if another server takes that position.
+// A message for the server at a certain position of a chain (the first, or the next); it is sent again if another
+// server takes that position because a rank was lost.
 class Sending {
  public:
   void to(const Channel& channel, int rank, int tag, const void* data, Bytes bytes) {
@@ -28,7 +29,8 @@ class Sending {
   std::vector<MPI_Request> requests_;
 };
 
-// One numbered push or pull, with the sizes and offsets of the servers' pieces in its buffers.
+// One push of gradients to parameter servers, or one pull of weights from them, with its number; each server has one
+// piece of the call's buffers.
 class ChainCall : public Pending {
  public:
   ChainCall(Chains& chains, const CollectiveCall& call, std::int64_t number)

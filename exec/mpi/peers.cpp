@@ -29,11 +29,11 @@ constexpr auto kLook = milliseconds(100);
 constexpr auto kStops = milliseconds(3000);  // a process that was suspended for longer than this counts as lost
 constexpr auto kPause = std::chrono::microseconds(50);
 constexpr int kTries =
-    // Number of polls before a waiting process sleeps: an answer takes milliseconds, and the waiting process may share
-    // cores.
+    // Number of polls before a waiting process sleeps. It sleeps because an answer takes milliseconds and because other
+    // processes may need its core.
     200;
 
-// Host name and process id of a process, with which processes on the same machine check whether it is alive.
+// The host name and process id of a process. Processes on the same machine check by the process id whether it is alive.
 struct Place {
   std::int64_t pid = 0;
   std::array<char, HOST_NAME_MAX + 1> host{};

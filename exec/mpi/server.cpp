@@ -96,7 +96,7 @@ class Server {
 
   Channel& channel(LaneKind lane) { return channels_.at({Dimension::world, lane}); }
 
-  // Receives one message if one has arrived: it has the next range of elements of a worker's push.
+  // Receives one message if one has arrived. A message has the next range of elements of a worker's push.
   bool accept() {
     const Channel& in = channel(LaneKind::data_reduce);
     int here = 0;
@@ -146,8 +146,8 @@ class Server {
     order_.push_back({false, worker, clocks_[worker], version_});
     const Channel& to = channel(LaneKind::data_gather);
     for (const Range& r : pulls_) {
-      // the worker expects this message under the tag that its next_tag() returns, which is computed here in the same
-      // way
+      // the worker expects this message under the tag that next_tag() gives on the worker, which is computed here in
+      // the same way
       const int tag = 1 + static_cast<int>(out.sent++ % mpi::kTags);
       mpi::send(to, static_cast<int>(worker), tag, out.copy.data() + r.first * width, r.elements * width, out.requests);
     }
@@ -157,8 +157,8 @@ class Server {
     return std::all_of(outboxes_.begin(), outboxes_.end(), [](Outbox& out) { return mpi::all_done(out.requests); });
   }
 
-  // Records a measured step after as many updates as there are workers. Its transfers get the begin and the end of that
-  // step as their times.
+  // Records a measured step each time that the server has made as many updates as there are workers. The step's
+  // transfers get the begin and the end of the step as their times.
   void note_step(Picoseconds begin) {
     if (version_ % workers_ != 0) return;
     MeasuredStep step = {begin_, host_now(), {}, {}};

@@ -4,9 +4,9 @@
 
 namespace orrery {
 
-// Initialises and finalises MPI, once per process: the first object in main, which outlives every transport. Any thread
-// may call MPI, but never two at the same time. MPI_Finalize waits for the other ranks, so a rank that fails alone
-// calls abort(), which ends all ranks. Throws Error if MPI does not support this thread level.
+// Initialises MPI and finalises it, once per process. The object is the first in main, so that it outlives every
+// transport. Any thread may call MPI, but never two at the same time. MPI_Finalize waits for the other ranks, so a rank
+// that fails alone calls abort(), which ends all ranks. Throws Error if MPI does not support MPI_THREAD_SERIALIZED.
 class MpiSession {
  public:
   MpiSession() {

@@ -14,8 +14,8 @@ namespace {
 using Member = NodePlaces::Member;
 
 // The rows that one member of the group wants from a node. counts: the number of elements from each member on that
-// node, and as last entry the number of elements of all sums. numbers: the token number of every row. sums: the
-// received sums.
+// node, followed by the number of elements of all sums. numbers: the token number of every row. sums: the received
+// sums.
 struct Wanted {
   std::vector<std::int64_t> counts;
   std::vector<std::int32_t> numbers;

@@ -128,7 +128,7 @@ class MovesPending final : public Pending {
   std::int64_t width_ = 1;
   std::vector<Move> moves_;           // sends and receives of this rank
   std::size_t first_ = 0, last_ = 0;  // the current round consists of moves_[first_] to moves_[last_ - 1]
-  std::vector<ChunkMemory> pieces_;   // for each chunk of the collective, its memory
+  std::vector<ChunkMemory> pieces_;   // the memory of each chunk of the collective's data
   // Memory in which a reduce_scatter sums, so that `in` stays unchanged.
   std::vector<std::byte> sums_;
   std::vector<std::byte> staging_;

@@ -35,12 +35,14 @@ struct Operations {
 
 inline constexpr int kMessageTag = 0;
 
-// Messages of two calls on one communicator must not be confused: each call has a separate tag, 1 to 32767 (the largest
-// that every MPI allows, MPI 3.1, section 8.1.2), and there are never that many calls in progress at the same time.
+// Messages of two transfers on one communicator must not be confused. Each transfer has a tag, 1 to 32767 (the largest
+// that every MPI allows, MPI 3.1, section 8.1.2); there are never so many transfers in progress that two have the same
+// tag.
 inline constexpr std::uint32_t kTags = 32767;
 inline int next_tag(Channel& channel) { return 1 + static_cast<int>(channel.calls++ % kTags); }
 
-// Calls MPI_Comm_split on every rank, with the number of the rank's group as the colour.
+// Creates the communicator of this rank's group by MPI_Comm_split, with the number of the group as the colour; all
+// ranks must call this at the same time.
 Channel make_channel(MPI_Comm world, int rank, const GroupTable& table);
 
 // Returns the number of elements in all pieces before piece `piece`; if `piece` is the number of pieces, in all pieces

@@ -1,7 +1,7 @@
 // This file has a hierarchical all-to-all. First data go between nodes: all data for one node go in one message to the
 // member with the sender's position on that node. Then they go inside that node, from this member to each member. A
-// token's row is sent to a node only once, even if several of its members need the row (Zhao et al. 2025, Insights into
-// DeepSeek-V3, 2505.09343, section 4.3: node-limited routing).
+// token's row is sent to a node only once, even if several members on that node need the row (Zhao et al. 2025,
+// Insights into DeepSeek-V3, 2505.09343, section 4.3: node-limited routing).
 #include <algorithm>
 #include <cstring>
 #include <map>

@@ -57,7 +57,7 @@ std::string library() {
   return text.substr(0, text.find(','));
 }
 
-// Returns what a user must know about updates of fp16 training that were not made; "" if all were.
+// Returns a message for the user about optimizer updates of fp16 training that were skipped; "" if none was.
 std::string skipped_text(const Execution& e) {
   if (e.skipped_updates == 0) return "";
   return fmt::format("{} update{} skipped because a gradient was infinite, and the loss scale halved each time",
@@ -145,7 +145,7 @@ int main(int argc, char** argv) {
     try {
       run(options, spec, plan, hash, session, *ring);
     } catch (const std::exception& error) {
-      // Ends the process before the session's destructor would wait for other ranks.
+      // Ends the process before the destructor of MpiSession would wait for other ranks.
       give_up(ring.get(), kName, error);
     }
     return 0;

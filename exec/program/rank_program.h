@@ -20,8 +20,10 @@ struct RankOptions {
   std::int64_t first_step = 0;
   std::string snapshots;  // path of the folder for snapshots; a resumed run also reads them there
   double hang_timeout = 0;
-  std::int64_t mark_every = 1;  // one of this many steps has its tasks timed; only some programs support more than 1
-  bool turns = false;           // whether ranks run one after the other; only some programs support it
+  // one step out of this many has its tasks timed; only orrery-rank-cuda times fewer than all steps
+  std::int64_t mark_every = 1;
+  // whether ranks run one after the other on one GPU; only orrery-rank-cuda supports this
+  bool turns = false;
 };
 
 // Parses a rank program's arguments; name: the program's name. Throws Error for bad usage; with --help, prints help and
@@ -34,7 +36,7 @@ std::string host_name();
 // Returns the training text: the file that the options name, else `built_in`.
 Text text_of(const RankOptions& options, const Spec& spec, std::string_view built_in);
 
-// Returns a watcher that records the begin and end of every task in the rank's progress file. step: number of the
+// Returns a function that records the begin and the end of every task in the rank's progress file. step: number of the
 // current step, which the caller keeps up to date.
 Watcher watcher_of(const Rank& rank, ProgressRing& ring, const std::int64_t& step);
 

@@ -196,7 +196,7 @@ class Rendezvous::Server {
   bool ending_ = false;
   std::size_t kept_ = 0;
   std::map<std::string, std::string> values_;
-  // for each request with its key or barrier, the clients that wait
+  // for each kind of request and key (or name of a barrier), the clients that wait for the answer
   std::map<std::pair<Request, std::string>, std::vector<ClientPtr>> waiting_;
   std::set<ClientPtr> clients_;
   std::thread thread_;
@@ -254,7 +254,7 @@ std::optional<std::string> Rendezvous::Connection::receive() {
     std::string text;
     bool complete = false;
   };
-  // The answer may come after this call has given up waiting, so its memory must live longer than the call.
+  // The answer may come after receive() has given up waiting, so its memory must live longer than this call.
   const auto answer = std::make_shared<Answer>();
   asio::async_read(socket_, asio::buffer(&answer->size, sizeof answer->size), [this, answer](error_code cut, auto) {
     if (cut || answer->size > kLongestText) return;

@@ -42,7 +42,7 @@ void Watch::run() try {
     give_up_(*fault);
     return;
   }
-} catch (const Error& error) {  // the file is not a valid progress file
+} catch (const Error& error) {  // thrown if a progress file is not valid
   give_up_({0, error.exit_code, error.what()});
 }
 

@@ -58,14 +58,14 @@ class JointMoves {
 
   Bytes whole() const { return elements_before(first_, static_cast<int>(first_.counts.size())) * width(); }
   bool scatters() const { return first_.kind == CollectiveKind::reduce_scatter; }
-  // Returns whether the result first goes to scratch memory because it is then added to `out`. A reduce_scatter uses
-  // scratch memory in any case and does not count here.
+  // Returns whether the result first goes to scratch memory because it is to be added to `out` (CollectiveCall::add). A
+  // reduce_scatter, which always uses scratch memory, is not counted.
   bool lands() const { return first_.add && !scatters(); }
   Bytes result_bytes() const { return first_.kind == CollectiveKind::all_to_all ? whole() * size_ : whole(); }
 
   void take_scratch() {
     const Bytes apart = scatters() ? aligned(whole()) : lands() ? aligned(result_bytes()) : 0;
-    Bytes largest = 0;  // greatest number of bytes of a chunk that is kept in scratch memory during a round
+    Bytes largest = 0;  // largest chunk in bytes that may have to be copied to scratch memory in a round
     std::vector<CollectiveCall> used;
     for (const CollectiveCall* c : calls_) used.push_back(*c);
     const Bytes chunk = aligned(ceil_div(std::max<Bytes>(whole(), 1), std::max(moves_.chunks, 1)));
@@ -111,8 +111,8 @@ class JointMoves {
     return chunks_[static_cast<std::size_t>(member)][static_cast<std::size_t>(number)];
   }
 
-  // Runs the moves of one round. All moves read the data as they were before the round, so a chunk that another move of
-  // the round overwrites is copied to scratch memory first.
+  // Runs the moves (sends of chunks between two members) of one round. All moves read the data as they were before the
+  // round, so a chunk that another move of the round overwrites is copied to scratch memory first.
   void run_round(std::span<const Move> round) {
     std::vector<const std::byte*> from;
     std::byte* free = staging_;

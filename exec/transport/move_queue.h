@@ -19,12 +19,12 @@ class MoveQueue {
   virtual void copy(std::byte* to, const std::byte* from, Bytes bytes) = 0;
   virtual void combine(Element element, Reduction reduction, const std::byte* from, std::byte* into,
                        std::int64_t elements) = 0;
-  // Returns scratch memory for the work that is enqueued until the next call.
+  // Returns scratch memory for the work that is enqueued until scratch() is called again.
   virtual std::byte* scratch(Bytes bytes) = 0;
 };
 
 // A transfer on one lane (queue of tasks). It runs after the work that `queue` holds when the transfer is started, and
-// before work that is enqueued later.
+// before the work that `queue` gets later.
 struct QueuedCall {
   LaneKind lane = LaneKind::tensor;
   MoveQueue* queue = nullptr;

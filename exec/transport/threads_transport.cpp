@@ -15,8 +15,8 @@
 namespace orrery {
 namespace {
 
-// Identifies the ranks of a transfer: the members of a group on a lane (queue of tasks), or the sender and the receiver
-// of messages in one direction.
+// Identifies the ranks that take part in a transfer: the members of a group on a lane (queue of tasks), or the sender
+// and the receiver of messages in one direction.
 struct Place {
   bool message = false;
   Dimension group = Dimension::pipeline;
@@ -26,7 +26,7 @@ struct Place {
   auto operator<=>(const Place&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 
-// One transfer, in which the threads of the participating ranks take part as they reach it, one after the other.
+// One transfer between ranks that are threads; each thread joins the transfer when it reaches it.
 struct JoinedTransfer {
   std::vector<const QueuedCall*> ends;  // for each member, its call in this transfer
   std::size_t come = 0;

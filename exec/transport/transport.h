@@ -92,7 +92,7 @@ struct MessageCall {
 class Pending {
  public:
   virtual ~Pending() = default;
-  // Lets the transfer progress, which happens only here, and returns whether it is done; never blocks.
+  // Lets the transfer progress (it does so only in this function), and returns whether it is done; never blocks.
   virtual bool done() = 0;
 };
 

@@ -6,8 +6,7 @@
 
 namespace orrery::kernels {
 
-// The two formats of 16-bit floating-point numbers, as they are stored. No arithmetic is done in these types.
-// bfloat16: the upper half of a float.
+// bfloat16, the upper half of a float. Bf16 and Fp16 only store numbers; arithmetic is done in float.
 struct Bf16 {
   std::uint16_t bits = 0;
 };
@@ -35,17 +34,18 @@ inline Bf16 to_bf16(float x) {
   return {static_cast<std::uint16_t>((bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16)};
 }
 
-// Rounds to the nearest binary16, ties to even; NaN and values that are too large as in to_bf16(). Values below 2^-14
-// are multiples of 2^-24, the distance of floats from 0.5 on, so that adding 0.5 rounds them.
+// Rounds to the nearest binary16, ties to even; NaN and values that are too large as in to_bf16(). Results below 2^-14
+// (subnormal numbers) are multiples of 2^-24. The floats from 0.5 to 1 are 2^-24 apart too, so adding 0.5 to a value
+// rounds it to such a multiple.
 inline Fp16 to_fp16(float x) {
   const auto bits = std::bit_cast<std::uint32_t>(x);
   const std::uint32_t sign = (bits >> 16) & 0x8000U, size = bits & 0x7fffffffU;
   std::uint32_t half = 0;
   if (size > 0x7f800000U)
     half = 0x7e00U;
-  else if (size >= 0x477ff000U)  // 65520 lies half way between the largest number and the next power of 2
+  else if (size >= 0x477ff000U)  // bits of 65520, half way between 65504, the largest binary16, and 65536
     half = 0x7c00U;
-  else if (size < 0x38800000U)  // 2^-14
+  else if (size < 0x38800000U)  // bits of 2^-14, the smallest normal binary16
     half = std::bit_cast<std::uint32_t>(std::bit_cast<float>(size) + 0.5F) - std::bit_cast<std::uint32_t>(0.5F);
   else
     half = (size + 0xfffU + ((size >> 13) & 1U) - ((127U - 15U) << 23)) >> 13;
@@ -63,7 +63,8 @@ T stored_as(float x) {
   }
 }
 
-// Calls f with a null pointer whose type stands for numbers of `width` bytes: float for 4 bytes, else Half.
+// Calls f with a null pointer, whose type tells f how numbers of `width` bytes are stored: float for 4 bytes, else
+// Half.
 template <class Half, class F>
 void with_type(std::int64_t width, const F& f) {
   if (width == 4)
@@ -79,7 +80,7 @@ void with_type(std::int64_t width, Format16 format, const F& f) {
     with_type<Bf16>(width, f);
 }
 
-// As with_type(), with two pointers for numbers of `first` and of `second` bytes.
+// Calls f with two null pointers, whose types tell f how numbers of `first` and of `second` bytes are stored.
 template <class Half, class F>
 void with_types(std::int64_t first, std::int64_t second, const F& f) {
   with_type<Half>(first, [&](auto* a) { with_type<Half>(second, [&](auto* b) { f(a, b); }); });

@@ -6,8 +6,9 @@
 namespace orrery::kernels {
 
 // A row-major view of a matrix (rows, columns) in memory that the view does not own. Rows are `stride` elements apart,
-// so a range of columns or of rows of a matrix can be a view too: q, k and v are used inside their packed (rows, (heads
-// + 2 kv_heads) * head_dim) buffer. Rows are tokens with the batch outermost: row = sample * sequence + position.
+// so a range of columns or of rows of a matrix can be a view too. For example, q, k and v are views of column ranges of
+// one packed (rows, (heads + 2 kv_heads) * head_dim) buffer. Rows are tokens with the batch outermost: row = sample *
+// sequence + position.
 template <class T>
 struct Matrix {
   T* data = nullptr;

@@ -82,8 +82,8 @@ struct ForwardHead {
     multiply({}, 1, s, rows_of(v, keys.first, keys.count), 1, rows_of(out, queries.first, queries.count));
   }
 
-  // Initialises a row. With `merges`, out and lse hold the softmax over earlier keys: lse serves as the running
-  // maximum, relative to which the earlier exponentials sum to 1.
+  // Initialises the running softmax of a query. With `merges`, out and lse hold the attention over earlier keys; lse
+  // then serves as the running maximum, relative to which the earlier exponentials sum to 1.
   void begin(std::int64_t query, float& total) const {
     if (merges) {
       total = lse[query] == kNone ? 0.0F : 1.0F;

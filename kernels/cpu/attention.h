@@ -14,7 +14,7 @@ struct CausalMask {
   std::int64_t query_offset = 0, key_offset = 0;
 };
 
-// The range [first, last) of the `keys` keys to which row `query` of the queries may attend; the range may be empty.
+// The range [first, last) of the keys to which a query may attend; the range may be empty.
 struct KeyRange {
   std::int64_t first = 0, last = 0;
 };
@@ -48,8 +48,8 @@ struct AttentionSaved {
 void attention_gradient(const AttentionSaved& saved, Heads<const float> dout, float scale, const CausalMask& mask,
                         Heads<float> dq, Heads<float> dk, Heads<float> dv);
 
-// The arrays that the backward pass of one sample and head reads. out and lse are the results over all keys, while k
-// and v may be a part of the keys. Gradients are added to the values already in their buffers.
+// The arrays that the backward pass of attention reads for one sample and head. out and lse are the results over all
+// keys, while k and v may hold only some of the keys. Gradients are added to the values already in their buffers.
 struct HeadSaved {
   Matrix<const float> q, k, v, out;
   const float* lse = nullptr;

@@ -27,8 +27,9 @@ void row_exponents(Matrix<float> logits, VocabularyPart part, const float* maxim
 void row_losses(std::int64_t rows, const float* sums, const float* label_logits, float* losses);
 
 // Converts a rank's sums and label logits, which are relative to the rank's own maxima, so that they are relative to
-// the maxima over all ranks. factors (rows): on entry, the rank's own maxima; on return, the factors that convert its
-// exponentials. columns: number of columns of the rank's logits.
+// the maxima over all ranks. factors (rows): on entry, the rank's own maxima; on return, the factors exp(own maximum -
+// maximum over all ranks) by which its exponentials must be multiplied. columns: number of columns of the rank's
+// logits.
 void rescale_rows(std::int64_t rows, std::int64_t columns, VocabularyPart part, const float* maxima,
                   const std::int64_t* labels, float* sums, float* label_logits, float* factors);
 
@@ -38,8 +39,8 @@ void cross_entropy_gradient(Matrix<float> exponents, VocabularyPart part, const 
                             float scale, const float* factors = nullptr);
 
 // Computes the gradient (rows, columns) of the hidden states from which the logits were computed. product: the
-// exponentials times the rank's rows of the output weights; label_rows: the rows of the output weights for the labels
-// that the rank has, else zeros. Both have the gradient's shape.
+// exponentials times the rank's rows of the output weights; label_rows: for each token, the row of the output weights
+// that belongs to its label, or zeros if another rank holds that row. Both have the gradient's shape.
 void combine_gradient(const float* product, const float* label_rows, const float* sums, const float* factors,
                       float scale, Matrix<float> gradient);
 

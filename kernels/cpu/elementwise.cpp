@@ -56,7 +56,7 @@ void bias_gradient(Matrix<const float> dy, float* dbias) {
   for (std::int64_t c = 0; c < dy.columns; ++c) dbias[c] = static_cast<float>(dbias[c] + total[c]);
 }
 
-// Functions of all pairs of stored types in one run: float, and one of the 16-bit formats.
+// Template instantiations for float, for the two 16-bit formats, and for conversions between float and each of these.
 #define ORRERY_OF_PAIR(From, To)                            \
   template void accumulate(std::int64_t, const From*, To*); \
   template void cast(std::int64_t, const From*, To*);

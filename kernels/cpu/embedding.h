@@ -6,8 +6,8 @@
 namespace orrery::kernels {
 
 // Copies the row of a (vocabulary, columns) table for each token to y. A rank may hold only the rows [first, first +
-// table.rows): other tokens give zero rows, so that the sum of the ranks' results is the complete embedding; with
-// `keep` y is unchanged for such tokens.
+// table.rows): tokens of other rows give zeros, so that the sum of the ranks' results is the complete embedding; with
+// `keep`, the rows of y for these tokens stay unchanged.
 void embed(const std::int64_t* tokens, std::int64_t first, Matrix<const float> table, Matrix<float> y,
            bool keep = false);
 
@@ -16,7 +16,7 @@ void embed(const std::int64_t* tokens, std::int64_t first, Matrix<const float> t
 void embed_gradient(const std::int64_t* tokens, std::int64_t first, Matrix<const float> dy, Matrix<float> dtable);
 
 // Adds learned position embeddings: y = x + the table's row for each row's position; y may be x. positions_gradient()
-// adds each row of dy to the table's row for the row's position.
+// adds each row of dy to the row of dtable for that row's position.
 void add_positions(Matrix<const float> x, Matrix<const float> table, Positions positions, Matrix<float> y);
 void positions_gradient(Matrix<const float> dy, Positions positions, Matrix<float> dtable);
 

@@ -21,8 +21,8 @@ void score(const float* logits, const GateShape& s, float* scores) {
   for (std::int64_t i = 0; i < s.experts; ++i) scores[i] = 1 / (1 + std::exp(-logits[i]));
 }
 
-// Keeps the `count` numbers (of experts or groups) that have the largest values, sorted by falling value; among equal
-// values the lower number comes first.
+// Keeps the `count` indices, of experts or of groups of experts, that have the largest values, sorted by falling value;
+// among equal values the lower index comes first.
 void keep_largest(std::vector<std::int32_t>& numbers, std::int64_t count, const std::vector<float>& values) {
   std::partial_sort(numbers.begin(), numbers.begin() + count, numbers.end(), [&](std::int32_t a, std::int32_t b) {
     const float x = values[static_cast<std::size_t>(a)], y = values[static_cast<std::size_t>(b)];
@@ -95,7 +95,7 @@ void place(std::int64_t tokens, const GateShape& s, const Routing& r) {
 }
 
 // Returns the gradient of the auxiliary (load-balancing) loss of `tokens` tokens with respect to each expert's score:
-// aux_loss * experts * the expert's share of the choices.
+// scale * aux_loss * experts * the expert's share of the choices.
 std::vector<double> load_gradient(const float* counts, const GateShape& s, std::int64_t tokens, double scale) {
   std::vector<double> g(counts, counts + s.experts);
   const double each = scale * s.aux_loss * static_cast<double>(s.experts) / static_cast<double>(tokens * s.top_k);

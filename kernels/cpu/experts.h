@@ -16,9 +16,9 @@ struct GateShape {
   std::int64_t expert_groups = 1, top_groups = 1;
 };
 
-// Results of a router's forward pass: scores (tokens, experts). By token and choice (tokens, top_k): the weight (zero
-// if the choice is dropped), the chosen expert, and the row in the experts' input (`places`, -1 if dropped). counts:
-// number of rows of each expert.
+// The results of a router's forward pass: scores, of shape (tokens, experts), and three arrays with one element per
+// token and choice, of shape (tokens, top_k): `weights` (zero if the choice is dropped), the chosen `experts`, and
+// `places`, the token's row in the experts' input (-1 if dropped). counts: number of input rows of each expert.
 struct Routing {
   float *scores = nullptr, *weights = nullptr;
   std::int32_t *experts = nullptr, *places = nullptr, *counts = nullptr;
@@ -43,8 +43,8 @@ void expand_rows(Matrix<const float> x, const std::int32_t* places, std::int64_t
 // Sums the rows of every token's choices: y(t) = the sum over j, in order, of x(places(t, j)).
 void sum_rows(Matrix<const float> x, const std::int32_t* places, std::int64_t copies, Matrix<float> y);
 
-// Reorders chunks of rows from order (source, expert) to (expert, source), or `back`; source: the rank from which a
-// chunk came. counts (sources, experts): number of rows of each chunk.
+// Reorders chunks of rows from order (source, expert) to (expert, source), or with `back` the other way; source: the
+// rank from which a chunk came. counts (sources, experts): number of rows of each chunk.
 void sort_chunks(Matrix<const float> x, const std::int32_t* counts, std::int64_t sources, std::int64_t experts,
                  bool back, Matrix<float> y);
 

@@ -37,8 +37,8 @@ void head_values(const float* weights, Heads<const float> b, float scale, Heads<
 // values if a is dy, or the gradient of the keys if a is q.
 void head_key_gradient(const float* weights, Heads<const float> a, float scale, Heads<float> g);
 
-// Computes C = alpha op(A) op(B) + beta C, where op transposes its matrix if `transposed` says so. The other functions
-// of this file call it. C is not read if beta is zero.
+// multiply(), which the other functions of this file call, computes C = alpha op(A) op(B) + beta C, where op transposes
+// its matrix if `transposed` says so. C is not read if beta is zero.
 struct Transposed {
   bool a = false, b = false;
 };

@@ -26,9 +26,10 @@ void layer_norm(Matrix<const float> x, const float* weight, const float* bias, f
 void layer_norm_gradient(Matrix<const float> x, NormStatistics saved, Matrix<const float> dy, const float* weight,
                          Matrix<float> dx, float* dweight, float* dbias);
 
-// Norms of rows whose columns are split over several ranks: each rank sums over its columns of every row, the ranks add
-// up these sums, and each computes its columns of the result from them. The sums of a row are stored in place of its
-// statistics; `mean` is null for RMS norm. columns: number of columns of a complete row, over all ranks.
+// Norms of rows whose columns are split over several ranks: each rank sums over its columns of every row, the ranks
+// all-reduce these sums, and each rank computes its columns of the result from the totals. The sums of a row are stored
+// in place of its statistics; `mean` is null for RMS norm. columns: number of columns of a complete row, over all
+// ranks.
 
 // Writes the sum of x^2 to `reciprocal` and the sum of x to `mean`.
 void norm_sums(Matrix<const float> x, NormStatistics sums);

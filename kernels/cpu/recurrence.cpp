@@ -8,7 +8,7 @@ namespace orrery::kernels {
 namespace {
 
 constexpr double kLengthEpsilon = 1e-6;  // added to squared lengths, as flash-linear-attention's l2norm does
-// The number of tokens between two saved states, from which the backward pass computes the states between again.
+// The number of tokens between two saved states; the backward pass recomputes the states in between from these.
 constexpr std::int64_t kChunk = 64;
 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
@@ -33,7 +33,7 @@ class Head {
   struct Token {
     std::vector<double> q, k, v;
     double scale_q = 1, scale_k = 1;      // factors that scaled q and k to length one
-    double sum = 0, decay = 1, step = 1;  // sum: the decay gate plus its bias
+    double sum = 0, decay = 1, step = 1;  // sum: the token's decay gate plus the head's bias
   };
 
   Token token(std::int64_t t) const {
@@ -52,7 +52,7 @@ class Head {
   }
 
   // Returns the vector u (value_dim) of which step * k u^T is added to the state at a token with key k: the token's
-  // value or, for a rule that corrects, the value less what the decayed state predicts for that key.
+  // value or, with the delta rule (`corrects`), the value less what the decayed state predicts for that key.
   std::vector<double> correction(const Token& now, const std::vector<double>& decayed) const {
     std::vector<double> u = now.v;
     for (std::int64_t i = 0; s_.corrects && i < s_.key_dim; ++i) {

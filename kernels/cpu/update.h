@@ -14,7 +14,7 @@ namespace orrery::kernels {
 struct UpdateRule {
   enum class Kind : std::uint8_t { adamw, adam, sgd, lion };
   Kind kind = Kind::adamw;
-  // Adam's learning rate, decay rates of the moments and epsilon: the values in the Adam paper.
+  // Adam's learning rate, decay rates of the moments and epsilon, by default those of the Adam paper.
   double learning_rate = 1e-3, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
   double weight_decay = 0;
 };
@@ -25,7 +25,7 @@ struct UpdateStep {
   double gradient_factor = 1;
 };
 
-// The constants of one optimizer step, with which loops over elements compute; CPU and GPU use the same ones.
+// The constants of one optimizer step, from which the loops over weights compute; CPU and GPU use the same constants.
 struct UpdateConstants {
   double gradient_factor;
   float shrink, decay, rate;

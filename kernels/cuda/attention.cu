@@ -49,13 +49,13 @@ __global__ void __launch_bounds__(kBlock) prepare_row(Team team, std::int64_t ro
   statistics[rows + row] = sum;
 }
 
-// Sums the partial gradients of keys or values over the parts, in a fixed order. One row of the CUDA grid computes the
-// gradient of one token and key head.
+// Sums the gradients of keys or values that were computed separately from several parts of the query heads, in a fixed
+// order. One row of the CUDA grid computes the gradient of one token and key head.
 template <class T>
 struct AddParts {
   const float* partial;
   int parts;
-  std::int64_t heads, columns, whole;  // whole: number of elements of one part of the sum
+  std::int64_t heads, columns, whole;  // whole: number of elements of all keys' (or values') gradients
   T* to;
   std::int64_t stride;
 
@@ -93,8 +93,8 @@ void require_one_type(const First& first, const Others&... others) {
   require(((first.type == others.type) && ...), "attention: all tensors must have one type");
 }
 
-// Returns the number of parts into which the sum of the keys' gradients over query heads is split, so that enough
-// blocks run.
+// Returns the number of parts into which the query heads that share a key head are split in the backward pass, so that
+// enough thread blocks run.
 std::int64_t parts_of(const ConstHeads& q, const ConstHeads& k) {
   const std::int64_t tiles = ceil_div(k.rows, backward_extent(q.head_dim).keys), group = q.heads / k.heads;
   return tiles * k.heads * k.batch < kFewBlocks ? group : 1;

@@ -20,8 +20,8 @@ struct AttentionSaved {
 // Writes all three gradients. In 16 bits, dq is summed by atomic additions of fp32 in no fixed order, so the low bits
 // of dq may change from run to run; dk and dv do not. The workspace holds the sums of dq, 4 bytes for every element of
 // q (rows and head_dim rounded up to whole tiles), and 8 bytes for every row of lse. If key heads and tiles are too few
-// to fill a GPU, the workspace also holds 8 bytes for every element of k and query head of a group, because the heads
-// are then summed separately.
+// to fill a GPU, each query head gets its own sums of dk and dv; the workspace then also holds 8 bytes for every
+// element of k, times the number of query heads that share a key head.
 std::int64_t attention_gradient_workspace(ConstHeads q, ConstHeads k);
 void attention_gradient(const AttentionSaved& saved, ConstHeads dout, float scale, const CausalMask& mask, Heads dq,
                         Heads dk, Heads dv, Workspace workspace, cudaStream_t stream);

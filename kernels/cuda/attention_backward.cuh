@@ -125,7 +125,7 @@ struct BackwardBlock {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         const int at = query + row + 16 * m + result_row(2 * half);
-        // rows after the last query: their q and dout are zero
+        // zero for rows after the last query, whose q and dout are zero too
         lse2[m][half] = at < call.q.rows ? call.lse2[statistics + at] : 0;
         products[m][half] = at < call.q.rows ? call.products[statistics + at] : 0;
       }
@@ -218,8 +218,8 @@ struct BackwardBlock {
     save_tile<kStride, Tile::keys, Tile::depth, Tile::threads>(v_tile, call.dv.of(sample, key_head), key, thread);
   }
 
-  // Writes partial gradients to device memory, in the shape (part, sample, key, key head, depth): all of dk, then all
-  // of dv.
+  // Writes the gradients from this block's share of the query heads (its number is blockIdx.z) to device memory: all of
+  // dk, then all of dv, each of shape (share, sample, key, key head, depth).
   __device__ void save_partial(const KeyGradient& dk, const KeyGradient& dv) const {
     const int row = key + warp % 4 * Tile::key_rows, column = warp / 4 * Tile::key_columns, head_dim = call.k.head_dim;
     const std::int64_t width = std::int64_t{call.heads / call.group} * head_dim;

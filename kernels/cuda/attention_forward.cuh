@@ -131,7 +131,8 @@ __global__ void __launch_bounds__(Tile::threads) forward_block(ForwardCall<T> ca
   const float unit = call.scale * kLog2E;
   for (int tile = begin; tile < end; ++tile) {
     wait_copies<0>();
-    // all asynchronous copies to shared memory have arrived, and no thread reads the other pair of tiles any more
+    // all asynchronous copies to shared memory have arrived, and no thread reads the previous tiles of keys and values
+    // any more
     sync_block();
     if (tile + 1 < end) load_keys(tile + 1);
     commit_copies();
@@ -160,7 +161,7 @@ __global__ void __launch_bounds__(Tile::threads) forward_block(ForwardCall<T> ca
     const int at = query + warp_row + row;
     if (thread % 4 == 0 && at < q.rows) lse[at] = value;
   });
-  // Stores the results by way of the warp's own rows of the query tile, which no other warp reads.
+  // Each warp stores its results through its own rows of the query tile in shared memory, which no other warp reads.
   const std::uint32_t own = q_tile + static_cast<std::uint32_t>(warp_row) * (2 * kStride);
   sync_warp();
   store_results<T, kStride>(own, 0, 0, out);

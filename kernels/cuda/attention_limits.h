@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-// This header has limits of flash attention, apart from attention.h, so that programs built without a CUDA toolkit can
-// use them.
+// The limits of flash attention's head_dim are in a header of their own, apart from attention.h, so that programs built
+// without a CUDA toolkit can use them.
 namespace orrery::kernels::cuda {
 
 constexpr std::int64_t kMostHeadDim = 256;

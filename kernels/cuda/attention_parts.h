@@ -14,10 +14,11 @@ struct ForwardArguments {
   float* lse;
 };
 
-// The arguments of the backward pass. dq_sums: tiles in fp32, in the order in which threads add to them. statistics:
-// (batch, heads, query) logs to base 2 of the sums of exponentials, then equally many dot products of the rows of dout
-// and out. partial_keys: if query heads that share a key head are summed separately, the gradients of keys, then of
-// values, from each of these query heads, (query head of the group, batch, key, kv_heads, head_dim) in fp32; else null.
+// The arguments of the backward pass. dq_sums: the sums of dq in fp32, as tiles whose elements are in the order in
+// which threads add to them. statistics: (batch, heads, query) logs to base 2 of the sums of exponentials, then equally
+// many dot products of the rows of dout and out. partial_keys: if query heads that share a key head are summed
+// separately, the gradients of keys, then of values, from each of these query heads, (query head of the group, batch,
+// key, kv_heads, head_dim) in fp32; else null.
 struct BackwardArguments {
   AttentionSaved saved;
   ConstHeads dout;

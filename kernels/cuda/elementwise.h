@@ -15,7 +15,8 @@ void accumulate(std::int64_t n, ConstArray from, Array to, cudaStream_t stream);
 void accumulate_maximum(std::int64_t n, ConstArray from, Array to, cudaStream_t stream);
 
 void cast(std::int64_t n, ConstArray from, Array to, cudaStream_t stream);
-// Converts a matrix, and its transpose: to(rows, columns) = from, transposed(columns, rows) = from^T
+// Converts a matrix to another type and also writes the transpose of the result: to(rows, columns) = from,
+// transposed(columns, rows) = from^T.
 void cast_transpose(ConstMatrix from, Matrix to, Matrix transposed, cudaStream_t stream);
 
 void fill(std::int64_t n, float value, Array to, cudaStream_t stream);
@@ -27,7 +28,7 @@ void add_squared_norm(std::int64_t n, ConstArray x, double* total, Workspace wor
 void store_sum(const double* total, bool adds, float* to, cudaStream_t stream);
 
 // A factor for a tensor: value / *loss_scale * the clip coefficient (update.h) for the squared norm at *squared_norm. A
-// part whose pointer is null is left out. The pointers are read on the device when the kernel runs.
+// term whose pointer is null is left out. The pointers are read on the device when the kernel runs.
 struct Factor {
   double value = 1;
   const float* loss_scale = nullptr;

@@ -98,7 +98,8 @@ __device__ inline auto b_of_kn(std::uint32_t tile, int row, int column) {
   };
 }
 
-// Stores results, rounded, in a tile at (row, column); row and column must be multiples of 8.
+// Stores a warp's results of multiply_tiles(), rounded to 16 bits, in a tile from (row, column) on; row and column must
+// be multiples of 8.
 template <class T, int stride, int row_tiles, int column_tiles>
 __device__ inline void store_results(std::uint32_t tile, int row, int column,
                                      const float (&x)[row_tiles][column_tiles][4]) {

@@ -13,7 +13,7 @@ namespace orrery::kernels::cuda {
 //   gelu_aux_bias    stores x + bias in aux, then applies GeLU
 //   dgelu            multiplies by GeLU's derivative at aux
 //   dgelu_bgrad      as dgelu, and writes the sum over rows to bias, which is `columns` long
-//   bgrad            for a weight gradient a^T b: writes the sum of a's rows to bias, as long as c has rows
+//   bgrad            for a weight gradient a^T b: writes the sum of a's rows to bias, one element per row of c
 enum class Epilogue : std::uint8_t { none, bias, gelu_aux_bias, dgelu, dgelu_bgrad, bgrad };
 
 // A product c = alpha op(a) op(b) + beta c, where op transposes the matrix if `transposed` says so. It is done `batch`
@@ -27,13 +27,13 @@ struct Product {
   Matrix c;
   std::int64_t batch = 1, a_stride = 0, b_stride = 0, c_stride = 0;
   Epilogue epilogue = Epilogue::none;
-  Array bias;  // vector that the epilogue reads or writes; has a's type, or c's for bgrads
+  Array bias;  // vector that the epilogue reads or writes; type: that of a, or of c for dgelu_bgrad and bgrad
   Matrix aux;  // matrix that the epilogue reads or writes; has the shape of c and the type of a
 };
 
-// The algorithm that cuBLASLt's heuristic chose, for information: cublasLtMatmulTile_t, cublasLtMatmulStages_t and so
-// on, as numbers, and the numbers of rows and columns of a tile of the result (0 if the library has no name for the
-// tile). Fields that the library does not report keep the defaults below.
+// The algorithm that cuBLASLt's heuristic chose, for reports only: its attributes (cublasLtMatmulTile_t,
+// cublasLtMatmulStages_t and so on) as integers, and the numbers of rows and columns of a tile of the result (0 if the
+// library has no name for the tile). Fields that the library does not report keep the defaults below.
 struct Algorithm {
   int id = -1, tile = 0, stages = 0, split_k = 1, cluster = 0;
   int tile_rows = 0, tile_columns = 0;
@@ -41,11 +41,11 @@ struct Algorithm {
   std::int64_t workspace = 0;
 };
 
-// Matrix products with cuBLASLt: fp32 sums, tensor cores for 16 bits, and for fp32 if tf32 is allowed. The object keeps
-// a handle, a workspace and one algorithm per shape, so it asks the heuristic once per shape. Calls on different
-// streams must not run at once, because they share the workspace. The same GPU and library give the same bits.
-// multiprocessors: number of the GPU's multiprocessors that products may use (0: all), for measuring products while
-// communication kernels use the rest.
+// Matrix products with cuBLASLt. Sums are in fp32. Products of 16-bit types run on tensor cores, and so do those of
+// fp32 if tf32 is allowed. The object keeps a handle, a workspace and one algorithm per shape, so it asks the heuristic
+// once per shape. Calls on different streams must not run at once, because they share the workspace. Results have the
+// same bits on the same GPU with the same version of cuBLASLt. multiprocessors: number of the GPU's multiprocessors
+// that products may use (0: all), for measuring products while communication kernels use the rest.
 class Products {
  public:
   explicit Products(bool tf32 = false, std::int64_t workspace_bytes = std::int64_t{32} << 20, int multiprocessors = 0);
@@ -62,8 +62,8 @@ class Products {
   void linear_weight_gradient(ConstMatrix dy, ConstMatrix x, bool accumulate, Matrix dweight, cudaStream_t stream);
 
   // The products of unfused attention, as in kernels/cpu/gemm.h; `weights` is (batch, heads, query, key). If query
-  // heads share a key head, one call is made for each query head of a group; the gradient is then rounded after each
-  // call.
+  // heads share a key head, cuBLASLt is called once for each of these query heads, and head_key_gradient() rounds its
+  // sum after each call.
   void head_scores(ConstHeads a, ConstHeads b, float scale, Array weights, cudaStream_t stream);
   void head_values(ConstArray weights, ConstHeads b, float scale, Heads y, cudaStream_t stream);
   void head_key_gradient(ConstArray weights, ConstHeads a, float scale, Heads g, cudaStream_t stream);

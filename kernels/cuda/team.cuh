@@ -61,7 +61,7 @@ struct Team {
   }
 };
 
-constexpr std::int64_t kTeamBytes = kWarps * sizeof(float);  // number of bytes of shared memory that join() uses
+constexpr std::int64_t kTeamBytes = kWarps * sizeof(float);  // number of bytes of shared memory that Team::join() uses
 
 inline Team team_for(std::int64_t columns) { return {columns <= 1024 ? kWarp : kBlock}; }
 

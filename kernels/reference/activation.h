@@ -5,7 +5,7 @@
 
 #include "kernels/common/matrix.h"
 
-// Reference implementation of kernels/cpu/activation.h, in any type.
+// Reference implementation of kernels/cpu/activation.h for any floating-point type.
 namespace orrery::kernels::reference {
 
 template <class T>

@@ -6,7 +6,8 @@
 #include "kernels/cpu/attention.h"
 #include "kernels/reference/gemm.h"
 
-// Reference implementation of kernels/cpu/attention.h and kernels/cpu/softmax.h with full score matrices, in any type.
+// Reference implementation of kernels/cpu/attention.h and kernels/cpu/softmax.h with full score matrices, for any
+// floating-point type.
 namespace orrery::kernels::reference {
 
 template <class T>

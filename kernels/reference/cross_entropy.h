@@ -4,7 +4,7 @@
 
 #include "kernels/common/matrix.h"
 
-// Reference implementation of cross-entropy, over the whole vocabulary at once, in any type.
+// Reference implementation of cross-entropy, over the whole vocabulary at once, for any floating-point type.
 namespace orrery::kernels::reference {
 
 template <class T>

@@ -2,7 +2,7 @@
 
 #include "kernels/cpu/embedding.h"
 
-// Reference implementation of kernels/cpu/embedding.h as products with one-hot rows, in any type.
+// Reference implementation of kernels/cpu/embedding.h as products with one-hot matrices, for any floating-point type.
 namespace orrery::kernels::reference {
 
 // Computes y += H table with the one-hot matrix H, whose element (row, chosen(row) - first) is 1 if the table has that

@@ -5,8 +5,8 @@
 
 #include "kernels/cpu/experts.h"
 
-// Reference implementation of a router, in any type: the weights of given choices of experts, and the auxiliary loss,
-// as functions of the router's logits.
+// Reference implementation of an MoE router for any floating-point type. It computes the weights of given choices of
+// experts, and the auxiliary loss, from the router's logits.
 namespace orrery::kernels::reference {
 
 template <class T>
@@ -23,8 +23,8 @@ std::vector<T> scores(const std::vector<T>& logits, std::int64_t tokens, const G
   return y;
 }
 
-// Returns the weights of the choices, zero if dropped; then, as the last element, the auxiliary loss times the number
-// of tokens.
+// Returns the weight of every token's choice of an expert (zero if the choice is dropped) and, as the last element, the
+// auxiliary loss times the number of tokens.
 template <class T>
 std::vector<T> weights_and_loss(const std::vector<T>& logits, const GateShape& s,
                                 const std::vector<std::int32_t>& experts, const std::vector<std::int32_t>& places) {

@@ -2,7 +2,7 @@
 
 #include "kernels/common/matrix.h"
 
-// Reference implementation of kernels/cpu/gemm.h, one element at a time, in any type.
+// Reference implementation of kernels/cpu/gemm.h, one element at a time, for any floating-point type.
 namespace orrery::kernels::reference {
 
 template <class T>

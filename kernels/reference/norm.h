@@ -4,8 +4,8 @@
 
 #include "kernels/common/matrix.h"
 
-// Reference implementation of kernels/cpu/norm.h, a row at a time, in any type; backward computes the statistics again.
-// Without a bias: RMS norm.
+// Reference implementation of kernels/cpu/norm.h, one row at a time, for any floating-point type. The backward pass
+// computes the statistics of each row again. A null bias means RMS norm, else layer norm.
 namespace orrery::kernels::reference {
 
 template <class T>

@@ -27,8 +27,8 @@ inline std::vector<double> convolve(const std::vector<double>& x, const std::vec
   return y;
 }
 
-// The inputs of a recurrence, all row by row: x (tokens, columns), gates (tokens, heads; step may be empty), weights
-// (heads; skip may be empty).
+// The inputs of a recurrence as row-major arrays: x (tokens, columns), the gates (tokens, heads), of which step_gate
+// may be empty, and the weights (heads), of which skip may be empty.
 struct RecurrenceInputs {
   std::vector<double> x, decay_gate, step_gate, decay, bias, skip;
 };
@@ -51,7 +51,7 @@ inline std::vector<double> scan(const RecurrenceShape& s, const RecurrenceInputs
       for (std::size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
       return sum;
     };
-    // for each token so far: its key, and the vector added to the state along it
+    // for each token so far: its key, and the vector whose outer product with the key the token added to the state
     std::vector<std::vector<double>> keys, added;
     std::vector<double> log_decay(1, 0);  // for each token so far: sum of the logarithms of all decays up to it
     for (std::int64_t t = 0; t < tokens; ++t) {
@@ -80,7 +80,7 @@ inline std::vector<double> scan(const RecurrenceShape& s, const RecurrenceInputs
   return y;
 }
 
-// Computes RMS norm with a gate. x and gate are (rows, columns); weight is (width) or (columns).
+// Computes RMS norm with a gate. The shape of x and gate is (rows, columns), that of weight (width) or (columns).
 inline std::vector<double> gated_norm(const GatedNormShape& s, const std::vector<double>& x,
                                       const std::vector<double>& gate, const std::vector<double>& weight,
                                       std::int64_t columns) {

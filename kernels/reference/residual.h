@@ -3,7 +3,8 @@
 #include "kernels/common/philox.h"
 #include "kernels/cpu/residual.h"
 
-// Reference implementation of kernels/cpu/residual.h, one element and one random block at a time, in any type.
+// Reference implementation of kernels/cpu/residual.h, one element at a time, with a Philox call for each, for any
+// floating-point type.
 namespace orrery::kernels::reference {
 
 inline bool keeps(const Dropout& d, std::int64_t row, std::int64_t column) {

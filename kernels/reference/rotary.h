@@ -4,7 +4,7 @@
 
 #include "kernels/cpu/rotary.h"
 
-// Reference implementation of kernels/cpu/rotary.h, without a table, in any type.
+// Reference implementation of kernels/cpu/rotary.h, without a table of cosines and sines, for any floating-point type.
 namespace orrery::kernels::reference {
 
 template <class T>

@@ -4,7 +4,7 @@
 
 #include "kernels/cpu/update.h"
 
-// Reference implementation of kernels/cpu/update.h for one weight, in any type.
+// Reference implementation of kernels/cpu/update.h for one weight, in any floating-point type.
 namespace orrery::kernels::reference {
 
 template <class T>

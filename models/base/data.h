@@ -22,7 +22,8 @@ std::string_view data_version();
 // no such file.
 std::string_view data_file(std::string_view name);
 
-// Names (without folder and ".json") of the files in a folder, sorted: data_names("gpus") -> {"a100-pcie-40gb", ...}.
+// Returns the sorted names (without folder and ".json") of the embedded data files of one folder: data_names("gpus") ->
+// {"a100-pcie-40gb", ...}.
 std::vector<std::string_view> data_names(std::string_view folder);
 
 }  // namespace orrery

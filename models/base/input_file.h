@@ -5,8 +5,8 @@
 
 namespace orrery {
 
-// Size limits by type of input file, in bytes after decompression: well above any real file, well below a machine's
-// memory.
+// Size limits by type of input file, in bytes after decompression. The limits are well above the size of any real file
+// and well below a machine's memory.
 inline constexpr std::size_t kMostSettings = std::size_t{4} << 20;  // limit for specs, model configurations, prices
 // limit for profiles, expert loads, schedules, published results and saved views
 inline constexpr std::size_t kMostTables = std::size_t{64} << 20;

@@ -6,22 +6,23 @@
 
 namespace orrery {
 
-// The folder of the program that runs, with links followed.
+// Returns the folder that contains the executable of the running program, with symbolic links resolved.
 std::string program_folder();
 
-// Folders in which files that belong to a program in `here` may lie, in the order in which they are looked at: beside
-// it and in ../exec (a build folder), in ../lib/orrery (an installed one, under any prefix).
+// Returns the folders to search, in this order, for files that belong to a program whose executable lies in `here`:
+// that folder itself, then ../exec (for a build folder) and ../lib/orrery (for an installed program, under any prefix).
 std::vector<std::string> companion_folders(const std::string& here);
 
-// The path of a file that belongs to this program: "orrery-rank", "orrery-peers.so"; "" where there is none.
+// Returns the path of a file that was built or installed with this program, such as "orrery-rank" or "orrery-peers.so";
+// "" if the file is in none of the companion_folders().
 std::string companion(std::string_view name);
 
 // Returns the path unchanged if a file with this path exists, or if no installed example has that name; otherwise
 // returns the path of the installed example. "examples/a.yaml" and "a.yaml" both name an example a.yaml.
 std::string or_installed_example(const std::string& path);
 
-// The folder with specs that were installed beside the program, as in /usr/share/orrery/examples; "" where there is
-// none.
+// Returns the folder of the example input files that were installed with the program, as in /usr/share/orrery/examples;
+// "" if there is none.
 std::string installed_examples();
 
 }  // namespace orrery

@@ -13,9 +13,9 @@
 namespace orrery {
 
 // A value of a JSON file that knows its path within the file, so that every error message is one line "file: key: what;
-// advice". Functions that read it check types and ranges, and never show an error text of the JSON library. It points
-// into the parsed file, which must outlive it. A null counts as absent. The template's argument Json is nlohmann::json,
-// or nlohmann::ordered_json where the order of keys matters.
+// advice". Functions that read the value check types and ranges, and never show an error text of the JSON library. It
+// holds a pointer into the parsed file, which must outlive it. A JSON null counts as absent. The template's argument
+// Json is nlohmann::json, or nlohmann::ordered_json where the order of keys matters.
 template <class Json>
 class BasicJsonValue {
  public:
@@ -62,7 +62,7 @@ class BasicJsonValue {
   };
   BasicJsonValue(const Json& value, const BasicJsonValue& parent, std::string key)
       : value_(&value), origin_(parent.origin_), key_(std::move(key)) {}
-  std::string quoted() const;  // the value as text, shortened to fit in an error message
+  std::string quoted() const;  // returns the value as text, shortened to fit in an error message
   std::string key_of(std::string_view member) const;
 
   const Json* value_;

@@ -6,16 +6,17 @@
 namespace orrery {
 
 // The part of a layer that moves information between tokens: softmax attention, a recurrence whose state passes over
-// the tokens (RecurrenceRule), or none. The last three are those of DeepSeek-V4's technical report (section 2.3): every
-// token attends to a window of tokens; compressed_sparse adds the keys of short runs of tokens that an index chooses,
-// and heavily_compressed adds the keys of all long runs before the token.
+// the tokens (RecurrenceRule), or none. In windowed, compressed_sparse and heavily_compressed, the attentions of
+// DeepSeek-V4's technical report (section 2.3), every token attends to a window of tokens; compressed_sparse adds the
+// keys of short runs of tokens that an index chooses, and heavily_compressed adds the keys of all long runs before the
+// token.
 enum class Mixer : std::uint8_t { attention, recurrence, none, windowed, compressed_sparse, heavily_compressed };
 
 // Returns whether a layer with this mixer uses the attention that Model::compressed_attention describes, in which all
 // heads share one key.
 constexpr bool uses_compressed_attention(Mixer mixer) { return mixer >= Mixer::windowed; }
 
-// A kind of layers: the mixer, and whether an MLP or experts follow it.
+// A type of layer: its mixer (attention, a recurrence or none), and whether an MLP or a mixture of experts follows.
 struct LayerKind {
   Mixer mixer = Mixer::attention;
   bool feed_forward = true;
@@ -24,7 +25,7 @@ struct LayerKind {
   friend auto operator<=>(const LayerKind&, const LayerKind&) = default;
 };
 
-// A row of the table of layer kinds: the word by which specs name the kind.
+// A row of the table of layer types; `word` is the name of the type in specs (input files).
 struct LayerKindRow {
   std::string_view word, about;
   LayerKind kind;
@@ -50,12 +51,14 @@ enum class RecurrenceRule : std::uint8_t { gated_delta, state_space };
 // A row of the table of recurrence rules.
 struct RecurrenceRow {
   std::string_view word, about;
-  std::int64_t gates = 1;        // number of gate values per head and token, from which decay and step are computed
-  bool corrects = false;         // whether the state's prediction of the value is subtracted from it (delta rule)
-  bool unit_keys = false;        // whether queries and keys are divided by their lengths
-  bool skips = false;            // whether a learned multiple of the value is added to the result
-  bool gates_first = false;      // whether the result is multiplied by SiLU of its gate before the norm, not after it
-  bool norm_of_heads = false;    // whether each head has a norm, with weights that heads share; else each head group
+  std::int64_t gates = 1;    // number of gate values per head and token, from which decay and step are computed
+  bool corrects = false;     // whether the state's prediction of a value is subtracted from the value (delta rule)
+  bool unit_keys = false;    // whether queries and keys are divided by their lengths
+  bool skips = false;        // whether a learned multiple of the value is added to the result
+  bool gates_first = false;  // whether the result is multiplied by SiLU of its gate before the norm, not after it
+  // whether the norm of the result is taken over each head, with weights that all heads share; otherwise it is taken
+  // over each group of heads
+  bool norm_of_heads = false;
   bool convolves_again = false;  // whether kernels keep only the projection and run the convolution again in backward
 };
 inline constexpr RecurrenceRow kRecurrences[] = {

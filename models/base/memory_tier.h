@@ -14,8 +14,9 @@ namespace orrery {
 // The memory that a buffer lies in: that of the GPU, that of the host, or the disks of the host.
 enum class MemoryTier : std::uint8_t { device, host, nvme };
 
-// A row of the table of memory tiers (GPU, host, disks). A tier behind the host is described in the spec by the key of
-// its name in `cluster` (models/load/cluster.cpp), which states its capacity and bandwidths on one node.
+// A row of the table of memory tiers (GPU, host, disks). For a tier that is reached through the host's memory, such as
+// disks, the spec (input file) has a section cluster.<name> with the tier's capacity and bandwidths on one node
+// (models/load/cluster.cpp).
 struct MemoryTierRow {
   std::string_view name;     // name in plans, traces and reports ("nvme_peak_bytes"), and as a key of the cluster
   std::string_view in_spec;  // the value that names this tier in the spec's keys under strategy.offload
@@ -43,7 +44,8 @@ constexpr std::optional<MemoryTier> tier_in_spec(std::string_view word) {
 }
 constexpr bool behind_host(MemoryTier tier) { return row_of(tier).behind_host; }
 
-// The words of all tiers as a spec's keys list them: "none | cpu | nvme".
+// The spec's words for all memory tiers, joined to the list of permitted values that error messages and help show:
+// "none | cpu | nvme".
 namespace detail {
 inline constexpr std::string_view kBetween = " | ";
 inline constexpr auto kTierWordsText = [] {
@@ -69,7 +71,8 @@ inline constexpr auto kTiersBeyond = [] {
   for (std::size_t i = 1; i < kTiers; ++i) tiers[i - 1] = static_cast<MemoryTier>(i);
   return tiers;
 }();
-// The number of tiers behind the host, and one tier's index among them.
+// The number of memory tiers that data reach only through the host's memory (behind_host). index_behind_host() returns
+// the index of one of them among them all.
 inline constexpr std::size_t kTiersBehindHost = std::ranges::count_if(kMemoryTiers, &MemoryTierRow::behind_host);
 constexpr std::size_t index_behind_host(MemoryTier tier) {
   return std::count_if(std::begin(kMemoryTiers), std::begin(kMemoryTiers) + index_of(tier),

@@ -13,8 +13,8 @@ namespace orrery {
 // alignment).
 std::size_t edit_distance(std::string_view a, std::string_view b);
 
-// The known name nearest to a misspelt word, or "" if none is near (if more than two letters and more than a third of
-// the letters differ).
+// The known name nearest to a misspelt word, or "" if every known name differs from it in more than two letters and in
+// more than a third of its letters.
 std::string_view nearest(std::string_view word, std::span<const std::string_view> known);
 
 // A message for an unknown name: "unknown precision bf17; did you mean bf16? known: fp32, tf32, ...". If a known name

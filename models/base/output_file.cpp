@@ -36,10 +36,10 @@ bool is_regular_or_absent(const std::string& path) {
 
 struct OutputFile::State {
   std::string path;       // the path as the user wrote it
-  std::string target;     // the path with symbolic links resolved
+  std::string target;     // the output file's path with symbolic links resolved
   std::string temporary;  // temporary file in the target's folder; "": text is written to the target itself
   int descriptor = -1;
-  bool named = false;  // whether `temporary` exists
+  bool named = false;  // whether the file `temporary` exists under its name
   bool compressed = false;
   z_stream deflater{};
 

@@ -14,10 +14,10 @@ Precision find_precision(std::string_view name);  // throws Error listing the kn
 std::string_view name_of(Precision p);
 std::vector<std::string_view> precision_names();
 
-// Bytes of one element of stored parameters and activations: 4 for fp32 and tf32, else 2 (fp8 and fp4 training keeps
-// 16-bit parameters and activations; products cast their inputs). is_eight_bit: the format has eight bits or fewer, so
-// products cast their operands first.
+// Returns whether the format has eight bits or fewer, so that matrix products cast their operands to it first.
 bool is_eight_bit(Precision p);
+// Returns the bytes of one element of stored parameters and activations: 4 for fp32 and tf32, else 2 (training in fp8
+// or fp4 keeps 16-bit parameters and activations, whose casts are part of matrix products).
 Bytes storage_bytes(Precision p);
 
 }  // namespace orrery

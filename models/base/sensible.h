@@ -16,7 +16,7 @@ inline constexpr double kMostSpread = 1e9;
 inline constexpr double kMostSlowdown = 1e6;
 inline constexpr double kMostDollars = 1e12;
 inline constexpr std::int64_t kMostBytes = std::int64_t{1} << 60;
-// Greatest number of elements of a tensor: the number of their bytes still fits in 64 bits
+// Greatest number of elements of a tensor: the number of bytes of such a tensor still fits in 64 bits
 inline constexpr std::int64_t kMostElements = std::int64_t{1} << 56;
 inline constexpr std::int64_t kMostMembers = 10'000'000;  // greatest number of ranks or nodes in a group
 inline constexpr std::int64_t kMostChannels = 4096;  // greatest number of NCCL channels that an input file may state

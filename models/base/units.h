@@ -14,9 +14,9 @@ using Picoseconds = std::int64_t;
 inline constexpr double kPicosecondsPerSecond = 1e12;
 inline constexpr Seconds kMicrosecond = 1e-6;
 
-// All durations are rounded in picoseconds(). A single kernel, transfer or launch of more than a day comes from an
-// absurd number in the input, and a step of many such operations would overflow the clock, so the function throws
-// Error.
+// The longest duration that picoseconds() converts, one day in seconds. For a longer duration picoseconds() throws
+// Error, because a kernel, transfer or launch of more than a day comes from an absurd number in the input, and a
+// training step of many such operations would overflow the clock.
 inline constexpr Seconds kLongest = 86400;
 inline Picoseconds picoseconds(Seconds s) {
   if (!(s >= 0 && s <= kLongest))

@@ -27,7 +27,7 @@ void append_ring(Moves& all, int first_round, int first, bool add) {
 
 Moves ring_all_reduce(int n) {
   Moves all{n, n, n, {}};
-  append_ring(all, 0, -1, true);  // after these rounds (a reduce-scatter) rank r holds the sum of chunk r
+  append_ring(all, 0, -1, true);  // a reduce-scatter, after which rank r holds the sum of chunk r
   append_ring(all, n - 1, 0, false);
   return all;
 }
@@ -56,8 +56,8 @@ Moves ring_broadcast(int n) {
   return all;
 }
 
-// Returns the same moves backwards in time: rounds and directions are reversed. add: whether the reversed moves add
-// chunks instead of replacing them.
+// Returns the given moves backwards in time, with the order of rounds and the direction of each move reversed. add:
+// whether the reversed moves add chunks instead of replacing them.
 Moves reversed(Moves all, bool add) {
   const int last = rounds(all) - 1;
   for (Move& m : all.moves) {
@@ -71,7 +71,8 @@ Moves reversed(Moves all, bool add) {
 
 Moves ring_reduce(int n) { return reversed(ring_broadcast(n), true); }
 
-// Returns the moves of a binomial tree: after round k the first 2^(k+1) ranks have all data.
+// Returns the moves of a broadcast by a binomial tree: after round k, counted from 0, the first 2^(k+1) ranks have all
+// data.
 Moves tree_broadcast(int n) {
   Moves all{n, 1, 1, {}};
   for (int round = 0, have = 1; have < n; ++round, have *= 2) {

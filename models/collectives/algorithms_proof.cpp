@@ -1,4 +1,4 @@
-// This file checks collectives: it carries out their moves of chunks on integers.
+// This file checks algorithms of collectives by carrying out their transfers of chunks on integers.
 #include <span>
 #include <vector>
 
@@ -14,7 +14,7 @@ struct Cell {
   std::int64_t value = 0;
 };
 
-using Cells = std::vector<std::vector<Cell>>;  // for each rank, its chunks
+using Cells = std::vector<std::vector<Cell>>;  // the values of all chunks, indexed by rank and chunk
 
 // Returns the initial value of a chunk on a rank. Values are different for every (rank, chunk), and such that no two
 // sums of different terms are equal by chance.
@@ -23,7 +23,7 @@ std::int64_t initial(int rank, int chunk) {
   return static_cast<std::int64_t>(x >> 24);
 }
 
-// Returns the number of the chunk that a server holds; a negative number for a worker.
+// Returns the number of the chunk that a parameter server holds in a push or pull; a negative number for a worker.
 int server_of(const Moves& all, int rank) {
   const int server = rank - (all.ranks - all.chunks * all.copies);
   return server < 0 ? server : server % all.chunks;
@@ -98,7 +98,7 @@ Cells start(CollectiveKind kind, const Moves& all) {
   return cells;
 }
 
-// Runs the moves of one round; every rank sends the values from before the round.
+// Carries out the moves of one round, in which every rank sends the values from before the round.
 std::string run_round(std::span<const Move> round, Cells& cells) {
   const auto cell = [&](int rank, int chunk) -> Cell& {
     return cells.at(static_cast<std::size_t>(rank)).at(static_cast<std::size_t>(chunk));

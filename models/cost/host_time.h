@@ -13,8 +13,8 @@ namespace orrery {
 Seconds host_time(const Op& op, const Software& software);
 
 // The host time of a transformer layer in addition to calling and launching its ops (Software::Host::layer_us), in the
-// forward and the backward pass, seconds. Backward takes it once, and again for the share of forward ops that it
-// recomputes. Other blocks take no such time.
+// forward and the backward pass, seconds. Backward takes this time once, and again for the share of forward ops that
+// backward recomputes. Blocks other than layers have no such time.
 struct LayerHostTime {
   Seconds forward = 0, backward = 0;
 };

@@ -180,13 +180,16 @@ struct KernelTime {
   }
 };
 
-// The formulas as laws, by which a time between or beyond samples is extended from samples of other sizes (Law in
-// measured_times.h). A kind of op whose formula needs more than sizes and an amount of work has no law.
+// Turns the formula for an op into a law (Law in measured_times.h), by which the time of a size that was not measured
+// follows from measured samples of other sizes. An op type whose formula needs more than sizes and an amount of work
+// has no law.
 struct LawOf {
   KernelTime planned;  // computes the time of the task as it is in the plan
-  KernelTime sampled;  // computes the time of the task as calibration measures it, in 16 or 32 bits
+  // computes the time of the same op in the data type in which calibration measures it (16 or 32 bits)
+  KernelTime sampled;
 
-  // The samples are single products that are not cut into pieces, so the law is that of such products.
+  // The measured samples are products of one kernel each, so the law ignores that a product may be cut into pieces or
+  // tiles.
   Law operator()(const Gemm& g) const {
     if (!linear(g)) return {};
     const auto of_sample = [time = sampled, one = g](const std::vector<double>& sizes, double) mutable {
@@ -198,7 +201,8 @@ struct LawOf {
     };
     return {of_sample, planned(g)};
   }
-  // The samples have no dropout, and their queries attend to some keys, so the law is that of such ops.
+  // The samples of attention were measured without dropout and with keys for every query, so the law is for attention
+  // without dropout.
   Law operator()(FlashAttention a) const {
     const Seconds task = planned(a);
     a.drops = false;

@@ -9,13 +9,13 @@
 namespace orrery {
 
 // Returns the time that one task computes on an otherwise idle device, seconds; 0 for transfers. If the profile has
-// samples of the op's kind (models/trace/measured_times.h), the time comes from these; if it has formulas too, they
-// extend the samples to other sizes. Otherwise the time comes from formulas for GPUs:
+// samples of the op's kind (models/trace/measured_times.h), the time comes from these samples; if the profile has
+// formulas too, the formulas extend the samples to other sizes. Otherwise the time comes from formulas for GPUs:
 //   products   waves of tiles: number of waves * (prologue + 2 tm tn k / (peak of a multiprocessor * efficiency)), for
 //     the best of the profile's tile sizes tm * tn and of cutting k into 1, 2, 4 or 8 parts, whose results are then
-//     added; never less than the time of its memory traffic. A piece of a product takes its share of the complete
-//     product's waves. The exposed fraction (from the profile) of the time to write the result, and to read the values
-//     that it is added to, comes on top
+//     added; never less than the time of its memory traffic. If a product is cut into several kernels (Gemm::pieces),
+//     each kernel takes an equal share of the complete product's waves. The exposed fraction (from the profile) of the
+//     time to write the result, and to read the values that it is added to, comes on top
 //   attention  start + flops * (1 + extra keys / keys per query) / (fraction of peak), with the rates of the kernel
 //     `attention`
 //   other ops  start + bytes / bandwidth, never less than the time of their arithmetic

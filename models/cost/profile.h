@@ -77,8 +77,8 @@ struct Profile {
 
   double kernel_gap_us = 0;      // gap between two kernels of a stream, microseconds
   double vector_fraction = 0.5;  // fraction of the fp32 peak that kernels outside tensor cores reach
-  // The fraction by which compute slows down while a transfer runs, over the share of the multiprocessors that the
-  // transfer occupies; it comes on top of the loss of these multiprocessors
+  // The slow-down of compute by a running transfer beyond that by the loss of the multiprocessors that the transfer
+  // occupies, as a fraction of the slow-down by this loss
   double contention = 0;
   // Standard deviation of the speed of matrix products over individual GPUs of the same type, as a fraction of the mean
   // speed
@@ -95,7 +95,7 @@ struct Profile {
   // Whether the profile was imported and so lacks some times: the missing times come from the built-in profile of the
   // spec's GPU (sim/predict/predict.h, profile_for).
   bool rest_built_in = false;
-  Bytes memory_bytes = 0;  // memory of the device, for clusters whose spec does not state it
+  Bytes memory_bytes = 0;  // memory of the device, for clusters whose spec (input file) does not state it
   // The device and circumstances of the measurement, as pairs of strings: {"device", "AMD EPYC, 1 thread"}, {"date",
   // "2026-11-21"}, ...
   std::vector<std::pair<std::string, std::string>> fingerprint;

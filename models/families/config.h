@@ -12,16 +12,16 @@ namespace orrery {
 
 using Keys = std::initializer_list<const char*>;  // alternative names of one key, of which a file has at most one
 
-// The keys and values of a config.json, or of the object within it that describes the text model. A key that the file
-// leaves out has the value that the configuration class of the model family gives it; a key whose value is null counts
-// as present, but has no value. Errors are orrery::Error, one line "file: key: what".
+// The keys and values of a Hugging Face config.json, or of the object within it that describes the text model. A key
+// that the file leaves out has the value that the configuration class of the model family gives it; a key whose value
+// is null counts as present, but has no value. Errors are orrery::Error, one line "file: key: what".
 class Config {
  public:
   // object must outlive the Config. nested: whether the object lies within the file's outermost object.
   Config(const nlohmann::json& object, std::string path, bool nested = false);
 
-  // Sets the values of absent keys to those of the family's configuration class. defaults: a JSON object of these
-  // values.
+  // Sets the values of keys that the file leaves out to the defaults of the family's configuration class. defaults:
+  // these defaults as a JSON object.
   void set_defaults(std::string_view defaults);
 
   [[noreturn]] void fail(std::string_view key, std::string_view what) const;
@@ -34,7 +34,7 @@ class Config {
   bool has(const char* key) const { return object_.contains(key); }
 
   std::int64_t count(Keys keys, std::int64_t absent) const;
-  std::int64_t count(Keys keys) const;  // returns a count; throws Error if no key has a value
+  std::int64_t count(Keys keys) const;  // throws Error if none of the keys has a value
   // Returns the value of a key that the file must state, such as the number of layers; throws Error if the file has
   // none of the keys. If this object describes the text model within a file of several models, a default of the
   // configuration class is accepted too, since such a file states only what differs from the class.

@@ -56,8 +56,8 @@ Mixer mixer_of_ratio(const Config& config, std::size_t layer, const json& ratio,
   return Mixer::heavily_compressed;
 }
 
-// Returns the kind of attention of a layer if the file lists no kinds: two heavily compressed layers come first, then
-// sparse and heavily compressed ones alternate, as in transformers.
+// Returns the kind of attention of a layer if the config.json lists none for its layers: two heavily compressed layers
+// come first, then sparse and heavily compressed ones alternate, as in transformers.
 Mixer mixer_by_default(std::int64_t layer) {
   return layer < 2 || layer % 2 == 0 ? Mixer::heavily_compressed : Mixer::compressed_sparse;
 }

@@ -1,7 +1,7 @@
-// Families of dense models with RMSNorm and a gated MLP, and similar ones. Properties and defaults are those of the
-// classes in transformers (configuration_*.py and modeling_*.py of each model_type).
-// Not every default was checked against the source: if a parameter count differs from the model hub's, one of them is
-// wrong.
+// This file has the table of families of dense models with RMSNorm and a gated MLP, and of similar families. Properties
+// and defaults are those of the classes in transformers (configuration_*.py and modeling_*.py of each model_type). Not
+// every default was checked against the source: if a model's parameter count differs from the one on the model hub, one
+// of the defaults is wrong.
 #include "models/families/family.h"
 
 namespace orrery {

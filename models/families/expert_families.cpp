@@ -1,7 +1,7 @@
-// Families with experts. Properties and defaults are those of the classes in transformers (configuration_*.py and
-// modeling_*.py of each model_type), or of the code next to a model's file if transformers has no class.
-// Not every default was checked against the source: if a parameter count differs from the model hub's, one of them is
-// wrong.
+// This file has the table of model families with a mixture of experts. Properties and defaults are those of the classes
+// in transformers (configuration_*.py and modeling_*.py of each model_type), or of the code next to a model's file if
+// transformers has no class. Not every default was checked against the source: if a model's parameter count differs
+// from the one on the model hub, one of the defaults is wrong.
 #include <fmt/format.h>
 
 #include "models/families/family.h"

@@ -1,4 +1,5 @@
-// This file reads mixtures of experts, which each family of models describes by other keys.
+// This file reads the sizes of mixtures of experts from a config.json, where each model family has different keys for
+// them.
 #include <algorithm>
 
 #include "models/base/names.h"
@@ -13,7 +14,8 @@ using nlohmann::json;
 constexpr Keys kCount = {"n_routed_experts", "num_local_experts", "num_experts", "num_routed_experts",
                          "moe_num_experts"};
 
-// Sets which layers have experts: by the rule of moe.first_layer and moe.every if it fits, else as the list moe.layers.
+// Sets which layers have experts: by the first layer and the interval (moe.first_layer, moe.every) if the layers are
+// evenly spaced, else by the list moe.layers.
 void set_layers(Moe& moe, const std::vector<std::int64_t>& routed, std::int64_t layers) {
   moe.first_layer = routed.front();
   moe.every = routed.size() > 1 ? routed[1] - routed[0] : std::max<std::int64_t>(1, layers - routed.front());

@@ -12,8 +12,8 @@
 
 namespace orrery {
 
-// Properties of a model family that its config.json files do not state, because the family's modeling code has them
-// without a key.
+// Properties of a model family that its config.json files do not state, because the family's modeling code always has
+// these properties.
 namespace habit {
 inline constexpr std::uint32_t kQkvBias = 1 << 0;          // a bias on q, k and v
 inline constexpr std::uint32_t kQkNorm = 1 << 1;           // a norm of each head of q and of k
@@ -31,13 +31,13 @@ inline constexpr std::uint32_t kAlibi = 1 << 11;           // attention with lin
 inline constexpr std::uint32_t kParallel = 1 << 12;
 inline constexpr std::uint32_t kFourfold = 1 << 13;     // an MLP of width 4 * hidden if the file states no width
 inline constexpr std::uint32_t kSigmoid = 1 << 14;      // experts are chosen by sigmoid scores and a correction bias
-inline constexpr std::uint32_t kOnlyQkvBias = 1 << 15;  // the key attention_bias is about q, k and v only
-inline constexpr std::uint32_t kLatent = 1 << 16;       // latent attention, whatever the keys of the file say
+inline constexpr std::uint32_t kOnlyQkvBias = 1 << 15;  // attention_bias adds biases to q, k and v only
+inline constexpr std::uint32_t kLatent = 1 << 16;       // latent attention (MLA) in every model of the family
 // the key sliding_window has an effect only if use_sliding_window is set
 inline constexpr std::uint32_t kNoWindow = 1 << 17;
 }  // namespace habit
 
-// The spelling of the keys that describe experts, named after the family that introduced it.
+// The set of keys by which a config.json describes experts, named after the model family that introduced these keys.
 enum class Experts : std::uint8_t { none, mixtral, qwen, deepseek, llama4, ernie, nemotron };
 
 // A family of models: its model_type in config.json, and the architecture by which a file without model_type is
@@ -56,7 +56,8 @@ struct Family {
 // Returns the family that a file names; throws Error if the family is unknown.
 const Family& family_of(const Config& config);
 
-// Each of these functions returns the rows of the table of families that the source file of the same name defines.
+// Each of these functions returns the table of model families that the source file of the same name defines
+// (dense_families.cpp, ...).
 std::span<const Family> dense_families();
 std::span<const Family> expert_families();
 std::span<const Family> gpt_families();
@@ -80,8 +81,8 @@ void set_kinds(Model& model, const std::vector<LayerKind>& kinds);
 // Reads the keys that only files of DeepSeek-V4 have.
 void read_deepseek_v4(const Config& config, Model& model);
 
-// Throws Error for a file of a model with kinds of layers that Orrery cannot build; the message has the reason and what
-// the user can do.
+// Throws Error if the config.json is of a model with types of layers that Orrery cannot simulate; the message has the
+// reason and what the user can do.
 void refuse_kinds(const Config& config);
 
 }  // namespace orrery

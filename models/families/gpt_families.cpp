@@ -1,7 +1,7 @@
-// Families with LayerNorm: descendants of GPT-2, and others that share its norm. Properties and defaults are those of
-// the classes in transformers (configuration_*.py and modeling_*.py of each model_type).
-// Not every default was checked against the source: if a parameter count differs from the model hub's, one of them is
-// wrong.
+// This file has the table of model families with LayerNorm: descendants of GPT-2, and others with the same norm.
+// Properties and defaults are those of the classes in transformers (configuration_*.py and modeling_*.py of each
+// model_type). Not every default was checked against the source: if a model's parameter count differs from the one on
+// the model hub, one of the defaults is wrong.
 #include "models/families/family.h"
 
 namespace orrery {
@@ -82,8 +82,8 @@ void read_stablelm(const Config& config, Model& m) {
     config.fail("qk_layernorm", "true: norms of each head by weights of its own are not built; choose another model");
 }
 
-// GPT-Neo: attention's output and the MLP have biases, q, k and v never have; every second layer attends within a
-// window.
+// GPT-Neo: attention's output and the MLP have biases, q, k and v never have; layers that attention_layers lists as
+// local attend within a window.
 void read_gpt_neo(const Config& config, Model& m) {
   m.attention_output_bias = m.mlp_bias = true;
   const auto* kinds = config.find({"attention_layers"});

@@ -1,6 +1,6 @@
-// Families whose layers are of several kinds, or whose attention reads only chosen tokens. Properties and defaults are
-// those of the classes in transformers (configuration_*.py and modeling_*.py of each model_type), or of the code next
-// to a model's file if transformers has no class.
+// This file has the table of model families whose layers are of several types, or whose attention reads only the tokens
+// that an index chooses. Properties and defaults are those of the classes in transformers (configuration_*.py and
+// modeling_*.py of each model_type), or of the code next to a model's file if transformers has no class.
 #include <algorithm>
 
 #include <fmt/format.h>

@@ -21,8 +21,9 @@ const json* object_in(const json& whole, const char* key) {
   return found != whole.end() && found->is_object() ? &*found : nullptr;
 }
 
-// Returns the message that the file's vision and audio encoders are left out. A vision encoder that was read needs no
-// such message here: settle_images() says that it is left out if the spec's samples have no images.
+// Returns the message that the file's vision and audio encoders are left out. If a vision encoder was read, this
+// function returns no message about it, because settle_images() says whether it is left out (if the spec's samples have
+// no images).
 std::string other_parts_remark(const Config& whole, const TextPart& part, const Model& m) {
   const bool vision = whole.find(kVision) != nullptr && !m.vision, audio = whole.find(kAudio) != nullptr;
   if (!vision && !audio) return part.key == nullptr || m.vision ? "" : fmt::format("{} alone is read", part.key);
@@ -48,8 +49,8 @@ std::string quantization_remark(const Config& whole) {
                      method.empty() ? "few bits" : method);
 }
 
-// Returns the message for rotary positions on only a part of each head. They are planned as if on complete heads, which
-// takes more time.
+// Returns the message for rotary positions on only a part of each head. The plan rotates complete heads, which takes
+// more time.
 std::string rotary_remark(const Config& text, const Model& m) {
   double part = text.real({"partial_rotary_factor", "rotary_pct"}, 1);
   if (const std::int64_t columns = text.count({"rotary_dim"}, 0); columns > 0 && m.head_dim > 0)
@@ -65,8 +66,9 @@ std::string unrotated_remark(const Config& text) {
   return some ? "no_rope_layers: rotary positions are planned in every layer" : "";
 }
 
-// Returns the message for an activation function other than the one planned. It takes the same memory, and the same
-// time except for a few operations per element; but an execution would train another model.
+// Returns the message for an activation function other than the one planned. The planned activation function takes the
+// same memory, and the same time except for a few operations per element; but executing the plan would train a
+// different model.
 std::string activation_remark(const Config& text, const Model& m) {
   const std::string act = text.text({"hidden_act", "hidden_activation", "activation_function", "mlp_hidden_act"});
   const bool same =

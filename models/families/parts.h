@@ -17,11 +17,11 @@ struct TextPart {
 };
 TextPart text_part(const nlohmann::json& whole);
 
-// Returns whether the output shares the embedding's matrix: as the text model's object says, else as the outermost
-// object says, else as the configuration class says.
+// Returns whether the output layer shares the embedding's matrix (tie_word_embeddings), as the text model's object
+// states it, else the file's outermost object, else the default of the family's configuration class.
 bool is_tied(const Config& text, const Config& whole);
 
-// Returns the vision encoder of a file if it is of a known kind (Qwen2-VL, Qwen2.5-VL, Qwen3-VL).
+// Returns the vision encoder of a file if it is a known one (Qwen2-VL, Qwen2.5-VL, Qwen3-VL); nothing otherwise.
 std::optional<VisionEncoder> read_encoder(const Config& whole, std::int64_t text_hidden);
 
 // Returns messages for the user about properties that the file states and the planned model lacks, and about values

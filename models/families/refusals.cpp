@@ -1,5 +1,5 @@
-// This file rejects models with kinds of layers that Orrery cannot build, each with its reason and what the user can
-// do.
+// This file rejects models with types of layers that Orrery cannot simulate; each error message has the reason and what
+// the user can do.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -11,8 +11,8 @@ namespace {
 
 using nlohmann::json;
 
-// A kind of model that is rejected: the reason, and the values of model_type that identify the kind, each between
-// spaces.
+// A type of model that is rejected: the reason, and the values of model_type that identify it, each with a space before
+// and after it.
 struct RefusedKind {
   std::string_view reason, types;
 };
@@ -50,8 +50,8 @@ constexpr RefusedKind kRefusedKinds[] = {
     {"two attentions in a layer are not built", " longcat_flash "},
 };
 
-// Keys that only files of rejected kinds of models have, whatever their model_type. Families of which Orrery does build
-// such layers (hybrid_families.cpp) are excepted.
+// A key by which a config.json is recognized as one of a rejected type of model, whatever its model_type. Models of the
+// families in hybrid_families.cpp, whose layers Orrery can simulate, may have such keys.
 struct Mark {
   const char* key;
   std::string_view reason;
@@ -73,8 +73,8 @@ constexpr Mark kMarks[] = {
   config.fail(key, fmt::format("{}; {}", reason, kWay));
 }
 
-// Returns the message for NVIDIA's models from neural architecture search, with the number of layers that have no
-// attention.
+// Returns the error message for models that NVIDIA made by neural architecture search, with their number of layers
+// without attention.
 std::string unlike_blocks(const json& blocks) {
   const auto without = std::count_if(blocks.begin(), blocks.end(), [](const json& block) {
     const auto part = block.is_object() ? block.find("attention") : block.end();

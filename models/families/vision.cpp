@@ -10,9 +10,9 @@ namespace {
 
 using nlohmann::json;
 
-// Names of the configuration classes of transformers: Qwen2VLVisionConfig, Qwen2_5_VLVisionConfig, Qwen3VLVisionConfig
-// (and Qwen3VLMoeVisionConfig, which is alike). Properties of an encoder other than sizes have no keys; they come from
-// the models' code (modeling_qwen*_vl.py).
+// Values of model_type for vision encoders that can be read. Their configuration classes in transformers are
+// Qwen2VLVisionConfig, Qwen2_5_VLVisionConfig, Qwen3VLVisionConfig (and Qwen3VLMoeVisionConfig, which is alike).
+// Properties of an encoder other than sizes have no keys; they come from the models' code (modeling_qwen*_vl.py).
 constexpr std::string_view kQwen2 = "qwen2_vl", kQwen25 = "qwen2_5_vl", kQwen3 = "qwen3_vl", kQwen3Moe = "qwen3_vl_moe";
 
 // Returns a size of the encoder. Values that no encoder has are rejected, so that products of sizes fit into 64 bits.
@@ -41,12 +41,13 @@ std::vector<std::int64_t> layers_in(const Config& c, const char* key, std::vecto
   return found;
 }
 
-// Defaults holds the sizes that a configuration class takes where a file leaves them out.
+// Default sizes of a vision encoder's configuration class, which hold if a config.json leaves them out.
 struct Defaults {
   std::int64_t layers, hidden, feed_forward, patch;
 };
 
-// Reads what the classes have in common; Qwen2-VL calls the width embed_dim and states the MLP's by mlp_ratio.
+// Reads the keys that all Qwen vision encoders have. hidden: the key of the encoder's width, which Qwen2-VL calls
+// embed_dim.
 VisionEncoder common(const Config& c, const Defaults& absent, const char* hidden) {
   VisionEncoder v;
   v.rotary = true;
@@ -99,7 +100,7 @@ std::optional<VisionEncoder> read_encoder(const Config& whole, std::int64_t text
   if (type == kQwen25) v = qwen2_5(config);
   if (type == kQwen3 || type == kQwen3Moe) v = qwen3(config);
   if (!v) return v;
-  // Qwen2-VL's class has the text model's width under hidden_size.
+  // In the vision_config of Qwen2-VL, hidden_size is the text model's width.
   const std::int64_t out = config.count({type == kQwen2 ? "hidden_size" : "out_hidden_size"}, text_hidden);
   if (out != text_hidden)
     config.fail(type == kQwen2 ? "hidden_size" : "out_hidden_size",

@@ -1,4 +1,4 @@
-// Finds which layers attend within a sliding window.
+// This file finds which layers of a model attend only within a sliding window.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -20,7 +20,8 @@ std::vector<std::int64_t> full_of_kinds(const Config& config, const json& kinds,
   for (std::int64_t i = 0; i < layers; ++i) {
     const json& kind = kinds[static_cast<std::size_t>(i)];
     if (kind == "sliding_attention") continue;
-    // Llama 4's "chunked_attention" counts as full attention here; the code of its family handles it.
+    // Llama 4's "chunked_attention" counts as full attention; read_llama4_keys() (expert_families.cpp) notes the
+    // difference.
     if (kind != "full_attention" && kind != "chunked_attention" && kind != "attention")
       config.fail("layer_types", fmt::format("layer {}: {}: layers that are neither full_attention nor "
                                              "sliding_attention are not built; choose another model",

@@ -1,5 +1,5 @@
-// This file records attention. Heads are cut over the tensor group; if there are fewer key/value heads than tensor
-// ranks, several ranks hold the same key/value head.
+// This file records the ops of attention. Heads are sharded over the tensor group; if there are fewer key/value heads
+// than tensor ranks, several ranks hold the same key/value head.
 #include "models/layers/attention.h"
 
 #include <algorithm>
@@ -16,10 +16,9 @@
 namespace orrery {
 namespace {
 
-// The buffers and sizes of unfused attention, whose forward and backward both use them. Scores and probabilities, of
-// shape (batch, heads, query, key), are written to memory. With dropout the probabilities, the dropout mask and the
-// probabilities after dropout are kept until backward: 5 a s^2 b bytes (a heads, s tokens, b samples; Korthikanti et
-// al. 2022).
+// The buffers and sizes that forward and backward of unfused attention use. Scores and probabilities, of shape (batch,
+// heads, query, key), are written to memory. With dropout the probabilities, the dropout mask and the probabilities
+// after dropout are kept until backward: 5 a s^2 b bytes (a heads, s tokens, b samples; Korthikanti et al. 2022).
 struct Unfused {
   HeadSlots heads;
   AttentionPart part;
@@ -27,7 +26,7 @@ struct Unfused {
   std::int64_t q = 0, k = 0, d = 0, batch = 0;
   Bytes width = 2;
   std::int64_t query_heads = 0, kv_heads = 0;
-  // without dropout, the ids `mask` and `dropped` are those of the buffer of the probabilities
+  // without dropout, `mask` and `dropped` have the same id as `probabilities`
   Id scores{}, probabilities{}, mask{}, dropped{}, y{};
   Softmax softmax;
   Residual drop;
@@ -51,9 +50,9 @@ struct Unfused {
 }  // namespace
 
 // Records copies of the packed QKV projection, and in backward of its gradient, for frameworks that split or permute
-// the projection before attention. Where a framework copies several times in a row (kernels.attention_copies),
-// attention reads keys and values from the last copy and queries from the first, whose memory also holds a second set
-// of keys and values; that memory stays allocated until backward.
+// the projection before attention. If a framework copies the projection several times in succession
+// (kernels.attention_copies), attention reads keys and values from the last copy and queries from the first, whose
+// memory also holds a second set of keys and values; that memory stays allocated until backward.
 static Id in_attention_layout(LayerTape& layer, Id qkv, std::int64_t width) {
   const BlockContext& c = layer.context;
   const Cast copy = {c.rows * width, c.width, c.width};
@@ -80,8 +79,8 @@ static Id in_attention_layout(LayerTape& layer, Id qkv, std::int64_t width) {
   return qkv;
 }
 
-// Records one norm over all query heads of a token together, and one over all key heads. If heads are cut over several
-// ranks, the ranks first sum their squares. Every rank holds the complete weights of both norms.
+// Records one norm over all query heads of a token together, and one over all key heads. If heads are sharded over
+// several ranks, the ranks first all-reduce the sums of squares. Every rank holds the complete weights of both norms.
 static HeadSlots norms_of_all_heads(LayerTape& layer, Id qkv) {
   const BlockContext& c = layer.context;
   const Model& m = layer.model;
@@ -177,7 +176,8 @@ static void rotate(LayerTape& layer, Id queries_keys) {
   });
 }
 
-// The results of the QKV projection: queries, keys and values, and the gate of attention's output if the model has one.
+// The buffers with the results of the QKV projection: queries, keys and values, and the gate of attention's output if
+// the model has one.
 struct ProjectedHeads {
   HeadSlots heads{};
   Id gate{};
@@ -203,7 +203,8 @@ static bool packs_attention(LayerTape& layer) {
          s.context == 1 && !layer.recompute.attention && !layer.recompute.layer;
 }
 
-// Records projection and attention, and returns the heads' outputs, shape (rows, heads * value_dim).
+// Records the QKV projection and attention, and returns the buffer of the heads' outputs, of shape (rows, heads *
+// value_dim).
 static Id attended_values(LayerTape& layer, Id x, bool windowed) {
   const BlockContext& c = layer.context;
   const Model& m = layer.model;

@@ -22,8 +22,9 @@ struct AttentionPart {
   std::int64_t query, heads, kv_heads;
 };
 
-// Return the number of key/value heads of this rank, and the number of columns of a value per head.
+// Returns the number of key/value heads on this rank.
 inline std::int64_t kv_heads_of(const LayerTape& layer) { return layer.model.mla ? layer.heads : layer.kv_heads; }
+// Returns the number of columns of one head's values.
 inline std::int64_t value_dim(const LayerTape& layer) {
   return layer.model.mla ? layer.model.mla->v_head_dim : layer.model.head_dim;
 }
@@ -32,15 +33,17 @@ inline AttentionPart whole_part(const LayerTape& layer) {
   return {layer.context.sequence, layer.heads, kv_heads_of(layer)};
 }
 
-// Records attention, from the normalized input to the output projection. Heads are cut over the tensor group.
+// Records the ops of attention, from the normalized input to the output projection, with heads sharded over the tensor
+// group.
 Id attention(LayerTape& layer, Id x, bool windowed, bool reduce);
-// Buffers into which attention's backward writes its gradients. With norms of heads (QK norm) attention writes only the
-// values' gradient into the projection's gradient; the norms' backward adds the gradients of queries and keys.
+// Returns the buffers into which attention's backward writes the gradients of queries, keys and values. With norms of
+// heads (QK norm) attention writes only the values' gradient into the projection's gradient; the norms' backward adds
+// the gradients of queries and keys.
 HeadSlots head_gradients(LayerTape& layer, const HeadSlots& heads, const AttentionPart& part);
 // Returns the op of fused attention's forward pass.
 FlashAttention flash_work(LayerTape& layer, const AttentionPart& part, bool windowed);
-// Records attention by fused (flash) attention, or with scores and probabilities written to memory; returns the buffer
-// of attention's output.
+// These functions record attention and return the buffer of its output: flash_attention() records fused (flash)
+// attention, unfused_attention() separate ops that write scores and probabilities to memory.
 Id flash_attention(LayerTape& layer, const HeadSlots& heads, const AttentionPart& part, bool windowed);
 Id unfused_attention(LayerTape& layer, const HeadSlots& heads, const AttentionPart& part, bool windowed);
 

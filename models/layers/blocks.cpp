@@ -151,8 +151,9 @@ Block final_norm_block(const BlockContext& c, std::vector<Op>& ops) {
   return b.tape.finish(final_norm(b, "final norm", kInput), ops);
 }
 
-// Returns the operand of the embedding block's table, or of its gradient, for lookups by other blocks on the same
-// stage. The operand lies in the chunk's states, or in the embedding's unit if units are gathered or reduced.
+// Returns the operand (an op's reference to a buffer) by which other blocks on the same stage read the embedding table
+// or write its gradient. The buffer is the chunk's buffer of weights or gradients, or if units (as in FSDP) are
+// gathered or reduced that of the embedding's unit.
 static Operand lent_table(const BlockContext& c, Access access) {
   const bool reads = access == Access::read;
   if (reads ? c.sharding.shards_parameters : fresh_gradients(c.spec, c.sharding))
@@ -178,7 +179,7 @@ static Id predicted_embedding(LayerTape& b, const BlockContext& c, std::int64_t 
     Embedding back = {c.rows, hidden, vocab, false, Direction::backward};
     const bool unit = fresh_gradients(c.spec, c.sharding);
     back.gradient_bytes = unit ? c.width : storage_bytes(c.spec.strategy.gradient_precision);
-    // The lookup of the last prediction runs first in backward, so it clears the table's gradient.
+    // The lookup of the last multi-token prediction runs first in backward, so it clears the table's gradient.
     if (unit && ahead == c.spec.model.mtp_layers)
       b.tape.emit("embedding gradient zero", Fill{vocab * hidden * c.width},
                   {.weight_gradients = table, .elsewhere = lent(Access::write)});
@@ -230,8 +231,8 @@ static Id prediction_input(LayerTape& b, const BlockContext& c, Id embedded, Id 
   return add_to_streams(b, "prediction input", of_next, of_streams);
 }
 
-// With hyper-connections, the modules of multi-token prediction read the streams before the final norm, so the final
-// norm is then a part of this block.
+// With hyper-connections, the modules of multi-token prediction read the streams before the final norm, so the block of
+// these modules then includes the final norm.
 Block prediction_block(const BlockContext& c, std::vector<Op>& ops) {
   const Model& m = c.spec.model;
   LayerTape b(c, "multi-token prediction", BlockRole::layer);
@@ -258,8 +259,7 @@ Block prediction_block(const BlockContext& c, std::vector<Op>& ops) {
   return block;
 }
 
-// Returns a copy of the context whose row numbers count the rows of the model's own output and of all multi-token
-// predictions.
+// Returns a copy of the context whose numbers of rows cover the model's own output and all multi-token predictions.
 static BlockContext with_predictions(const BlockContext& c) {
   BlockContext all = c;
   const std::int64_t predictions = 1 + c.spec.model.mtp_layers;

@@ -12,11 +12,11 @@
 
 namespace orrery {
 
-// Indices of the buffers in a chunk's state frame: flat buffers with all weights in the order of the blocks. A buffer
-// that a strategy does not need has 0 bytes. Shards, master weights and moments hold the i-th part, on rank i, of every
-// piece that one collective reduces or gathers, in the order of the pieces. Pieces are buckets, or units if units are
-// reduced one by one; parts have the size of a piece over the number of ranks, rounded up, and the last ones may be
-// shorter (Piece in placement.h).
+// Indices of the buffers that hold the weights, gradients and optimizer states of a chunk (the layers that a stage runs
+// in one go) across steps. Each is a flat buffer of all weights, in the order of the layers; a buffer that a strategy
+// does not need has 0 bytes. If states are sharded, every range of a flat buffer that one collective reduces or gathers
+// (a bucket, or an FSDP unit) is cut into as many equal parts as there are ranks, rounded up, and rank i holds the i-th
+// part of every range, in the order of the ranges (Piece in placement.h).
 enum StateSlot : std::uint16_t {
   kParameters = kWeights,
   kParameterShard,
@@ -25,9 +25,9 @@ enum StateSlot : std::uint16_t {
   kMaster,
   kMoment1,
   kMoment2,
-  kEightBit,       // the matrices of all layers in fp8, as stored and transposed, cast once a step
+  kEightBit,       // fp8 copies of all layers' matrices, plain and transposed, cast once a step
   kBuckets,        // DistributedDataParallel's averaged copies of the gradients, which are all-reduced in place
-  kHostGradients,  // gradients on the host, which the host's optimizer reads, if gradients are summed on the device
+  kHostGradients,  // copies of the gradients on the host for the optimizer there, if gradients are summed on the device
   kNextGradients,  // gradients of this step that a delayed weight update reads in the next step
   // Buffers that some training frameworks allocate although nothing reads them: the other ranks' parts of the master
   // weights; the additional bytes of reduced gradients that are cast to a larger data type; the dummy results of
@@ -45,13 +45,12 @@ enum StateSlot : std::uint16_t {
   kKeysValues       // generation: the cached keys and values of the chunk's layers, for all sequences of the rank
 };
 inline constexpr std::uint16_t kStateSlots = 19;
-// Indices of the buffers in the frame of a sharding unit (weights that are gathered and reduced together, as in FSDP):
-// the gathered weights; the shard that is sent to gather them (FSDP casts it first); the gradient before it is reduced,
-// and a copy of it in the data type of the reduction. With states on the host: this rank's part of the gradients' sum
-// on its way to or from the host (kReduced); with states on disks: the host's copies of the parts of weights and
-// gradients (kStagedShard, kStagedGradient); FSDP's shard as uploaded from the host, before it is cast (kRaisedShard).
-// kArrived and kJoinedGradient are buffers that frameworks copy a unit from or to
-// (Software::Communication::unit_copies).
+// Indices of the buffers of a sharding unit (weights that are gathered and reduced together, as in FSDP): the gathered
+// weights; the shard that is sent to gather them (FSDP casts it first); the gradient before it is reduced, and a copy
+// of it in the data type of the reduction. With states on the host: this rank's part of the gradients' sum on its way
+// to or from the host (kReduced); with states on disks: the host's copies of the parts of weights and gradients
+// (kStagedShard, kStagedGradient); FSDP's shard as uploaded from the host, before it is cast (kRaisedShard). kArrived
+// and kJoinedGradient are buffers that frameworks copy a unit from or to (Software::Communication::unit_copies).
 enum UnitSlot : std::uint16_t {
   kGathered,
   kCastShard,
@@ -63,26 +62,27 @@ enum UnitSlot : std::uint16_t {
   kRaisedShard,
   kArrived,
   kJoinedGradient,
-  kGatheredFrozen,  // the gathered weights of the unit that do not train
+  kGatheredFrozen,  // the gathered frozen weights of the unit
   // ZeRO++: the quantised weights as they arrive; the quantised gradients that are sent, and those that arrive
   kNarrowWeights,
   kNarrowGradients,
   kArrivedGradients
 };
 inline constexpr std::uint16_t kUnitSlots = 14;
-// Indices of the buffers, on the host, of one tile of a weight (strategy.offload.tiling): new weights on their way to
-// the device, and with an optimizer on disks the tile of each optimizer state.
+// Indices of the host buffers through which the optimizer's update moves one piece (tile) of a rank's states, if states
+// are offloaded: new weights on their way to the device, and copies of the piece of master weights, moments and
+// gradients, as far as these lie on disks.
 enum TileSlot : std::uint16_t { kTileForward, kTileMaster, kTileMoment1, kTileMoment2, kTileGradient };
 
-// Name of the weight that a tied output shares with the embedding.
+// Name of the embedding table, which is also the weight of a tied output.
 inline constexpr std::string_view kEmbeddingTable = "embedding.word.weight";
 
 // Indices of the buffers that each rank has once. They hold one number each: the sum of squares of the rank's
-// gradients, whether a gradient is not finite, and the loss scale (fp16; the weight update changes it). With a delayed
-// update, kNextNorm is the gradient norm for the next update, and kDueScale the loss scale of the gradients that the
-// current update reads. With updates that are validated in the next step, kNormBefore is the norm over the stages
-// before this one, and kWholeNorm the norm over all stages. Only kFusedBuffer holds more: gradients while they are
-// reduced, bucket by bucket.
+// gradients, whether a gradient is not finite, and the loss scale (fp16; the weight update changes it). If updates are
+// delayed by one step, kNextNorm is the gradient norm for the next update, and kDueScale the loss scale of the
+// gradients that the current update reads. With updates that are validated in the next step, kNormBefore is the norm
+// over the stages before this one, and kWholeNorm the norm over all stages. Only kFusedBuffer holds more: gradients
+// while they are reduced, bucket by bucket.
 enum RankBuffer : std::uint16_t {
   kSquaredNorm,
   kFoundInfinity,
@@ -103,9 +103,9 @@ std::int64_t eight_bit_elements(const Spec& spec, const Block& block);
 // of every rank that has none of these.
 enum class Duty : std::uint8_t { worker, master, replica, server };
 
-// A vocabulary that is cut over the stages of a pipeline: the number of stages, the barriers between logits and
-// gradients (Schedule::barriers), the stage that is being built (`stage`), and the stage that has the hidden states
-// (`root`).
+// A vocabulary that is sharded over the stages of a pipeline: the number of stages, the number of barriers between the
+// logits and their gradients (Schedule::barriers), the stage that is being built (`stage`), and the stage that has the
+// hidden states (`root`).
 struct SharedVocabulary {
   std::int64_t stages = 1, barriers = 0;
   std::int64_t stage = 0, root = 0;
@@ -119,7 +119,8 @@ struct Slice {
   std::int64_t offset = 0, first = 0, rows = 0;
 };
 
-// Settings that the blocks of a plan have in common. Sizes are those of one micro-batch on one rank.
+// Settings that the blocks (layers, embedding, output, ...) of a plan have in common. Sizes are those of one
+// micro-batch on one rank.
 struct BlockContext {
   BlockContext(const Spec& s, const ShardingRow& r);
   // Sets the sizes for micro-batches that `replicas` ranks of a stage divide among them.
@@ -132,36 +133,38 @@ struct BlockContext {
   Side residual_side;  // how the residual stream is cut over the grid
   // how the logits, and the activations between a layer's two products, are cut over the grid
   Side intermediate_side;
-  std::int64_t batch = 0;                 // number of sequences in a micro-batch
-  std::int64_t sequence;                  // number of tokens of a sequence on this rank (sequence / context)
-  std::int64_t ring_block = 0;            // index of the block of keys in the context ring whose attention is planned
-  std::int64_t rows = 0;                  // number of tokens on this rank: batch * sequence
-  std::int64_t tensor;                    // number of ranks that an activation's columns are cut over
-  std::int64_t hidden;                    // number of columns of the hidden states on this rank
-  std::int64_t stream;                    // number of columns that layers hand on: hidden times the residual streams
+  std::int64_t batch = 0;       // number of sequences in a micro-batch
+  std::int64_t sequence;        // number of tokens of a sequence on this rank (sequence / context)
+  std::int64_t ring_block = 0;  // index in the context ring of the rank's block of the sequence
+  std::int64_t rows = 0;        // number of tokens on this rank: batch * sequence
+  std::int64_t tensor;          // number of ranks that an activation's columns are cut over
+  std::int64_t hidden;          // number of columns of the hidden states on this rank
+  // columns of what a layer passes to the next: hidden times the number of residual streams
+  std::int64_t stream;
   std::int64_t kv_copies;                 // number of tensor ranks that hold the same key/value heads
   bool sequence_parallel;                 // whether norms, dropout and residuals run on rows / tensor rows
   std::int64_t local_rows = 0;            // number of rows of norms, dropout and residuals on this rank
   Bytes width;                            // bytes of one element of an activation
-  ExpertLoad load = ExpertLoad::busiest;  // expert load of these ranks: busiest or other
-  // Number of rows of the vocabulary, padded to the multiple that the software asks for; cut over the tensor group
+  ExpertLoad load = ExpertLoad::busiest;  // whether the rank has the busiest experts or others
+  // Size of the vocabulary, padded to the multiple that the training framework asks for; it is sharded over the tensor
+  // group
   std::int64_t padded_vocab = 0;
   std::int64_t table_rows = 0;   // number of rows of the embedding table that one rank holds
   bool splits_backward = false;  // whether the schedule runs weight gradients separately
-  bool ends_meet = true;         // whether the first and the last virtual stage lie on one stage
-  // whether ends_meet holds and the stage runs other micro-batches between the embedding and the output of one
-  // micro-batch
+  bool ends_meet = true;         // whether the first and the last virtual stage are on one pipeline stage
+  // whether the first and the last virtual stage are on one pipeline stage, which runs other micro-batches between the
+  // embedding and the output of one micro-batch
   bool ends_interleave = false;
-  // pipeline boundary that is being built: the number of stages by which a transfer advances, 1, -1 or 0
+  // number of stages by which a transfer over the boundary that is being built advances: 1, -1 or 0
   std::int64_t stage_step = 1;
-  std::vector<Slice> slices;  // rows that a rank exchanges with each rank across this boundary
-  Duty duty = Duty::worker;   // whether these ranks are workers or have another duty
+  std::vector<Slice> slices;  // rows exchanged with each rank of the neighbouring stage
+  Duty duty = Duty::worker;   // the role of the rank in data parallelism
   SharedVocabulary shared;
 };
 
-// The blocks that a stage is built of, each with its forward and backward ops. A block's forward pass writes its output
-// into the next block's input; its backward pass writes the gradient of its input into the previous block's output
-// gradient.
+// These functions build the blocks of a pipeline stage, each with its forward and backward ops. A block's forward pass
+// writes its output into the next block's input; its backward pass writes the gradient of its input into the previous
+// block's output gradient.
 //   embedding   tokens -> (rows, hidden)
 //   layer       norm, attention, residual, norm, MLP, residual
 //   final norm, multi-token prediction, output (logits and cross-entropy). With hyper-connections, multi-token
@@ -176,10 +179,10 @@ Block output_block(const BlockContext& c, std::vector<Op>& ops);
 // hidden states of the module before it with the next token's embedding, and runs a layer of its own. All modules share
 // the output block's matrix, so that block gets the rows of the model and of all modules.
 Block prediction_block(const BlockContext& c, std::vector<Op>& ops);
-// The blocks of a vocabulary of which every stage holds a part, in vocabulary.cpp: the token lookups; their sum over
-// the stages, which goes to the first stage; the block between that sum and the first layer (learned positions); the
-// broadcast of the last stage's hidden states to all stages, with the sum of their gradients in backward; this stage's
-// part of the logits and of the loss.
+// These functions build the blocks of a vocabulary that is sharded over all pipeline stages (vocabulary.cpp), in this
+// order: the token lookups; the sum of the looked-up rows over the stages, which goes to the first stage; the block
+// between that sum and the first layer (learned positions); the broadcast of the last stage's hidden states to all
+// stages, with the sum of the hidden states' gradients in backward; this stage's part of the logits and of the loss.
 Block token_embeddings_block(const BlockContext& c, std::vector<Op>& ops);
 Block embedding_exchange_block(const BlockContext& c, std::vector<Op>& ops);
 bool has_positions_block(const BlockContext& c);

@@ -71,8 +71,8 @@ static Id pooled(LayerTape& layer, const Compressor& of, Mixer mixer, Id content
   return y;
 }
 
-// Records the compression of the layer's input into normed, rotated keys. Its products stay in 16 bits, as the weights
-// do in DeepSeek's files (inference/model.py: Compressor).
+// Records the compression of the layer's input into normed, rotated keys. The compression's matrix products stay in 16
+// bits, as the weights do in DeepSeek's files (inference/model.py: Compressor).
 static Id compress(LayerTape& layer, const Compressor& of, Mixer mixer, Id x) {
   const BlockContext& c = layer.context;
   const std::int64_t summed = CompressedAttention::runs(mixer) * of.columns, hidden = layer.model.hidden;
@@ -91,8 +91,9 @@ static Id compress(LayerTape& layer, const Compressor& of, Mixer mixer, Id x) {
   return normed;
 }
 
-// Records the queries, keys and weights of the index that chooses compressed keys. The index is trained separately, as
-// in sparse_attention.cpp, and its keys are compressed in the same way as attention's keys.
+// Records the ops that compute the queries, keys and weights of the index, a small attention that chooses compressed
+// keys. The index is trained separately, as in sparse_attention.cpp, and its keys are compressed in the same way as
+// attention's keys.
 static Index compressed_index(LayerTape& layer, Mixer mixer, Id x, Id compressed_queries) {
   const BlockContext& c = layer.context;
   const Model& m = layer.model;
@@ -152,7 +153,7 @@ static Id attend(LayerTape& layer, Mixer mixer, const Attended& from) {
   return y;
 }
 
-// Records the keys of all tokens. All heads share these keys, which also serve as the values.
+// Records the ops that compute the keys of all tokens. All heads share these keys, which also serve as the values.
 static Id shared_keys(LayerTape& layer, Id x) {
   const BlockContext& c = layer.context;
   const Model& m = layer.model;

@@ -1,7 +1,7 @@
 // This file records attention over a sequence that is cut over the context group. Keys and values are either passed
 // round a ring of sequence blocks while attention over the previous keys and values runs (Liu et al. 2023, Ring
-// Attention, 2310.01889), or all-gathered (Llama 3, 2407.21783, section 3.3.2). Inside a block, ranks exchange heads
-// for positions (Jacobs et al. 2023, DeepSpeed-Ulysses, 2309.14509).
+// Attention, 2310.01889), or all-gathered (Llama 3, 2407.21783, section 3.3.2). Within the ranks of one block, an
+// all-to-all exchanges heads for positions (Jacobs et al. 2023, DeepSpeed-Ulysses, 2309.14509).
 #include "models/layers/context_attention.h"
 
 #include "models/layers/attention.h"
@@ -61,8 +61,8 @@ static Id exchange_back(LayerTape& layer, Id y, const AttentionPart& part) {
   return joined;
 }
 
-// Returns the attention op after keys and values have been passed on `hops` times round the ring. hops 0: the keys are
-// the rank's own, some of which are visible to its queries under every mask.
+// Returns the attention op after keys and values have been passed on `hops` times round the ring. With hops = 0 the
+// keys are the rank's own, some of which every mask leaves visible to the rank's queries.
 static FlashAttention ring_work(LayerTape& layer, const Ring& ring, std::int64_t hops) {
   const BlockContext& c = layer.context;
   const Strategy& s = c.spec.strategy;

@@ -10,8 +10,8 @@ namespace orrery {
 // rank with the most tokens; others: they get the mean over the other ranks of the stage.
 enum class ExpertLoad : std::uint8_t { busiest, others };
 
-// Returns whether the plan must have ranks of both loads. One load is enough if each expert gets the same number of
-// rows.
+// Returns whether the plan must tell ranks with the busiest experts from other ranks. One load for all ranks is enough
+// if each expert gets the same number of rows.
 bool unevenly_loaded(const Spec& spec);
 
 // Numbers of rows of tokens that a rank sends to experts and receives for its own experts in one layer and micro-batch;
@@ -43,7 +43,7 @@ ExpertSizes expert_sizes(const Spec& spec, std::int64_t layer, std::int64_t toke
 
 // Returns the expected number of parts (nodes or ranks) that hold at least one of a token's top_k experts, divided by
 // top_k, if all experts are cut into `parts` equal parts. The token's experts lie in moe.top_groups of the groups of
-// experts; a part has several groups, or is a part of one group.
+// experts; each part contains several groups or lies within one group.
 double parts_met(const Moe& moe, double parts);
 
 }  // namespace orrery

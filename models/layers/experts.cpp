@@ -19,8 +19,8 @@ struct WeightedRows {
 };
 
 // Sizes and buffers that the steps of one expert layer share. counts: number of this rank's tokens by expert. arrived:
-// number of received tokens by source rank and local expert. all_arrived: the same for the tokens of all ranks over
-// which an expert is cut.
+// number of received tokens by source rank and local expert. all_arrived: these numbers of all ranks over which an
+// expert is cut.
 struct Routed {
   ExpertSizes sizes;
   TokenRows sent, received, gathered;
@@ -40,8 +40,8 @@ static std::int64_t token_sharers(const BlockContext& c) {
   return (c.sequence_parallel ? s.tensor : 1) * s.context;
 }
 
-// Records, for each expert, the sum of the numbers of choices over all ranks that share a micro-batch's tokens
-// (Megatron-Core: over tensor and context ranks, in moe/router.py).
+// Records the all-reduces that sum, for each expert, the number of choices over all ranks that share a micro-batch's
+// tokens (Megatron-Core: over tensor and context ranks, in moe/router.py).
 static void sum_choices(LayerTape& layer, Id choices, Bytes bytes) {
   const Strategy& s = layer.context.spec.strategy;
   const auto sum = [&](Dimension group, LaneKind lane) {
@@ -92,7 +92,7 @@ static Routed route(LayerTape& layer, Id x, const ExpertSizes& s) {
     std::vector<Id> reads = {scores, r.routing, layer.tape.gradient(r.weights)};
     if (gate.sharers > 1) reads.push_back(results.back());
     BlockBuilder::Uses uses = {.reads = reads, .writes = {dlogits}, .weight_gradients = bias};
-    // The gradient of the auxiliary loss is scaled like that of the loss.
+    // The auxiliary loss's gradient is multiplied by the loss scale, as the gradient of the loss is.
     if (back.aux_loss > 0 && layer.context.spec.strategy.precision == Precision::fp16) uses.numbers = {kLossScale};
     layer.tape.emit("gate gradient", back, uses);
     layer.tape.contribute(logits, dlogits);
@@ -100,8 +100,8 @@ static Routed route(LayerTape& layer, Id x, const ExpertSizes& s) {
   return r;
 }
 
-// Records the exchange of the numbers of rows that ranks will receive, by a small all-to-all. The host reads the result
-// before it allocates buffers for the received rows.
+// Records a small all-to-all by which ranks learn how many rows they will receive. The host reads the result before it
+// allocates buffers for the received rows.
 static void count_tokens(LayerTape& layer, Routed& r) {
   const ExpertSizes& s = r.sizes;
   if (s.padded) return;
@@ -144,7 +144,8 @@ static WeightedRows send(LayerTape& layer, Id x, const Routed& r) {
   return sent;
 }
 
-// Records, for every token, the sum of its experts' outputs, to which the router's weights are already applied.
+// Records the op that sums, for every token, the outputs of its experts, which were already multiplied by the router's
+// weights.
 static Id combine(LayerTape& layer, Id y, const Routed& r) {
   const Model& m = layer.model;
   const ExpertSizes& s = r.sizes;

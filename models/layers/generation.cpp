@@ -43,8 +43,8 @@ bool serves_experts(const Spec& spec) {
 namespace {
 
 // Returns the products of the experts on this rank: the number of experts that get any tokens, and the number of rows.
-// With few tokens some experts get none, and their weights are not read: with uniform choices, one token passes over a
-// given expert with the probability 1 - top_k / experts.
+// With few tokens some experts get none, and their weights are not read: with uniform choices, a token does not choose
+// a given expert with the probability 1 - top_k / experts.
 GroupedGemm own_rows(const BlockContext& c, const Moe& moe) {
   const auto rows = static_cast<double>(c.rows), local = static_cast<double>(moe.experts / c.spec.strategy.expert);
   const double chosen = static_cast<double>(moe.top_k) / static_cast<double>(moe.experts);

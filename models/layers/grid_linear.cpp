@@ -1,10 +1,10 @@
-// This file records linear layers on a grid of tensor ranks: every matrix is cut by rows and by columns. Two of a
-// product's three matrices (two inputs, one result) are communicated: an input is broadcast or gathered before the
-// product, a result is reduced after it.
+// This file records linear layers on a grid of tensor ranks: every matrix is cut by rows and by columns. The matrices
+// of a product (two inputs, one result) are communicated: an input is broadcast or gathered before the product, a
+// result is reduced after it.
 //   2d, 2.5d  SUMMA, one of q panels after the other (Xu et al. 2021, Optimus, 2104.05343, algorithms 1 to 3; Wang et
 //             al. 2021, Tesseract, 2105.14500): an input's panel is broadcast along a row or column by the rank that
-//             has it; the partial results of all ranks of a row or column are reduced. The third matrix is not
-//             communicated.
+//             has it; the partial results of all ranks of a row or column are reduced. One of the product's three
+//             matrices is not communicated.
 //   3d        each of the three matrices is communicated along one axis of the cube, in one collective (Bian et al.
 //             2021, 2105.14450, algorithms 1 to 3): an input is all-gathered, a result reduce-scattered.
 // The transfer of panel k + 1 overlaps with the product of panel k.
@@ -24,8 +24,8 @@ namespace {
 // first: this product overwrites the buffer; the products of later panels are added to it.
 using PanelProduct = std::function<void(std::int64_t panel, Id a, Id b, Id to, bool first)>;
 
-// One of a product's matrices: this rank's block of the matrix, in a buffer (slot) or in a weight, and the group in
-// which the block is communicated (along; none if the block is not communicated).
+// This rank's block of one matrix of a product: the buffer (`slot`) or the weight parameter (`weight`) that holds the
+// block, and the group of ranks over which it is communicated (`along`; nothing if it is not communicated).
 struct GridMatrix {
   std::string name;
   Bytes bytes = 0;  // number of bytes of the block

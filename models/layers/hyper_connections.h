@@ -6,7 +6,7 @@
 
 namespace orrery {
 
-// Functions that record hyper-connections, which replace the residual stream by several parallel streams
+// These functions record the ops of hyper-connections, which replace the residual stream by several parallel streams
 // (HyperConnections in models/spec/model.h). A buffer of streams has the shape (local_rows, streams, hidden), a buffer
 // of hidden states the shape (local_rows, hidden).
 

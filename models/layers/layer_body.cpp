@@ -18,7 +18,7 @@ static std::vector<std::string> only(bool has, const char* product) {
   return has ? std::vector<std::string>{product} : std::vector<std::string>{};
 }
 
-// Records a layer whose attention and MLP both read the layer's input (a parallel block).
+// Records the ops of a layer whose attention and MLP both read the layer's input (a parallel block).
 static Id parallel_body(LayerTape& b, const BlockContext& c, std::int64_t layer, Id x) {
   const Model& m = c.spec.model;
   const auto normed = pre_norm(b, "attention", x);
@@ -46,8 +46,8 @@ static Id after_branch(LayerTape& b, const std::string& name, Id x, const Collap
                      from.weights);
 }
 
-// Records the first half of a layer, which mixes information between tokens: attention or a recurrence, if the layer
-// has either.
+// Records the ops of the first half of a layer, which mixes information between tokens: attention or a recurrence, if
+// the layer has either.
 static Id mixed(LayerTape& b, const BlockContext& c, std::int64_t layer, Id x) {
   const Model& m = c.spec.model;
   const Mixer mixer = layer_kind(m, layer).mixer;

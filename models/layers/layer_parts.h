@@ -9,8 +9,8 @@
 
 namespace orrery {
 
-// The rows on which an activation function is computed. again: whether backward computes the function a second time,
-// instead of keeping its result.
+// The rows on which an activation function is computed. again: whether the function is computed a second time in
+// backward, instead of its result being kept.
 struct Activated {
   Id x;
   TokenRows rows;
@@ -21,10 +21,11 @@ struct Activated {
 
 // Records a sum over the tensor group: an all-reduce, or a reduce-scatter to local_rows under sequence parallelism.
 Id reduce_from_tensor(LayerTape& layer, const std::string& name, Id x, std::int64_t row_count, std::int64_t columns);
-// Records a norm of the residual stream, or of rows with `columns` columns.
+// Records a norm of every row of x, with as many columns as the hidden states, or with `columns` columns.
 Id norm(LayerTape& layer, const std::string& name, Id x);
 Id norm(LayerTape& layer, const std::string& name, Id x, std::int64_t columns);
-// Adds the weights of a norm to the block: the scale, and for LayerNorm the bias. partial: as in LocalParameter.
+// Adds the weights of a norm to the block: the scale, and for LayerNorm the bias. partial: whether each tensor rank
+// computes only a part of their gradients, which must then be summed over the tensor group.
 std::vector<std::int32_t> norm_weights(LayerTape& layer, const std::string& name, std::int64_t columns, bool partial);
 // Records the norm of a branch's input; returns x itself if the model has no norm before its branches (pre_norms).
 Id pre_norm(LayerTape& layer, const std::string& name, Id x);
@@ -38,7 +39,7 @@ Id join(LayerTape& layer, const std::string& name, Id a, Id b, std::int64_t row_
 // Records the addition of a branch (the output of attention or of an MLP) to the residual stream x. Without x, as in
 // hyper-connections, which combine streams and branch themselves, the result is the branch with its biases and dropout.
 // branch: the output of a row-parallel product, summed over tensor ranks. biased: names of the products whose biases
-// are added here, after the sum over tensor ranks, so that they count once.
+// are added here, after the sum over tensor ranks, so that each bias is added once.
 Id residual(LayerTape& layer, const std::string& name, std::optional<Id> x, Id branch,
             const std::vector<std::string>& biased);
 Id dropout(LayerTape& layer, const std::string& name, Id x);
@@ -50,9 +51,9 @@ void soft_cap(LayerTape& layer, const std::string& name, Id x, std::int64_t elem
 // in models without them.
 Id add_learned_positions(LayerTape& layer, Id x, std::int64_t length);
 Id add_positions(LayerTape& layer, Id x);
-// Records backward of an embedding lookup, which adds rows to the table's gradient. If the framework's autograd makes a
-// dense gradient, that gradient is a new buffer, which is then added to the sum. first: no other op has written the
-// table's gradient in this micro-batch.
+// Records the backward op of an embedding lookup, which adds rows to the table's gradient. If the framework's autograd
+// makes a dense gradient, that gradient is a new buffer, which is then added to the sum over micro-batches. first:
+// whether no other op has written the table's gradient in this micro-batch.
 void table_gradient(LayerTape& layer, const std::string& name, Embedding work, const std::vector<Id>& reads,
                     std::int32_t table, bool first);
 Id activate(LayerTape& layer, const std::string& name, const Activated& a);
@@ -79,7 +80,8 @@ struct BatchedProduct {
 };
 Id batched_product(LayerTape& layer, const std::string& name, Id x, const BatchedProduct& product);
 
-// Records the copy of tokens to the device; rank 0 of torch's DataParallel copies the tokens of all ranks.
+// Records the copy of a micro-batch's token ids from the host to the device; rank 0 of torch's DataParallel copies the
+// tokens of all ranks.
 void take_tokens(LayerTape& layer, Id tokens);
 
 }  // namespace orrery

@@ -8,11 +8,12 @@
 
 namespace orrery {
 
-using Id = BlockBuilder::Id;  // index of a buffer of the block
+using Id = BlockBuilder::Id;  // index of a buffer among the layer's buffers
 
-// The layer that is being recorded: its BlockBuilder (the tape) and its sizes on one rank. The parts of a layer are
-// functions that record forward ops with their backward; they take and return indices of buffers. Under sequence
-// parallelism buffers of norms and residuals hold `local_rows` rows, all other buffers `rows`.
+// A layer whose ops are being recorded: its BlockBuilder (a tape of forward ops from which backward is derived, as in
+// autograd) and its sizes on one rank. The functions that record the ops of attention, MLP and so on take and return
+// indices of buffers. Under sequence parallelism buffers of norms and residuals hold `local_rows` rows, all other
+// buffers `rows`.
 struct LayerTape {
   LayerTape(const BlockContext& context, const std::string& name, BlockRole role);
 
@@ -21,17 +22,17 @@ struct LayerTape {
   const BlockContext& context;
   const Model& model;
   std::int64_t heads, kv_heads;  // numbers of query heads and of key/value heads on this rank
-  // whether the layers' products read 8-bit operands; the output's products stay in 16 bits
+  // whether the matrix products of this layer read 8-bit operands; false for the embedding and the output layer
   bool eight_bit;
-  // Whether each use of the output's weight allocates a dummy gradient of its own (Transformer Engine's layers share
-  // one)
+  // Whether each use of the output layer's weight allocates a dummy gradient of its own (Transformer Engine's layers
+  // share one)
   bool dummy_gradients;
   bool overlaps;       // whether products of layers overlap with transfers of the tensor group
   std::int64_t tiles;  // number of tiles that each weight of a layer is cut into
 };
 
-// A number of rows of tokens that are routed to experts. count: the predicted number. size: the index of the runtime
-// size in which the executor counts the actual number (-1: the number is fixed).
+// A number of rows of tokens that are routed to experts. count: the predicted number. size: the index in
+// Block::runtime_sizes of the actual number, which the executor counts (-1: the number is fixed).
 struct TokenRows {
   std::int64_t count = 0;
   std::int32_t size = -1;

@@ -70,11 +70,12 @@ void tensor_collective(LayerTape& layer, const std::string& name, CollectiveKind
   if (copies && gathers) copy(aside, to);
 }
 
-// Records a product over the rows of all tensor ranks, each of which holds a part. If communication overlaps, copy
-// engines pass the parts round a ring, and each part is multiplied while the next one arrives, the rank's own part
-// first (initialize_ub: "ring_exchange"). With own_rows_first the rank's own rows are multiplied while other ranks'
-// rows arrive; then two products follow, over the rows of lower ranks and of higher ranks. The plan has the sizes of a
-// rank in the middle of the group, for which the group waits, because that rank has both of these products.
+// Records a product over the rows of all tensor ranks, each of which holds a part of the rows. If communication
+// overlaps, copy engines pass the parts round a ring, and each part is multiplied while the next one arrives, the
+// rank's own part first (initialize_ub: "ring_exchange"). With own_rows_first the rank's own rows are multiplied while
+// other ranks' rows arrive; then two products follow, over the rows of lower ranks and of higher ranks. The plan has
+// the sizes of a rank in the middle of the group, for which the group waits, because that rank has both of these
+// products.
 static void over_gathered(LayerTape& layer, const std::string& name, const GatheredRows& rows, std::int64_t columns,
                           const Gemm& forward, const RowsProduct& product) {
   const BlockContext& c = layer.context;
@@ -146,7 +147,7 @@ std::vector<Id> with_weight(LayerTape& layer, const std::string& name, Id x, std
   return {x, cast};
 }
 
-// Adds a weight of a linear layer: one parameter, or the tiles into which the weight is cut, used one after another.
+// Adds a linear layer's weight as tiles (ranges of its rows), which products use one after another, or as one tile.
 static std::vector<std::int32_t> tiled_weight(LayerTape& layer, const std::string& name, std::int64_t out,
                                               std::int64_t in, Cut cut) {
   if (out % layer.tiles != 0)
@@ -291,7 +292,7 @@ Id column_parallel(LayerTape& layer, const std::string& name, Id x, std::int64_t
       tensor_collective(layer, name + " gradient scatter", CollectiveKind::reduce_scatter, dx, local, in, c.width);
     };
     // A collective waits for all work launched on the compute stream before it (ProcessGroupNCCL.cpp, syncStream). So a
-    // collective called after the weight gradient begins after the weight gradient, though it does not read it.
+    // collective called after the weight gradient begins after the weight gradient, though it reads no weight gradient.
     const bool waits = !overlaps && c.tensor > 1;
     if (waits) of_weights();
     input_gradients(layer, name, forward, back, dx, w);

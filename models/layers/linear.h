@@ -8,17 +8,18 @@
 
 namespace orrery {
 
-// The weight of a linear layer. kv_rows: as LocalParameter::kv_rows.
+// The weight of a linear layer. kv_rows: number of the weight's last rows that belong to key/value heads which several
+// tensor ranks hold.
 struct ColumnWeight {
   std::string name;
   Cut cut = Cut::rows;
   bool bias = false;
   std::int64_t kv_rows = 0;
-  bool wide = false;                   // whether products stay in 16 bits although other products have 8
+  bool wide = false;                   // whether its products stay in 16 bits if other products are in 8 bits
   Dimension over = Dimension::tensor;  // the group of ranks over which the weight is cut
   // whether the layer's backward computes the input gradient; if not, another op computes it, or none is needed
   bool input_gradient = true;
-  std::vector<std::int64_t> sections = {};  // sections of the weight's rows, as LocalParameter::sections
+  std::vector<std::int64_t> sections = {};  // rows on this rank of each matrix packed in the weight
   std::int64_t rows = 0;                    // rows of x, for replicated() only; 0: the rank's local rows
 };
 
@@ -29,8 +30,8 @@ struct CastSlots {
   Id rows, columns;
 };
 
-// Records an all-gather of the rows of `from` over the tensor group, or a reduce-scatter. If `parts` is more than 1,
-// the collective moves piece number `piece` of that many equal parts.
+// Records an all-gather or a reduce-scatter (`kind`) of the rows of `from` over the tensor group into `to`. If `parts`
+// is more than 1, the collective moves piece number `piece` of that many equal parts.
 void tensor_collective(LayerTape& layer, const std::string& name, CollectiveKind kind, Id from, Id to,
                        std::int64_t columns, Bytes width, std::int64_t piece = 0, std::int64_t parts = 1);
 CastSlots to_fp8(LayerTape& layer, const std::string& name, Id x, std::int64_t elements, bool transpose);

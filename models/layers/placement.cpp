@@ -19,8 +19,8 @@ Bytes bytes_of(const Plan& plan, std::uint32_t frame, std::uint16_t slot) {
   return plan.blocks[plan.frames[frame].block].buffers[slot].bytes;
 }
 
-// Returns the ids of a chunk's unit frames by the position of their first element in the chunk's flat buffers. These
-// are the frames of units with trained weights, or with `frozen` those of units with frozen weights.
+// Returns the ids of the frames (buffers) of a chunk's sharding units that have trained weights, or if `frozen` of
+// those that have frozen weights. The key is the position of a unit's first element in the chunk's flat buffers.
 std::map<std::int64_t, std::uint32_t> units_of(const Plan& plan, std::uint32_t state, bool frozen = false) {
   std::map<std::int64_t, std::uint32_t> units;
   for (const Frame& f : plan.frames) {
@@ -40,8 +40,9 @@ struct MovedRun {
   Dimension group = Dimension::data;
 };
 
-// Returns the runs of elements that a collective of `kind` in a task of this frame moves among ranks with the same
-// weights; the key is the index of the run's first element, counted from the frame's base.
+// Returns the runs of elements of the buffers of frame `frame` that collectives of type `kind` move among ranks with
+// the same weights; the key is the index of a run's first element, counted from the first element of the frame's
+// weights.
 std::map<std::int64_t, MovedRun> moved_runs(const Plan& plan, std::uint32_t frame, CollectiveKind kind) {
   std::map<std::int64_t, MovedRun> runs;
   const RankClass& slot = plan.classes[plan.frames[frame].slot];
@@ -69,7 +70,7 @@ class Cutter {
   void add_served(std::int64_t first, std::int64_t elements) {
     add(first, elements, kNone, (rank_ - plan_.workers()) % plan_.ranges(), plan_.ranges());
   }
-  // Adds a run that only this rank holds, so that no collective moves it.
+  // Adds a range of elements that only this rank holds, so that no collective moves it.
   void add_whole(std::int64_t first, std::int64_t elements, std::uint32_t unit) {
     if (elements > 0) add(first, elements, unit, 0, 1);
   }

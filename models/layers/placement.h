@@ -9,7 +9,7 @@
 
 namespace orrery {
 
-// A weight in a chunk's flat buffers.
+// A weight and its place in the flat buffers of a chunk (the layers that a stage runs in one go).
 struct PlacedParameter {
   std::string name;        // "layer 3 attention.qkv.weight"; the same on every rank that holds the weight
   LocalParameter local;    // the weight's shape and cut on this rank
@@ -17,8 +17,8 @@ struct PlacedParameter {
   bool copy = false;       // whether an earlier stage of the same replica holds the same weight (tied output)
 };
 
-// Returns the weights of the chunk with state frame `state`, once each, in the order of the chunk's flat buffers: every
-// weight that trains, or with `frozen` every frozen one.
+// Returns every trained weight (or if `frozen`, every frozen weight) of a chunk once, in the order of the chunk's flat
+// buffers. state: id of the frame that holds the chunk's weights and optimizer states.
 std::vector<PlacedParameter> parameters_of(const Plan& plan, std::uint32_t state, bool frozen = false);
 
 // A contiguous range of a chunk's flat buffers that one collective cuts over the ranks with the same weights: member i
@@ -28,21 +28,22 @@ struct Piece {
   std::int64_t first = 0, elements = 0;  // first element and number of elements of the range
   std::int64_t owned_first = 0, owned = 0;
   std::int64_t shard_first = 0;
-  std::uint32_t unit = kNone;  // id of the unit frame, if the piece is a part of a unit; kNone if the piece is a bucket
-  std::int64_t ranks = 1;      // number of ranks over which the range is cut (n above)
+  // id of the frame of the sharding unit that has the range; kNone if the range is a bucket
+  std::uint32_t unit = kNone;
+  std::int64_t ranks = 1;  // number of ranks over which the range is cut
 };
 
 // Returns whether the ranks of this class update weights: replicas of torch's DataParallel and workers of a parameter
 // server do not.
 bool updates(const Plan& plan, const RankClass& slot);
 
-// Returns the pieces that a rank updates: units or buckets, in the order of the flat buffers. If nothing is sharded,
-// the complete chunk is one piece; a range of weights that only this rank holds is also one piece. The list is empty if
-// another rank makes all updates.
+// Returns the ranges (Piece) of weights of which a rank updates its part: units or buckets, in the order of the flat
+// buffers. If nothing is sharded, the complete chunk is one range; weights that only this rank holds are a range of
+// their own. The list is empty if another rank makes all updates.
 std::vector<Piece> pieces_of(const Plan& plan, std::uint32_t state, std::int64_t rank);
 
-// Returns the pieces of the frozen weights that a rank owns if frozen weights are gathered unit by unit, in the order
-// of the frozen weights' buffer. The list is empty if no frozen weights are gathered.
+// Returns the ranges (Piece) of frozen weights of which a rank owns a shard, if frozen weights are gathered unit by
+// unit, in the order of the frozen weights' buffer. The list is empty if no frozen weights are gathered.
 std::vector<Piece> frozen_pieces_of(const Plan& plan, std::uint32_t state, std::int64_t rank);
 
 // Returns the state frames (buffers with a chunk's weights and optimizer states) of a class of ranks, in the order of
@@ -70,7 +71,8 @@ ExpertRow expert_row(const LocalParameter& p, std::int64_t index);
 struct SectionRows {
   std::int64_t rows = 0, uncut_rows = 0, uncut_first = 0;
 };
-// Returns the sections of tensor rank `rank` of `ranks`, in the order of its rows.
+// Returns the sections (rows of one packed matrix, such as q) of the part of a weight that tensor rank `rank` of
+// `ranks` holds, in the order of the rows.
 std::vector<SectionRows> section_rows(const Model& model, const LocalParameter& p, std::int64_t rank,
                                       std::int64_t ranks);
 

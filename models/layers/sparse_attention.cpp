@@ -31,8 +31,9 @@ static Id normed_index_keys(LayerTape& layer, Id x) {
   return y;
 }
 
-// Records the queries, keys and weights of the index, a small attention that chooses the tokens to attend to. The index
-// is trained separately (arXiv 2512.02556, section 2.1.1): its loss sends no gradient to the layer's input and queries.
+// Records the ops that compute the queries, keys and weights of the index, a small attention that chooses the tokens to
+// attend to. The index is trained separately (arXiv 2512.02556, section 2.1.1): its loss sends no gradient to the
+// layer's input and queries.
 static Index index_of(LayerTape& layer, Id x, Id compressed_queries) {
   const Model& m = layer.model;
   const Indexer& i = *m.indexer;

@@ -4,15 +4,16 @@
 
 namespace orrery {
 
-// Queries, keys and weights of the index, a small attention that chooses the tokens to attend to; each buffer has all
-// rows on every tensor rank. keys_of_sample: number of keys of one sample.
+// Buffers of the queries, keys and weights of the index, a small attention that chooses the tokens to attend to; each
+// has all rows on every tensor rank. keys_of_sample: number of keys of one sample.
 struct Index {
   Id queries, keys, weights;
   std::int64_t keys_of_sample;
 };
 
-// Records the index's choice and returns the numbers of the chosen tokens (rows, top_k). Backward trains the index to
-// match attention's probabilities of those tokens (`target`, summed over the heads of all tensor ranks).
+// Records the choice of tokens by the index and returns the buffer with the numbers of the chosen tokens (rows, top_k).
+// Backward trains the index to match attention's probabilities of those tokens (`target`, summed over the heads of all
+// tensor ranks).
 Id chosen_tokens(LayerTape& layer, const Index& index, Id target);
 
 // Records latent attention to the tokens that an index chooses (DeepSeek-V3.2, arXiv 2512.02556, section 2.1), from the

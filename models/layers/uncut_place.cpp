@@ -5,16 +5,17 @@
 namespace orrery {
 namespace {
 
-// Returns the part of a weight that a group of tensor_depth holds together, for a weight that is cut in depth (ranks of
-// a tensor-parallel grid that differ only in their depth); of a tile of a weight, the complete weight; of the matrices
-// of experts, one matrix.
+// Returns the weight of which `p` is a piece: for a tile of a weight, the complete weight; for the matrices of experts,
+// one expert's matrix; for a weight cut in depth (over ranks of a tensor-parallel grid that differ only in their
+// depth), the part that all these ranks hold together.
 LocalParameter uncropped(const LocalParameter& p, std::int64_t depth) {
   LocalParameter one = expert_row(p, 0).one;
   if (p.cut_in_depth) one.out *= depth;
   return one;
 }
 
-// Appends the rows of `from` that lie in [first, first + rows), counted from `first` on.
+// Appends those rows of `from` whose local index lies in [first, first + rows); the local index of an appended row is
+// counted from `first`.
 void add_cropped(std::vector<UncutRows>& to, const UncutRows& from, std::int64_t first, std::int64_t rows) {
   const std::int64_t begin = std::max(from.local, first), end = std::min(from.local + from.rows, first + rows);
   if (begin < end) to.push_back({from.section, begin - first, from.uncut + begin - from.local, end - begin});

@@ -15,7 +15,7 @@ struct VisionContext {
 
   Spec spec;               // the spec with the encoder as its model (encoder_spec())
   BlockContext patches;    // settings of the encoder's layers, which layer_block() builds
-  BlockContext projected;  // the projectors, whose rows are each a square of joined patches
+  BlockContext projected;  // settings of the projectors; a row is a square of joined patches
 };
 
 // Builds the blocks of the vision encoder before the embedding, apart from its layers:

@@ -26,7 +26,8 @@ struct LogitsPart {
   // factors that convert the stage's exponentials to the maxima over all stages
   Id maxima = 0, factors = 0;
   Id sums = 0;  // buffer with the sums of exponentials and the logits of the labels
-  // with one barrier: buffers of exponentials times the table's rows, and of the labels' rows of the table
+  // with one barrier: buffers of the exponentials times the output matrix, and of the output matrix's rows of the
+  // labels
   Id product = 0, rows = 0;
 
   CrossEntropy work(const BlockContext& c, CrossEntropy::Part which, std::int64_t columns) const {
@@ -36,8 +37,8 @@ struct LogitsPart {
 
 }  // namespace
 
-// Records the lookup of one stage if stages share the vocabulary: the tokens' rows from this stage's part of the
-// embedding table, and zeros for tokens in other stages' parts.
+// Records the embedding lookup on one stage if the vocabulary is sharded over the stages: the tokens' rows from this
+// stage's part of the embedding table, and zeros for tokens in other stages' parts.
 static Id token_embeddings(LayerTape& layer, Id tokens) {
   const BlockContext& c = layer.context;
   const Model& m = layer.model;
@@ -71,7 +72,8 @@ static void exponents(LayerTape& layer, const LogitsPart& part) {
   layer.tape.emit("loss exponent", work(CrossEntropy::Part::exponent), uses);
 }
 
-// Records the parts of the hidden states' gradient that can be computed before the sums over all stages are known.
+// Records the ops for those terms of the hidden states' gradient that do not need the sums of exponentials over all
+// stages.
 static void early_gradient(LayerTape& layer, const LogitsPart& part) {
   const BlockContext& c = layer.context;
   const std::int64_t rows = c.rows, columns = c.table_rows, hidden = layer.model.hidden;
@@ -238,7 +240,8 @@ Block hidden_state_exchange_block(const BlockContext& c, std::vector<Op>& ops) {
 }
 
 // Builds the block of one stage's part of the logits and loss. The buffer of the hidden states' gradient is allocated
-// by the op that writes it first; with one barrier, this op runs before backward.
+// by the op that writes it first; with one barrier between the logits and their gradients, this op runs before
+// backward.
 Block logits_block(const BlockContext& c, std::vector<Op>& ops) {
   LayerTape b(c, "output", BlockRole::output);
   b.tape.input(c.local_rows * c.hidden * c.width);
@@ -248,7 +251,7 @@ Block logits_block(const BlockContext& c, std::vector<Op>& ops) {
     for (const Operand& o : ops[id].operands) {
       if (o.scope == Scope::previous && o.access == Access::write) ops[id].allocates.push_back(o);
     }
-    ops[id].weight_gradient = false;  // the op works on other blocks' buffers and writes no weight gradient
+    ops[id].weight_gradient = false;  // the op writes no weight gradient
   }
   return block;
 }

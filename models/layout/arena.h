@@ -2,10 +2,10 @@
 
 #include "models/layout/draft.h"
 
-// This header adds the memory that ZeRO-R (Rajbhandari et al. 2020, 1910.02054, sections 6.2 and 6.3) allocates once
-// and keeps: a buffer of constant size in which gradients are reduced (the paper's CB), and an arena in which the kept
-// inputs of recomputed layers lie one after another, so that they do not fragment the allocator's segments (the paper's
-// MD).
+// These functions add to a plan the memory that ZeRO-R (Rajbhandari et al. 2020, 1910.02054, sections 6.2 and 6.3)
+// allocates once and keeps: a buffer of constant size in which gradients are reduced (the paper's CB), and an arena in
+// which the kept inputs of recomputed layers lie one after another, so that they do not fragment the allocator's
+// segments (the paper's MD).
 
 namespace orrery {
 
@@ -13,7 +13,8 @@ namespace orrery {
 Bytes fused_bytes(const Draft& draft);
 // Adds the arena for the inputs that recomputed layers keep; size_arena() sets its size later.
 void add_arena(Draft& draft);
-// Sets the arena's size to the greatest number of bytes of its buffers that are allocated at one time, in issue order.
+// Sets the arena's size to the largest number of bytes of its buffers that are allocated at the same time, if tasks are
+// issued in the order of the plan.
 void size_arena(Draft& draft);
 
 }  // namespace orrery

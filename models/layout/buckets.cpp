@@ -7,8 +7,8 @@
 
 namespace orrery {
 
-// Returns whether a gradient bucket must end at the element that lies `at` elements after the start of the unit of this
-// block.
+// Returns whether a gradient bucket must end at the element that lies `at` elements after the start of the sharding
+// unit (as in FSDP) that has this block's weights.
 static bool is_bound(const Draft& draft, const Entry& entry, std::int64_t at) {
   const Regions& regions = draft.layout.regions.at(entry.unit);
   if (!draft.facts.unit_gradients)

@@ -10,10 +10,10 @@ struct BucketPlace {
 };
 
 // Makes the gradient buckets of a chunk: fills them with weights in the order in which backward finishes them, from the
-// last block to the first, and within a block from its last weight to its first. A bucket also ends where a region ends
-// (a part of a unit that is sharded by itself, unit_frames.h). If units are reduced one by one this holds for all
-// regions, so that a rank gathers the same parts that it has updated; else only for the region of a tied matrix
-// (Megatron-Core gives it a bucket of its own too). Experts' weights have buckets of their own.
+// last block to the first, and within a block from its last weight to its first. If units are reduced one by one, a
+// bucket also ends at the end of every region (a part of a unit that is sharded by itself, unit_frames.h), so that a
+// rank gathers the same parts that it has updated; otherwise only an embedding matrix that two stages hold gets a
+// bucket of its own, as in Megatron-Core. Experts' weights have buckets of their own.
 void make_buckets(Draft& draft, Chunk& chunk);
 // Counts the gradients that each bucket waits for until it is reduced. The count does not depend on the order of
 // backward, nor on whether it runs in parts, because a micro-batch's backward runs every op once.

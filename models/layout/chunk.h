@@ -8,15 +8,16 @@
 
 namespace orrery {
 
-// An entry is one block of a chunk, such as a layer.
+// One block (layer, embedding, output, ...) of a chunk, which is the part of the model that a stage runs in one go.
 struct Entry {
   std::uint32_t block = 0;
   std::int32_t layer = -1;
-  // id of the unit frame; a tied output on the same stage as the embedding has the embedding's unit
+  // id of the frame (buffers) of the sharding unit that has the block's weights; a tied output on the same stage as the
+  // embedding has the embedding's unit
   std::uint32_t unit = kNone;
   std::int64_t base = 0;         // index of the first element of this block's weights in the chunk's flat buffers
-  std::int64_t frozen_base = 0;  // index of the first element of its frozen weights in their buffer
-  bool owns = true;              // whether the block's weights are its own, not another entry's (tied embedding)
+  std::int64_t frozen_base = 0;  // index of the block's first frozen element in the chunk's buffer of frozen weights
+  bool owns = true;              // false if the weights are another block's (tied embedding)
   bool transfer = false;         // whether the block sends or receives at a stage's boundary
 };
 
@@ -28,11 +29,11 @@ struct Bucket {
   std::int64_t tensors = 0;          // number of parameters in the bucket
   std::int64_t missing = 0;          // number of gradients still to be added before the next reduction
   std::int64_t awaited = 0;          // number of gradients that are added between two reductions
-  std::vector<std::uint32_t> units;  // ids of the unit frames whose weights the bucket has
+  std::vector<std::uint32_t> units;  // ids of the frames of the FSDP units with the bucket's weights
 };
 
-// A contiguous piece of a unit's weights that is sharded by itself over the n ranks of a group: each rank owns one n-th
-// of the piece.
+// A contiguous piece of the weights of a sharding unit (as in FSDP) that is sharded by itself over the n ranks of a
+// group: each rank owns one n-th of the piece.
 struct Region {
   std::int64_t first = 0, elements = 0;  // `first`: index of the first element, counted within the unit
   Dimension group = Dimension::data;
@@ -43,7 +44,7 @@ using Regions = std::vector<Region>;
 struct WeightCounts {
   std::int64_t all = 0;                       // elements that the chunk owns and trains
   std::int64_t own = 0;                       // elements of trained weights whose optimizer states one rank keeps
-  std::map<Dimension, std::int64_t> partial;  // elements whose gradients are summed over each group in a replica
+  std::map<Dimension, std::int64_t> partial;  // by type of group: elements whose gradients the group sums
   std::int64_t kv = 0;                        // elements whose gradients the ranks with the same key/value heads sum
   std::int64_t matrices = 0;                  // elements of `all` in layers' matrices, which Muon orthogonalizes
   std::int64_t sums = 0;  // numbers of rows and columns of all matrices, and of elements of vectors (Adafactor)
@@ -67,14 +68,15 @@ struct Chunk {
   WeightCounts weights;
   std::int64_t frozen_elements = 0;  // number of elements of the chunk's buffer of frozen weights
   std::uint32_t state = kNone;
-  // ids of the frames that hold the weights, one frame for each version that is kept
+  // ids of the frames (buffers) that hold the weights, one frame for each version of the weights that is kept
   std::vector<std::uint32_t> versions;
-  // ids of the blocks' frames; the index is micro-batch * number of entries + entry
+  // ids of the frames: one instance of each block's buffers for each micro-batch; the index is micro-batch * number of
+  // entries + entry
   std::vector<std::uint32_t> frames;
   // ids of the frames of host buffers (tiles) through which the optimizer's update moves pieces of the states
   std::vector<std::uint32_t> tiles;
   std::vector<Bucket> buckets;  // buckets in the order in which backward finishes them
-  // for each entry, the index of the bucket of each of its parameters
+  // for each entry (block), the index of the bucket of each of its parameters
   std::vector<std::vector<std::int32_t>> bucket_of;
 
   std::uint32_t frame_of(std::int64_t micro_batch, std::size_t entry) const {

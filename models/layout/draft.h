@@ -39,10 +39,11 @@ struct PlanFacts {
   // gradient is. This is so if no other op reads all gradients, or if the update is delayed, because the loss scale
   // must be known before the next step begins.
   bool norm_tells_infinity() const;
-  // Returns whether the host's update itself multiplies gradients by the clip coefficient and, in fp16 training,
-  // unscales them, so that no pass over the gradients comes before it.
+  // Returns whether the optimizer's update on the host itself multiplies gradients by the clip coefficient and, in fp16
+  // training, unscales them, so that no pass over the gradients comes before it.
   bool update_multiplies() const;
-  // Returns whether the weights that are gathered and reduced together are others than those of single layers.
+  // Returns whether weights are sharded in units other than single layers (a unit's weights are gathered and reduced
+  // together).
   bool joins_units() const { return row.shards_parameters && !spec.strategy.units.by_layer(); }
   bool takes_norm() const { return spec.strategy.clip > 0 || (half && norm_tells_infinity()); }
   // Returns whether the embedding table is used in two parts of the model: by the embedding, and by a tied output or by
@@ -59,7 +60,8 @@ struct RankKind {
   Duty duty = Duty::worker;
 };
 
-// The position in the plan of the ranks that are being laid out: one class of ranks of one replica of a pipeline stage.
+// The position in the plan of the class of ranks whose blocks and buffers are being made: one kind of ranks of one
+// replica of a pipeline stage. slot: index of the class in Plan::classes.
 struct SlotPlace {
   std::uint32_t slot = 0;
   int rank_kind = 0;
@@ -68,13 +70,14 @@ struct SlotPlace {
   std::int64_t first_rank = 0;  // global number of this replica's first rank; 0 without strategy.stage_replicas
 };
 
-// The blocks, weights and buffers of one class of ranks (slot).
+// The blocks, weights and buffers of one class of ranks (ranks that do the same work).
 struct Layout {
   std::vector<Chunk> chunks;
-  std::map<std::uint32_t, Regions> regions;  // regions of the weights that train, by id of the unit frame
-  std::map<std::uint32_t, Bytes> frozen;     // bytes of a unit's frozen weights, by id of the unit frame
-  WeightVersions versions;                   // versions of the weights in an asynchronous schedule
-  std::uint32_t arena = kNone;               // id of the frame of the arena of contiguous activations, or kNone
+  // separately sharded parts of each unit's trained weights, by id of the unit's frame
+  std::map<std::uint32_t, Regions> regions;
+  std::map<std::uint32_t, Bytes> frozen;  // bytes of each unit's frozen weights, by id of the unit's frame
+  WeightVersions versions;                // versions of the weights that an asynchronous schedule keeps
+  std::uint32_t arena = kNone;            // id of the frame (buffer) of the arena of contiguous activations
 };
 
 // A plan under construction, and the values that the planner's passes have computed so far. Every pass is a function
@@ -90,11 +93,12 @@ struct Draft {
   // number of layers of each virtual stage, and number of its first layer
   std::vector<std::int64_t> layers_of, first_layer;
   Plan plan;
-  // ids of blocks that several frames share; the key is a text that lists all properties in which blocks differ
+  // ids of the blocks made so far, which equal layers and micro-batches share; the key is a text that lists all
+  // properties in which blocks differ
   std::map<std::string, std::uint32_t> blocks;
   std::vector<RankKind> kinds;
   SlotPlace at;
-  std::vector<Coordinates> coordinates;  // the coordinates of every worker
+  std::vector<Coordinates> coordinates;  // every worker's index in each dimension of parallelism
   Layout layout;
 
   bool asynchronous() const { return plan.steps > 1; }
@@ -102,7 +106,7 @@ struct Draft {
   // Returns the index of this class's rank among the ranks that hold different rows of a micro-batch; 0 if all ranks
   // hold the same rows.
   std::int64_t row_part() const { return facts.spec.strategy.row_parts() > 1 ? at.rank_kind : 0; }
-  bool updates() const;  // whether the ranks of the slot update the weights
+  bool updates() const;  // whether the ranks that are being laid out update the weights
 
   // Returns the number of ranks in the group of dimension d to which the rank being laid out belongs.
   std::int64_t group_size(Dimension d) const;
@@ -117,7 +121,7 @@ struct Draft {
   // Returns the chunk whose embedding table other chunks of the stage may use. (In a bidirectional schedule the last
   // stage of one copy of the model is the first stage of the other.)
   const Chunk& table_chunk() const;
-  // Returns the index of the entry of table_chunk() that has the embedding table.
+  // Returns the index of the block (entry) of table_chunk() that has the embedding table.
   std::size_t table_entry() const;
   // Returns the chunks of the stage in the order of the model's layers. The ranks of all copies of a virtual stage
   // reduce its gradients in one collective, so all ranks must visit their chunks in this order.

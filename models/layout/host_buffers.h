@@ -2,13 +2,13 @@
 
 #include "models/layout/draft.h"
 
-// This header adds the buffers of states that lie on the host or on disks (ZeRO-Offload, Ren et al. 2021, 2101.06840;
-// ZeRO-Infinity, Rajbhandari et al. 2021, 2104.07857).
+// These functions add to a plan the buffers of weights, gradients and optimizer states that lie on the host or on disks
+// (ZeRO-Offload, Ren et al. 2021, 2101.06840; ZeRO-Infinity, Rajbhandari et al. 2021, 2104.07857).
 
 namespace orrery {
 
-// Adds to the block of a unit the buffers through which the unit's weights and gradients pass between device and host.
-// shard: number of elements of this rank's shard.
+// Adds to the block of a sharding unit (as in FSDP) the buffers through which the unit's weights and gradients pass
+// between device and host. shard: number of elements of this rank's shard.
 void add_staging(const Draft& draft, Block& unit, std::int64_t shard);
 // Sets the memory tier of each state buffer of a chunk, and adds the host's gradients. own: number of elements whose
 // optimizer states the rank keeps.

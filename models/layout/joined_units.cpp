@@ -6,8 +6,8 @@
 namespace orrery {
 namespace {
 
-// Returns the number of the unit that a block joins, or -1 if the block is a unit of its own. at: number of layers of
-// the chunk that come before the block.
+// Returns the number of the sharding unit (as in FSDP) that a block joins with other blocks, or -1 if the block is a
+// unit of its own. at: number of layers of the chunk that come before the block.
 std::int64_t unit_of(const UnitRule& rule, const Block& block, const Entry& entry, std::int64_t at) {
   if (block.parameters.empty()) return -1;
   if (rule.model) return 0;
@@ -25,7 +25,7 @@ std::int64_t unit_of(const UnitRule& rule, const Block& block, const Entry& entr
 std::vector<std::vector<std::size_t>> unit_members(const Draft& draft, const Chunk& chunk) {
   const bool joins = draft.facts.joins_units();
   std::vector<std::vector<std::size_t>> units;
-  std::map<std::int64_t, std::size_t> joined;  // for the number of each joined unit, its index in `units`
+  std::map<std::int64_t, std::size_t> joined;  // index in `units` of each unit of several blocks, by its number
   std::int64_t layers = 0;
   for (std::size_t e = 0; e < chunk.entries.size(); ++e) {
     const Entry& entry = chunk.entries[e];

@@ -22,7 +22,7 @@ void share_in_tensor_groups(const GroupTable& tensor, std::vector<Lag>& felt) {
   }
 }
 
-// Returns the cost of every virtual stage: that of its layers, the last with the head.
+// Returns the cost of every virtual stage, which is the sum of its layers' costs.
 std::vector<double> stage_costs(const Draft& draft) {
   const std::vector<double> layers = layer_costs(draft.facts.spec);
   std::vector<double> costs(draft.schedule.virtual_stages(), 0);
@@ -33,12 +33,12 @@ std::vector<double> stage_costs(const Draft& draft) {
   return costs;
 }
 
-// Returns the time of a replica's pipeline, in units of its own; slow: the slowdown of each stage. Backward takes twice
-// as long as forward, or three times where it recomputes.
+// Returns the time of a replica's pipeline, in arbitrary units. slow: the slowdown of each stage. Backward is taken to
+// last twice as long as forward, or three times as long with recomputation.
 std::int64_t time_of(const Draft& draft, const std::vector<double>& costs, const std::vector<double>& slow) {
   const Strategy& s = draft.facts.spec.strategy;
   const double most = *std::max_element(costs.begin(), costs.end()) + 1;
-  constexpr double kUnits = 1e6;  // units of the costliest stage's forward
+  constexpr double kUnits = 1e6;  // number of units of the forward pass of the costliest stage
   ScheduleShape shape;
   shape.stages = s.pipeline;
   shape.micro_batches = draft.plan.micro_batches;
@@ -49,8 +49,9 @@ std::int64_t time_of(const Draft& draft, const std::vector<double>& costs, const
   return order_length(draft.schedule, draft.schedule.order, shape, 0);
 }
 
-// Returns `most` replicas of a list from the slowest on. Those come first in which a stage is slower than in all
-// replicas before, because a stage's update waits for its slowest rank, in whichever replica that rank is.
+// Returns the `most` slowest replicas of the list `order`, which begins with the slowest. Replicas in which some stage
+// is slower than in all replicas before them in the list are preferred, because a stage's update waits for the stage's
+// slowest rank in any replica.
 std::set<std::int64_t> slowest(const std::vector<std::pair<std::int64_t, std::int64_t>>& order,
                                const std::vector<std::vector<double>>& slow, std::size_t most) {
   std::set<std::int64_t> kept;
@@ -109,10 +110,11 @@ void simplify_lags(const Draft& draft, const GroupTable& tensor, std::size_t mos
     stage = std::max(stage, felt[r].front());
     lists[at[r].data].push_back(felt[r]);
   }
-  // The first of the replicas with the same lists stands for all.
+  // The first of several replicas whose ranks have the same lists represents them all.
   const std::vector<double> costs = stage_costs(draft);
   std::map<std::vector<Lag>, std::int64_t> first;
-  std::vector<std::pair<std::int64_t, std::int64_t>> order;  // minus the time, and the replica
+  // minus the time of a replica's pipeline, and the replica's index
+  std::vector<std::pair<std::int64_t, std::int64_t>> order;
   for (std::int64_t d = 0; d < s.data; ++d) {
     if (first.try_emplace(lists[d], d).second) order.emplace_back(-time_of(draft, costs, slow[d]), d);
   }

@@ -7,24 +7,23 @@
 namespace orrery {
 
 // A list that describes how slow ranks affect one rank: its own slowdown, then the sorted slowdowns of slow ranks that
-// use the same NIC. The latter matter because transfers over a NIC that is shared with a slow rank overlap at other
-// times than transfers over other NICs.
+// use the same NIC. The slow ranks on the same NIC matter because transfers over a NIC that is shared with a slow rank
+// overlap at other times than transfers over other NICs.
 using Lag = std::vector<double>;
 
-// Returns the list of every rank. slow: the slowdown of every rank.
+// Returns the Lag (list of slowdowns) of every rank. slow: the slowdown of every rank itself.
 std::vector<Lag> lags_felt(const Cluster& c, const std::vector<double>& slow);
 
 // Returns the factor by which the compute of a class of ranks is slowed down. A class may hold a complete tensor group
 // of which only some ranks are slow (simplify_lags); it is as slow as the slowest.
 double slowdown_of(const Spec& spec, const Plan& plan, const RankClass& ranks);
 
-// Makes the lists of many stragglers alike, so that the plan of a large job stays small; the simulated step is then no
-// longer equal to the unfolded step to the picosecond. First, all ranks of a tensor group get the group's largest list,
-// because they wait for the slowest of them in every layer. Then only the `most` replicas that are likely to be the
-// slowest keep their lists, with all replicas that have the same; the other replicas have no slow ranks, because they
-// wait for the slowest at the end of the step. The replicas are
-// compared by the length of their pipelines' orders, with the costs of the stages' layers (order_length), and every
-// stage keeps a slow rank.
+// Makes the Lag lists of many slow ranks equal, so that the plan of a large job stays small; the simulated step is then
+// no longer equal to the unfolded step to the picosecond. First, all ranks of a tensor group get the group's largest
+// list, because they wait for the slowest of them in every layer. Then only the `most` replicas that are likely to be
+// the slowest, and all replicas with equal lists, keep their lists; the other replicas have no slow ranks, because they
+// wait for the slowest at the end of the step. The replicas are compared by the length of their pipelines' orders, with
+// the costs of the stages' layers (order_length), and every stage keeps a slow rank.
 void simplify_lags(const Draft& draft, const GroupTable& tensor, std::size_t most, std::vector<Lag>& felt);
 
 }  // namespace orrery

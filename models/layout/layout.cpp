@@ -15,8 +15,8 @@
 
 namespace orrery {
 
-// Returns the id of the last frame of the virtual stage before a chunk, if that virtual stage is on the same pipeline
-// stage, so that activations pass between the two without a transfer; else kNone.
+// Returns the id of the frame (buffers) of the last block of the virtual stage before a chunk, if that virtual stage is
+// on the same pipeline stage, so that activations pass between the two without a transfer; else kNone.
 static std::uint32_t handed_over(const Draft& draft, const Chunk& chunk, std::int32_t micro_batch) {
   const Schedule& schedule = draft.schedule;
   const std::int32_t k = chunk.place;

@@ -4,8 +4,8 @@
 
 namespace orrery {
 
-// Lays out the blocks, weights and buffers of all chunks of a stage. The chunk whose embedding table other chunks use
-// is laid out first.
+// Makes the blocks, weights and buffers of all chunks (virtual stages) of a pipeline stage. The chunk whose embedding
+// table other chunks use is laid out first.
 void lay_out(Draft& draft);
 
 }  // namespace orrery

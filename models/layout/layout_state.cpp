@@ -25,8 +25,8 @@ static void add_held(const Draft& draft, Block& block, const Chunk& chunk) {
   const Bytes wider = std::max<Bytes>(0, o.master_bytes - draft.facts.gradient_width);
   block.buffers[kWidenedShard] = {"widened gradient shard", widens ? chunk.weights.own * wider : 0,
                                   Category::gradients};
-  // One dummy gradient of each shape serves all chunks of a rank, so shapes of chunks that are laid out already are not
-  // counted again.
+  // All chunks of a rank share one dummy gradient of each weight shape, so shapes of chunks that were laid out before
+  // are not counted again.
   std::set<std::pair<std::int64_t, std::int64_t>> known;
   const auto bytes_of_new_shapes = [&](const Chunk& of) {
     Bytes sum = 0;

@@ -64,8 +64,9 @@ static void meet_everywhere(Draft& draft) {
   for (std::size_t d = 0; d < kDimensions; ++d) draft.plan.meeting.push_back(static_cast<Dimension>(d));
 }
 
-// Returns whether each group of ranks contains ranks of several classes. If only some groups do, ranks of one class
-// would wait for different classes, so the plan then treats each group as if all its ranks were of one class.
+// Returns whether each group of a dimension of parallelism contains ranks of several classes. If only some groups do,
+// ranks of one class would wait for different classes, so the plan then treats each group as if all its ranks were of
+// one class.
 static bool all_are_mixed(const GroupTable& table, const std::vector<std::uint16_t>& class_of) {
   for (const auto& group : table.groups) {
     const auto differs = [&](std::int32_t r) { return class_of[r] != class_of[group.front()]; };
@@ -110,15 +111,16 @@ static std::string class_name(std::string_view what, std::string_view others, co
   return fmt::format(", {} {}{}", what, all.first[at], same > 1 ? fmt::format(" and {} alike", same - 1) : "");
 }
 
-// The most classes of ranks that stragglers may make before their lists are simplified, and the most afterwards: 256
-// classes of Llama 3.1 405B, of 16 micro-batches each, take about two seconds and 200 MB.
+// Largest numbers of classes of ranks that slow ranks may cause: kMostExactClasses without simplification
+// (simplify_lags), kMostClasses with it. A plan of 256 classes of Llama 3.1 405B, of 16 micro-batches each, takes about
+// two seconds and 200 MB.
 constexpr std::int64_t kMostExactClasses = 512, kMostClasses = 256;
 
 static std::int64_t values_of(const Alike& all) {
   return std::ssize(std::set<std::int64_t>(all.first.begin(), all.first.end()));
 }
 
-// Makes every value of the coordinate a separate class of ranks.
+// Puts the ranks of every value of a coordinate into a class of their own.
 static void keep_apart(Alike& all) {
   std::iota(all.first.begin(), all.first.end(), 0);
   all.lags.assign(all.lags.size(), true);
@@ -127,7 +129,7 @@ static void keep_apart(Alike& all) {
 // Puts replicas into one class if their ranks at the same positions have the same slowdowns. Positions in a tensor
 // group, and those in a context group, are put into one class by the same rule. Positions stay separate classes if some
 // groups of the plan have only a part of a tensor or context group (grids, ranks with the same key/value heads, rings
-// of Ulysses groups). So the groups of a class's first rank contain the first ranks of the other classes.
+// of Ulysses groups). By this rule the groups of a class's first rank contain the first ranks of the other classes.
 static void tell_ranks_apart(Draft& draft, const std::vector<double>& slow, bool master) {
   Plan& plan = draft.plan;
   const Strategy& s = draft.facts.spec.strategy;

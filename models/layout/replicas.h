@@ -8,7 +8,7 @@
 
 namespace orrery {
 
-// Selects one replica of a stage: blocks and groups that are built from now on belong to its ranks.
+// Selects one replica of a pipeline stage: blocks and groups that are built after this call belong to its ranks.
 void enter(Draft& draft, std::int64_t stage, std::int64_t replica);
 // Returns the slices of a micro-batch's rows that cross the boundary after a virtual stage, as seen from the stage that
 // is being built: one slice for every rank of the other stage that has some of this rank's rows, in the order of ranks.

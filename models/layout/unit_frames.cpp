@@ -23,8 +23,8 @@ Dimension copies_of(const Draft& draft, const LocalParameter& p) {
   return p.name == kEmbeddingTable && shares_table_unlike(draft) ? Dimension::embedding : Dimension::data;
 }
 
-// Returns the regions of a block's weights: a new region begins at each weight that is held by another group of ranks
-// than the weight before it.
+// Returns the regions of a block's weights (each is sharded by itself): a new region begins at each weight that is held
+// by another group of ranks than the weight before it.
 static Regions regions_of(const Draft& draft, const Block& block) {
   Regions regions;
   const bool alone = cut_alike(draft, block);
@@ -44,7 +44,7 @@ std::int64_t own_elements(const Draft& draft, const Chunk& chunk) {
   std::int64_t sum = 0;
   for (const Bucket& b : chunk.buckets) sum += draft.shard(b.elements, b.group);
   if (!draft.facts.row.shards_parameters) return sum;
-  std::set<std::uint32_t> units;  // ids of the units counted so far; several entries may share a unit
+  std::set<std::uint32_t> units;  // ids of the units counted so far; several blocks may share a unit
   for (const Entry& e : chunk.entries) {
     if (!e.owns || !units.insert(e.unit).second) continue;
     for (std::uint32_t u = e.unit; u != kNone; u = draft.plan.frames[u].next)
@@ -127,8 +127,8 @@ static Bytes frozen_bytes(const Draft& draft, const Block& block) {
   return sum;
 }
 
-// Adds a unit for each weight tile of an entry. Frame::next links the entry's unit to these units, in the order of the
-// tiles' numbers.
+// Adds a sharding unit for each weight tile of a block (entry). Frame::next links the block's unit to the tiles' units,
+// in the order of the tiles' numbers.
 static void add_tile_units(Draft& draft, const Entry& entry) {
   Plan& plan = draft.plan;
   std::uint32_t before = entry.unit;
@@ -159,8 +159,8 @@ static void count_weights(const Draft& draft, WeightCounts& counts, const Block&
   }
 }
 
-// Appends the regions of a block that lies `before` elements after the unit's base. Adjacent regions of one group
-// become one region.
+// Appends the regions (ranges that are sharded by themselves) of a block that lies `before` elements after the unit's
+// base. Adjacent regions of one group become one region.
 static void append(Regions& regions, const Regions& of_block, std::int64_t before) {
   for (Region r : of_block) {
     r.first += before;
@@ -172,7 +172,7 @@ static void append(Regions& regions, const Regions& of_block, std::int64_t befor
   }
 }
 
-// Places the weights of the entries of one unit, one block after the other.
+// Assigns places in the chunk's flat buffers to the weights of one sharding unit, one block (entry) after the other.
 static void place_unit(Draft& draft, Chunk& chunk, const std::vector<std::size_t>& members) {
   Plan& plan = draft.plan;
   const std::int64_t base = chunk.weights.all, frozen_base = chunk.frozen_elements;

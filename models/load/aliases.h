@@ -8,7 +8,8 @@
 
 namespace orrery {
 
-// An alternative name that other software uses for a key or a value of a spec (models/data/aliases.json).
+// An alternative name that other software uses for a key or a value of a spec, the program's input file
+// (models/data/aliases.json).
 struct AliasRow {
   // The key to whose values the alias applies, such as "strategy.sharding". "strategy" means that the alias is for the
   // name of a key of the section strategy.
@@ -18,8 +19,8 @@ struct AliasRow {
 };
 const std::vector<AliasRow>& alias_rows();
 
-// Both return the spec's own name for a key of the strategy, or for a value of the key `at`; a word that is no alias is
-// returned unchanged. Upper and lower case, and - and _, count as equal.
+// canonical_key and canonical_value return the spec's own name for a key of the strategy, or for a value of the key
+// `at`; a word that is no alias is returned unchanged. Upper and lower case, and - and _, count as equal.
 std::string canonical_key(std::string_view given);
 std::string canonical_value(std::string_view at, std::string_view given);
 

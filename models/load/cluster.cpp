@@ -130,7 +130,8 @@ void read_troubles(const SpecSection& cluster, Cluster& c) {
   }
 }
 
-// Returns the built-in node that the spec names, or an empty cluster whose parts the spec must describe.
+// Returns the built-in type of node (machine) that the spec names, or an empty cluster whose parts the spec must
+// describe.
 Cluster read_base(const SpecSection& section, const SpecNode& at, std::string& from) {
   const SpecNode* node = section.find("node");
   if (node != nullptr) {

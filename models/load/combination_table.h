@@ -3,7 +3,7 @@
 #include "models/load/combinations.h"
 #include "models/load/features.h"
 
-// The table of combinations of options that are rejected, and nothing else; combinations.cpp alone includes it.
+// This header has only the table of rejected combinations of options; only combinations.cpp includes it.
 namespace orrery::feature {
 
 inline constexpr std::string_view kNotYet = "not built yet", kOut = "leave it out";
@@ -161,8 +161,8 @@ inline constexpr Pair kPairs[] = {
     {&kHalf, &kApart, kNotYet, "choose bf16"},
     {&kEightBit, &kApart, kNotYet, "choose bf16"},
 
-    // These rows have options that say when gradients are reduced, which weights form a unit, which weights train and
-    // on which samples.
+    // These rows have options that say when gradients are reduced, which weights are gathered and reduced together,
+    // which weights train and on which samples. These options do not work with others.
     {&kReducedEachTime, &kCopies, kNotYet, kOut},
     {&kReducedEachTime, &kAsynchronous, kNotYet, kOut},
     {&kReducedEachTime, &kApart, kNotYet, kOut},

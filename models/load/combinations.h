@@ -22,8 +22,8 @@ struct Feature {
 enum class Limit : std::uint8_t { spec, plan, ranks, gpu_ranks, search };
 std::string_view name_of(Limit limit);
 
-// One row of the table of limits: option `a` does not work with option `b`, or does not work at all if `b` is null.
-// Allowed ranges of single values are not here but in check.cpp.
+// One row of the table of rejected combinations: option `a` does not work with option `b`, or does not work at all if
+// `b` is null. Allowed ranges of single values are not here but in check.cpp.
 struct Pair {
   const Feature* a;
   const Feature* b;
@@ -41,7 +41,8 @@ const Pair* first_limit(const Spec& spec, Limit which);
 std::string refusal(const Spec& spec, const Pair& pair);
 std::string refused_key(const Spec& spec, const Pair& pair);
 
-// Throws Error with the file and line and the message of refusal() if a spec breaks a row.
+// Throws Error with the file and line and the message of refusal() if a spec uses a combination of options that is
+// rejected.
 void refuse_combinations(const Spec& spec, Limit which);
 
 }  // namespace orrery

@@ -17,7 +17,8 @@ namespace orrery::feature {
 namespace is {
 // whether context parallelism uses a ring, or Ulysses with several sequences in a micro-batch
 bool ring_of_parts(const Spec& spec);
-// whether the first and the last virtual stage may lie on one stage of a pipeline with several stages
+// whether the first and the last virtual stage (with the embedding and the output layer) may lie on the same stage of a
+// pipeline with several stages
 bool both_ends(const Spec& spec);
 // whether tied embeddings lie on a first and a last stage with different numbers of ranks
 bool ends_apart(const Spec& spec);
@@ -27,15 +28,15 @@ bool copies_out_of_step(const Spec& spec);
 bool evicted(const Spec& spec);
 // whether the ops of a forward pass alternate with the ops of a backward pass (overlapped F and B)
 bool woven(const Spec& spec);
-// whether the schedule has several copies of the model, shares the vocabulary, updates without a flush, moves
-// activations, weaves passes, or comes from a file
+// whether the schedule has several copies of the model, shares the vocabulary, updates weights without a pipeline
+// flush, moves activations between stages, alternates the ops of a forward and a backward, or comes from a file
 bool order_of_training(const Spec& spec);
 bool woven_chunk(const Spec& spec);  // whether the overlapped forward and backward passes belong to the same chunk
 // whether the framework copies gradients into separate buffers for the buckets (Averaging::copy)
 bool copied_gradients(const Spec& spec);
 bool state_on_disk(const Spec& spec);
 const ShardingRow& sharding(const Spec& spec);
-// returns the schedule's row of the table; null: the order comes from a file
+// returns the row of the spec's schedule in the table of schedules; null if the order of actions comes from a file
 const ScheduleRow* schedule(const Spec& spec);
 }  // namespace is
 
@@ -259,8 +260,8 @@ inline constexpr Feature kCopiedGradients = {"software.gradient_average", "a sta
                                              is::copied_gradients};
 inline constexpr Feature kClip = {"strategy.clip", "clip above 0", [](S s) { return s.strategy.clip > 0; }};
 
-// Each of these features says whether a spec uses an option of when gradients are reduced, which weights form a unit,
-// and with how many bits they are transferred.
+// Each of these features says whether a spec uses an option of when gradients are reduced, which weights are gathered
+// and reduced together, and with how many bits they are transferred.
 inline constexpr Feature kGivenSync = {"strategy.no_sync", "no_sync",
                                        [](S s) { return s.strategy.no_sync.has_value(); }};
 inline constexpr Feature kReducedEachTime = {"strategy.no_sync",

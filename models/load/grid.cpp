@@ -15,7 +15,7 @@ Broken grid_rules(const Spec& spec) {
     std::int64_t value;
   };
   // A grid does not work with attention whose heads all share their keys. The table of combinations rejects this pair
-  // with the reason, so the rule here does not apply to kv_heads then.
+  // with the reason, so for such a model the rules below test the query heads in place of kv_heads.
   const std::int64_t kv_heads = m.compressed_attention ? m.heads : m.kv_heads;
   for (const Size& size : {Size{"heads", m.heads}, Size{"hidden", m.hidden}, Size{"feed_forward", m.feed_forward}}) {
     if (size.value % q != 0)
@@ -24,7 +24,7 @@ Broken grid_rules(const Spec& spec) {
   if (kv_heads % q != 0 && q % kv_heads != 0)
     return broken("tensor", "tensor: the side {} of its grid and kv_heads: {}: neither divides the other", q, kv_heads);
   // A cube cuts the rows of a rank's queries, keys and values once more, so that its ranks would hold different numbers
-  // of rows of a shared head.
+  // of rows of a key/value head that they share.
   if (s.on_cube() && kv_heads % q != 0)
     return broken("tensor", "tensor: the side {} of its cube does not divide kv_heads: {}; choose 2d or 2.5d", q,
                   kv_heads);

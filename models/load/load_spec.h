@@ -8,8 +8,9 @@
 
 namespace orrery {
 
-// Both read a spec (YAML or JSON), from a file or from text: they apply overrides ("strategy.tensor=4"), fill in
-// defaults, and check the result. They throw Error: "spec.yaml:12: strategy.tensr: unknown key; did you mean tensor?".
+// These two functions read a spec (YAML or JSON), one from a file, the other from text: they apply overrides
+// ("strategy.tensor=4"), fill in defaults, and check the result. They throw Error: "spec.yaml:12: strategy.tensr:
+// unknown key; did you mean tensor?".
 Spec load_spec(const std::string& path, const std::vector<std::string>& overrides = {});
 Spec parse_spec(const std::string& text, const std::string& path, const std::vector<std::string>& overrides = {});
 

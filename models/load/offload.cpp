@@ -58,7 +58,8 @@ Broken offload_rules(const Spec& spec) {
   const Strategy& s = spec.strategy;
   const Offload& o = s.offload;
   if (o.tile < 1) return broken("offload.optimizer", "offload.optimizer.tile: {} is not at least 1", o.tile);
-  // Without a known GPU the spec is for an execution on the machine at hand, which has its own memory.
+  // Without a known GPU the spec is for an execution on the machine at hand, whose memory and links the rules cannot
+  // know.
   if (spec.cluster.gpu.memory_bytes == 0) return {};
   if (o.any() && spec.cluster.gpu.pcie_GBps <= 0)
     return broken(o.optimizer == MemoryTier::device ? "offload.activations" : "offload.optimizer",

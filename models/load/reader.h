@@ -126,8 +126,9 @@ class SpecSection {
   std::string path_;
 };
 
-// These functions read strategy.stage_replicas. read_replicas: reads the numbers, and returns whether DAPPLE's planner
-// must choose them. plan_replicas: sets the numbers that the planner chooses (dapple.h).
+// These functions read strategy.stage_replicas. read_replicas: reads the number of ranks of every stage, and returns
+// whether DAPPLE's planner must choose these numbers. plan_replicas: sets the numbers that the planner chooses
+// (dapple.h).
 bool read_replicas(const SpecSection& section, Strategy& s);
 void plan_replicas(const SpecSection& section, Spec& spec);
 
@@ -136,7 +137,7 @@ void plan_replicas(const SpecSection& section, Spec& spec);
 void read_optimizer(const SpecSection& strategy, Optimizer& o);
 void read_units(const SpecSection& strategy, const Spec& spec, Strategy& s);
 void read_frozen(const SpecSection& model, Model& m);
-void read_checkpoint(const SpecSection& strategy, Strategy& s);  // strategy.checkpoint
+void read_checkpoint(const SpecSection& strategy, Strategy& s);  // reads strategy.checkpoint
 // Reads the section `sequence`: a length, or a length and the documents that samples are packed from.
 void read_sequence(SpecReader& reader, const SpecNode* node, Spec& spec);
 // These functions read model.vision and sequence.images. settle_images() removes the model's vision encoder, and adds a

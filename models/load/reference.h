@@ -22,7 +22,8 @@ struct SpecKeyBook {
   struct Map {
     std::string path;
     std::span<const SpecKey> keys;
-    // the key for which a single word stands that is given in place of the map; "" if the map has no such key
+    // the key of the map that gets the value if a spec gives a single word in place of the map; "" if there is no such
+    // key
     std::string_view short_key;
   };
   // all maps that a spec may contain, in the order in which the reader reads them

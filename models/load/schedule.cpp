@@ -1,4 +1,4 @@
-// This file has the rules about the options of schedules.
+// This file has the rules about the options of pipeline schedules.
 #include <string>
 
 #include "models/load/reader.h"
@@ -16,8 +16,8 @@ bool takes_turns(const Strategy& s) {
 Broken interleave_rules(const Spec& spec) {
   const Strategy& s = spec.strategy;
   if (!takes_turns(s) || s.pipeline == 1) return {};
-  // Megatron-Core's rule: with fewer micro-batches than stages in a group, a stage would idle between two groups of a
-  // chunk.
+  // Megatron-Core's rule for interleaved schedules: as many micro-batches as there are stages, or more, must pass
+  // through a chunk in one group, because a stage would otherwise idle before its next chunk.
   const std::int64_t group = interleave_group(spec), rest = s.micro_batches() % group;
   if (s.interleave_group != 0 && group < s.pipeline)
     return broken("interleave_group", "interleave_group: {} is less than pipeline: {}", group, s.pipeline);

@@ -324,8 +324,8 @@ void read_attention(const SpecSection& section, const Software& software, Strate
       "attention", s.attention, find, [](Attention a) { return name_in(kAttentions, a); }, "profile " + software.name);
 }
 
-// Reads when updated parameters are gathered: under forward (true), between update and forward (false), or under the
-// rest of the update.
+// Reads when updated parameters are gathered: during the next forward (true), between update and forward (false), or
+// during the rest of the update.
 void read_gather(const SpecSection& map, Overlap& o, const std::string& profile) {
   const SpecNode* node = map.find("parameter_gather");
   o.gather_in_update = node != nullptr && node->kind == SpecNode::Kind::scalar && node->text == "update";

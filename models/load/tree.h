@@ -6,8 +6,8 @@
 
 namespace orrery {
 
-// A node of the tree of a YAML or JSON file's contents, which remembers its line. The tree does not depend on the
-// spec's keys.
+// A node of the parsed contents of a YAML or JSON file, with the number of its line. Any keys can be parsed, not only
+// those of a spec.
 struct SpecNode {
   enum class Kind : unsigned char { null, scalar, list, map };
   Kind kind = Kind::null;

@@ -66,7 +66,7 @@ Broken size_rules(const VisionEncoder& v) {
   }
   if (v.hidden % v.heads != 0)
     return broken("model.vision.heads", "model.vision.heads: {} does not divide hidden: {}", v.heads, v.hidden);
-  constexpr std::int64_t kMostWeights = 1'000'000'000'000;  // elements of a matrix that no encoder has
+  constexpr std::int64_t kMostWeights = 1'000'000'000'000;  // more elements than a matrix of any encoder has
   if (v.patches.pixels() > kMostWeights / v.hidden)
     return broken("model.vision.patch", "model.vision.patch: {} numbers of a patch, and {} columns: too many weights",
                   v.patches.pixels(), v.hidden);
@@ -117,7 +117,7 @@ void read_vision(SpecReader& reader, const SpecNode* node, Model& m, std::string
     if (!b.what.empty())
       throw Error(fmt::format("{}: {}", node == nullptr ? reader.path : reader.where(*node), b.what));
   };
-  refuse(size_rules(v));  // before sizes are multiplied
+  refuse(size_rules(v));  // checked before sizes are multiplied, which could overflow
   const bool wider = !based || section.find("hidden") != nullptr || section.find("merge") != nullptr;
   if (wider) v.projector.width = v.merged();
   section.take("projector", v.projector.width, wider ? "hidden * merge * merge" : otherwise);

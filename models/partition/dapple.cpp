@@ -210,7 +210,8 @@ class Planner {
 
   const PipelineCosts& c_;
   std::vector<std::int64_t> choices_;  // numbers of replicas to choose from
-  // for each layer, the sum of a quantity over all layers before it
+  // for each layer, a sum over all layers before it: of forward times, and of bytes of gradients, states and shared
+  // states
   std::vector<double> forward_, gradients_, states_, shared_;
   std::int64_t stages_ = 0;
   bool quick_ = false;

@@ -22,7 +22,7 @@ struct PipelineCosts {
   std::int64_t samples = 1, micro_batches = 1;
   // Number of data-parallel copies of the complete pipeline, among which gradients are reduced too
   std::int64_t copies = 1;
-  // Node of each position in the pipeline (Coordinates::place); the length is the number of positions
+  // For each position in the pipeline (one per replica of a stage), the node on which the position lies
   std::vector<std::int64_t> node;
   bool copies_apart = false;                 // whether equal positions of different pipelines lie on different nodes
   double inside_GBps = 0, between_GBps = 0;  // rate of a rank's link within a node, and of its link to other nodes
@@ -31,7 +31,8 @@ struct PipelineCosts {
   std::vector<double> shared_states;  // bytes per layer that the replicas of a stage divide among them
   struct {
     double gradients = 0, states = 0, shared_states = 0;
-    // Bytes of the tied embedding table, of which the last stage has a second instance unless it is the first stage
+    // The tied embedding table's bytes of gradients, of states of each rank and of shared states, as above; the last
+    // stage has a second instance of the table unless it is also the first stage
   } table;
   double memory = 0;  // bytes of memory that each rank has for `states` and `shared_states`
 };

@@ -105,8 +105,8 @@ double mixer_cost(const Model& m, Mixer mixer) {
   return 2 * h * static_cast<double>(m.heads * m.head_dim) + 2 * h * static_cast<double>(m.kv_heads * m.head_dim);
 }
 
-// Returns the multiplications per token of the matrix products in a layer of one kind. In a layer with experts, the
-// experts that a token is routed to count.
+// Returns the multiplications per token of the matrix products in a layer of one kind. In a layer with experts, only
+// the experts that a token is routed to are counted.
 double kind_cost(const Model& m, const LayerKind& kind) {
   const double matrices = m.gated ? 3 : 2;
   const std::int64_t feed_forward =

@@ -28,7 +28,7 @@ std::vector<std::int64_t> stage_layers(const Spec& spec);
 bool plans_stages(const Strategy& strategy);
 
 // Returns the cost of each layer, in multiplications per token. The first layer includes the embedding and the last the
-// head. For a layer with experts, the experts that one token is routed to count.
+// head. In a layer with experts, only the experts that one token is routed to are counted.
 std::vector<double> layer_costs(const Spec& spec);
 
 // Returns the number of micro-batches that pass through one chunk of an interleaved schedule before the stage turns to
@@ -36,9 +36,11 @@ std::vector<double> layer_costs(const Spec& spec);
 // (Megatron-LM), or the size of m / stages equal groups (a number rounded down) of the m micro-batches (PyTorch's
 // ScheduleInterleaved1F1B).
 std::int64_t interleave_group(const Spec& spec);
-// Returns the interleave group for a given number of stages and micro-batches instead of the spec's.
+// Returns the interleave group (number of micro-batches that pass through a chunk before the stage turns to its next
+// chunk) for a given number of stages and micro-batches instead of the spec's.
 std::int64_t interleave_group(const Spec& spec, std::int64_t stages, std::int64_t micro_batches);
-// Returns whether the software stack accepts the micro-batches that remain after the last full interleave group.
+// Returns whether the software stack accepts the micro-batches that remain after the last full group, if groups of
+// equal size pass through a stage's chunks in turn (interleaved schedules).
 bool interleaves(const Spec& spec, std::int64_t stages, std::int64_t micro_batches);
 
 }  // namespace orrery

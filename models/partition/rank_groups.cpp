@@ -43,7 +43,7 @@ GroupTable group_by(std::int64_t ranks, const Key& key) {
   return table;
 }
 
-// Returns the position of each rank among the ranks with the same pool number, in rank order.
+// Returns for each rank its index, in rank order, among the ranks that have the same number in `pools`.
 std::vector<std::int64_t> places_in(const std::vector<std::int64_t>& pools) {
   std::map<std::int64_t, std::int64_t> next;
   std::vector<std::int64_t> places;

@@ -105,8 +105,9 @@ void check_match(const Plan& plan, std::uint32_t match) {
 }
 
 // Returns whether two classes of ranks have ranks in the same group of a dimension. Classes of different kinds of ranks
-// do so only if the plan lists the dimension in Plan::meeting. The two classes may be on different pipeline stages,
-// because some groups span stages: those of copies of the model, and those of a vocabulary that stages share.
+// (ranks with different work on one stage) do so only if the plan lists the dimension in Plan::meeting. The two classes
+// may be on different pipeline stages, because some groups span stages: those of copies of the model, and those of a
+// vocabulary that stages share.
 bool meets(const Plan& plan, Dimension group, const RankClass& a, const RankClass& b) {
   const bool folded = static_cast<std::int64_t>(plan.classes.size()) < plan.ranks;
   const bool apart = folded && plan.kind_of(a.representative) != plan.kind_of(b.representative);

@@ -7,8 +7,8 @@
 
 namespace orrery {
 
-// A list of groups, each a list of ranks. All ranks lie in one array, because a large cluster has very many short
-// groups.
+// A list of process groups, each a list of ranks. All ranks lie in one array, because a large cluster has very many
+// short groups.
 class GroupList {
  public:
   using Group = std::span<const std::int32_t>;
@@ -55,7 +55,7 @@ class GroupList {
   }
 
  private:
-  // indices into ranks_ at which the groups begin, then the end of the last group
+  // for each group, the index in ranks_ of its first rank; a last, additional entry is the number of ranks in ranks_
   std::vector<std::size_t> begins_ = {0};
   std::vector<std::int32_t> ranks_;
 };

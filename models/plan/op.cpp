@@ -38,7 +38,8 @@ struct WorkCost {
   }
   // The passes are those of Megatron-Core's router (router.py, moe_utils.py) over fp32 scores: softmax (2), top-k (1),
   // scattering the chosen probabilities and the map of choices (3), load and auxiliary loss (3), counts (1); backward
-  // has the gradients of these. A table replaces the top-k by a lookup of 4 bytes for each choice.
+  // has the gradients of these. If a table names the experts of each token, a lookup of 4 bytes for each choice
+  // replaces the top-k.
   Cost operator()(const Gate& g) const {
     const double passes = g.direction == Direction::forward ? (g.hashed ? 9 : 10) : 8;
     const double looked_up = g.hashed && g.direction == Direction::forward ? 4 * d(g.rows) * d(g.top_k) : 0;
@@ -220,8 +221,9 @@ struct WorkCost {
     return {3 * chosen * pair, 2 * rows + 12 * chosen};
   }
   // The compression of tokens into keys: forward reads contents and gates and writes the keys; for each element of a
-  // gate it adds the bias, takes the softmax (4 operations) and multiplies and adds the content. Backward reads both
-  // and the gradient of the keys, writes both gradients, and has about twice the operations.
+  // gate it adds the bias, takes the softmax (4 operations) and multiplies and adds the content. Backward reads
+  // contents, gates and the gradient of the keys, writes the gradients of contents and gates, and has about twice the
+  // operations.
   Cost operator()(const Pool& p) const {
     const bool forward = p.direction == Direction::forward;
     const double read = d(p.batch) * d(p.sequence) * d(p.columns) * (p.overlaps ? 2 : 1);
@@ -310,15 +312,15 @@ struct Kernels {
   int operator()(const Update& u) const { return u.fused ? 4 : 200; }
   int operator()(const Convolution&) const { return 1; }
   // The numbers of kernels are those of flash-linear-attention's chunked implementation: cumulated decays, pairs of a
-  // chunk, their inverse, keys and values by it, states, results; backward computes keys, values and states again
-  // before their gradients. Mamba has five kernels, which count as six here.
+  // chunk, their inverse, its products with keys and values, states, results; backward computes keys, values and states
+  // again before their gradients. Mamba has five kernels, which count as six here.
   int operator()(const Scan& s) const { return s.direction == Direction::forward ? 6 : 10; }
   int operator()(const GatedNorm& n) const { return n.direction == Direction::forward ? 1 : 2; }
   int operator()(const IndexScores& i) const { return i.direction == Direction::forward ? 2 : 3; }
   int operator()(const Pool& p) const { return p.direction == Direction::forward ? 1 : 2; }
   int operator()(const MixStreams& m) const {
     const bool weighs = m.part == MixStreams::Part::collapse;
-    return weighs ? 2 : 1;  // one kernel computes the weights of every token
+    return weighs ? 2 : 1;  // collapse has one kernel more, for each token's weights of the streams
   }
   int operator()(const Orthogonalize& o) const { return static_cast<int>(o.matrices * (2 + 5 * o.iterations)); }
   int operator()(const Collective&) const { return 1; }
@@ -353,10 +355,10 @@ double cache_bytes(const FlashAttention& a) {
   return d(a.batch) * read * d(a.cached_row);
 }
 
-// Within a chunk of c tokens every token meets c others, because kernels compute the chunk's whole square: in pairs of
-// keys, in pairs of queries with keys, and in results from values. The delta rule adds the inverse of the pairs of keys
-// applied to keys and values. Each token also reads the state (key_dim, value_dim) and adds to it, 2 k v operations
-// each, and the delta rule's prediction of the value is a third product with the state.
+// Within a chunk of c tokens every token is combined with c others, because kernels compute the chunk's whole square:
+// products of keys with keys, of queries with keys, and of the resulting scores with values. The delta rule adds the
+// inverse of the pairs of keys applied to keys and values. Each token also reads the state (key_dim, value_dim) and
+// adds to it, 2 k v operations each, and the delta rule's prediction of the value is a third product with the state.
 double scan_flops(const Scan& s) {
   const double k = d(s.key_dim), v = d(s.value_dim), c = std::min(d(s.chunk), d(s.sequence));
   const double once = row_of(s.rule).corrects ? 2 * c * (3 * k + 2 * v) + 6 * k * v

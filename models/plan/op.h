@@ -18,8 +18,8 @@ namespace orrery {
 // Each struct below describes the work of one kind of task (a kernel, a memcpy or a transfer) by its shapes and options
 // alone. A new struct needs code in four places: here, op.cpp (flops, bytes), its kernel and its launch; the compiler
 // reports a place that was forgotten (std::visit). All shapes are those of one rank's part. Unless said otherwise, a
-// row is a token: for a micro-batch a rank has batch * sequence / context of them, with the size of the context
-// parallel group.
+// row is a token: for a micro-batch a rank has batch * sequence / context of them, where `context` is the size of the
+// context parallel group.
 
 enum class Direction : std::uint8_t { forward, backward };
 
@@ -50,7 +50,8 @@ struct Gemm {
   Bytes result_bytes = 2;                // bytes of one element of C
   std::int64_t heads = 0, kv_heads = 0;  // for attention's products: numbers of query heads and of key/value heads
   // A linear layer may run in tiles, one after another: this product is number `tile` of `tiles` equal parts of the
-  // layer's outputs (columns of y and dy). An input gradient accumulates after the first tile.
+  // layer's outputs (columns of y and dy). The input gradients of all tiles are summed, so every tile after the first
+  // adds to the result.
   std::int64_t tile = 0, tiles = 1;
   // A product may be split into `pieces` kernels with equally many rows that run at the same time; this is number
   // `piece`.
@@ -77,9 +78,9 @@ struct GroupedGemm {
 };
 
 // The op adds each expert's bias (groups, columns) to the expert's rows, which are sorted as in GroupedGemm: y += b, or
-// y += weight b if the op reads the router's weights (weighted). The results of the ranks of a group expert_tensor are
-// summed, so each of these ranks adds an equal part of b. Backward adds to the gradient of the biases, and yields the
-// part of the router weights' gradient that comes from the bias.
+// y += weight b if the op reads the router's weights (weighted). The results of the ranks that share an expert's
+// matrices (group expert_tensor) are summed, so each of these ranks adds an equal part of b. Backward adds to the
+// gradient of the biases, and yields the part of the router weights' gradient that comes from the bias.
 struct GroupedBias {
   std::int64_t groups = 0, rows = 0, columns = 0;
   bool even = false, weighted = false;
@@ -98,7 +99,7 @@ struct GroupedBias {
 // (Switch, section 2.2; sigmoid scores are divided by their sum); only its gradient is computed. If the tokens of a
 // micro-batch are spread over several ranks (`sharers` of them), forward counts the choices by expert, and these ranks'
 // counts are summed for the auxiliary loss. hashed: a table names the experts of each token of the vocabulary
-// (DeepSeek-V4, section 2.1), so that scores only weigh them.
+// (DeepSeek-V4, section 2.1), so that scores only weigh the experts' outputs.
 struct Gate {
   std::int64_t rows = 0, experts = 0, top_k = 0, capacity = 0, groups = 1, expert_groups = 1, top_groups = 1;
   std::int64_t sharers = 1;
@@ -132,7 +133,8 @@ struct SortChunks {
 };
 
 // The host reads from a buffer of `counts` numbers how many tokens its rank sends to and receives from other ranks for
-// their experts; the numbers are the block's runtime sizes, in their order.
+// their experts. The numbers are the sizes that the plan left open until run time (Block::runtime_sizes), in that
+// list's order.
 struct CountTokens {
   std::int64_t counts = 0;
 };
@@ -154,11 +156,13 @@ struct FlashAttention {
   bool keys_apart = false;
   bool merges = false;
   bool drops = false;  // dropout of the probabilities: every pair costs a random number, in forward and in backward
-  std::int64_t chosen = 0;  // > 0: a query sees at most so many keys, those that an index chose (IndexScores)
-  // > 0: number of compressed keys (Pool), of which a query sees some beside a window of keys; `pairs` counts both
+  std::int64_t chosen = 0;  // > 0: largest number of keys that a query sees, which an index chose (IndexScores)
+  // > 0: number of compressed keys (Pool: one key of several tokens), of which a query sees some beside a window of
+  // ordinary keys; `pairs` counts the pairs with both
   std::int64_t compressed = 0;
-  // Generation: tokens of each sequence whose keys and values are read from a cache, and the bytes that the cache has
-  // of a token. The queries are those of the tokens after them, and `key` counts both.
+  // For generation with a KV cache. cached: number of tokens of each sequence whose keys and values are read from the
+  // cache; cached_row: bytes of one token in the cache. The queries are those of the tokens after the cached ones, and
+  // `key` counts cached and new tokens.
   std::int64_t cached = 0;
   Bytes cached_row = 0;
 };
@@ -180,7 +184,7 @@ struct MoveHeads {
   std::int64_t columns() const { return (member_heads() + 2 * member_kv_heads()) * head_dim; }
 };
 
-// Row-wise softmax of attention scores (batch, heads, query, key), which are (rows, columns) here, with mask and
+// Row-wise softmax of attention scores (batch, heads, query, key), here a matrix (rows, columns), with mask and
 // dropout, in one kernel (fused) or in several. window: the sliding window, as in FlashAttention; keys outside the
 // window get probability zero, and cost as much as keys inside.
 struct Softmax {
@@ -266,7 +270,7 @@ struct BiasGradient {
 // The op looks up a row of a (vocab, columns) table for each token; backward adds rows into the table's gradient.
 // positions: the op adds to each row the learned embedding of the token's position, from a table of length vocab. The
 // table may be a part of the complete table: this rank's part in the group `over`, or part number `panel`. adds: output
-// rows of tokens that are not in that part keep their values, so that the parts add up.
+// rows of tokens that are not in that part keep their values, so that the results for all parts add up.
 struct Embedding {
   std::int64_t rows = 0, columns = 0, vocab = 0;
   bool positions = false;
@@ -288,11 +292,11 @@ struct CrossEntropy {
   std::int64_t rows = 0, columns = 0;
   Part part = Part::maximum;
   bool fused = true;
-  // predictions, parts: the rows are in the order that Load describes; the loss of further predictions (multi-token
-  // prediction) has a smaller weight
+  // The rows are in the order that Load describes: for each of `parts` runs of tokens, all its predictions one after
+  // another. The loss of every prediction but the first (multi-token prediction) has a smaller weight.
   std::int64_t predictions = 1, parts = 1;
   Dimension over = Dimension::tensor;
-  // part `loss`: number of times that the training framework's metrics compute the loss again from the logits
+  // for the step `loss`: number of times that the training framework's metrics compute the loss again from the logits
   std::int64_t metrics = 0;
   // whether the op reads the logits in the data type of activations, without a cast to fp32; backward then computes the
   // exponents again
@@ -331,7 +335,7 @@ struct Load {
   std::int64_t rows = 0;
   bool labels = false;
   std::int64_t ahead = 0, predictions = 1, parts = 1;
-  // > 0: the op loads the rows of this many data parallel ranks, one rank after the other, instead of this rank's rows
+  // number of data parallel ranks whose rows the op loads, one rank after the other; 0: it loads this rank's rows
   std::int64_t replicas = 0;
   Side side = {};
 };
@@ -352,10 +356,11 @@ struct Multiply {
   std::int64_t first = 0;
 };
 
-// A copy of `bytes` bytes between two memory tiers (GPU, host, disks), or within one. Between a host tile
-// (BlockRole::tile) and a chunk's states it copies `elements` elements of the rank's shards, from element `first` on;
-// between two state buffers, the part that the rank owns of `elements` elements of the chunk. From a longer buffer to a
-// shorter one on the device it copies this rank's part of the longer one, of which each tensor rank has an equal part.
+// A copy of `bytes` bytes between two memory tiers (GPU, host, disks), or within one. Between a host buffer that pieces
+// of the states pass through (BlockRole::tile) and the states of a chunk of layers it copies `elements` elements of the
+// rank's shards, from element `first` on; between two state buffers, the part that the rank owns of `elements` elements
+// of the chunk. From a longer buffer to a shorter one on the device it copies this rank's part of the longer one, of
+// which each tensor rank has an equal part.
 struct PlaceCopy {
   Bytes bytes = 0;
   MemoryTier from = MemoryTier::device, to = MemoryTier::host;
@@ -373,9 +378,10 @@ struct Wait {
 // the second, and the second that of the first.
 struct Exchange {};
 
-// The op adds the sum of squares of the gradients that this rank owns to the sum over the rank's earlier chunks. A
-// weight that several ranks hold is counted on one rank only: a replicated weight on the first rank of the tensor
-// parallel group, key/value heads on the first rank of the group `kv`, a tied embedding table on the first stage.
+// The op adds the sum of squares of the gradients that this rank owns to the sum over the rank's earlier chunks (the
+// rank has several where pipeline stages are virtual). A weight that several ranks hold is counted on one rank only: a
+// replicated weight on the first rank of the tensor parallel group, key/value heads on the first rank of the group
+// `kv`, a tied embedding table on the first stage.
 struct SquaredNorm {
   std::int64_t elements = 0;
   Bytes width = 4;
@@ -405,16 +411,16 @@ struct Orthogonalize {
 };
 
 // Values of Collective::algorithm. kUserBuffers: the collective is launched by Transformer Engine through its user
-// buffers, in one call with the pieces of a matrix product that run at the same time. kCopyEngines: such a collective
-// runs on the GPU's copy engines, which occupy no multiprocessors.
+// buffers, in one call with the pieces of a matrix product that run at the same time. kCopyEngines: a collective in
+// user buffers that runs on the GPU's copy engines, which occupy no multiprocessors.
 inline constexpr const char* kUserBuffers = "user buffers";
 inline constexpr const char* kCopyEngines = "copy engines";
 
 // A collective operation among the ranks of one process group. bytes is the larger of the input and the output of one
-// rank (NCCL's size): S for an all-reduce of S bytes, the gathered output for an all-gather. If a unit's gradients are
-// all-reduced, `first` is an index into the rank's shard of the unit. A shift passes parts round a ring, in one buffer
-// that has a part of every member; `first` is then the number of parts by which the incoming part lies before this
-// member's own.
+// rank (NCCL's size): S for an all-reduce of S bytes, the gathered output for an all-gather. If the gradients of a unit
+// (parameters that are gathered and reduced together) are all-reduced, `first` is an index into the rank's shard of the
+// unit. A shift passes parts round a ring, in one buffer that has a part of every member; `first` is then the number of
+// parts by which the incoming part lies before this member's own.
 struct Collective {
   CollectiveKind kind = CollectiveKind::all_reduce;
   Dimension group = Dimension::data;
@@ -423,10 +429,11 @@ struct Collective {
   std::int64_t first = 0;  // index of the element of the flat buffer at which the collective begins
   std::string algorithm = "library";
   bool maximum = false;  // whether an all-reduce yields the largest value instead of the sum
-  // push to and pull from parameter servers: number of pieces of the buffer; each piece is on one server, and the
-  // servers are the group's last members
+  // for a push to or a pull from parameter servers: number of pieces of the buffer, each on one server; the servers are
+  // the group's last members
   std::int64_t servers = 0;
-  // push and pull: number of servers that hold the same piece; these are `servers` members apart in the group
+  // for a push or a pull: number of parameter servers that hold the same piece, which are `servers` members apart in
+  // the group
   std::int64_t copies = 1;
   // number of tensors that one launch moves, each by a collective of its own (a coalesced group)
   std::int64_t tensors = 1;

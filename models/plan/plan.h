@@ -70,22 +70,24 @@ inline bool reduces_gradients(LaneKind l) { return l == LaneKind::data_reduce ||
 enum class Category : std::uint8_t { parameters, gradients, optimizer, activations, buffers, workspace };
 inline constexpr int kCategories = 6;
 
-// The description of one buffer of a block; every frame of that block has its own instance of the buffer.
+// The description of one buffer of a block; every micro-batch has its own instance of the buffer (Frame).
 struct BlockBuffer {
   std::string name;
   Bytes bytes = 0;
   Category category = Category::activations;
   // whether the buffer is a state that is allocated at the first update and never freed (optimizer moments)
   bool lazy = false;
-  // index in Block::runtime_sizes of the number of rows, if that is known only at run time (`bytes` is then a
+  // index in Block::runtime_sizes of the buffer's number of rows, if that is known only at run time (`bytes` is then a
   // prediction); else -1
   std::int32_t runtime_size = -1;
   MemoryTier home = MemoryTier::device;
-  // whether the buffer lies in the rank's arena (BlockRole::arena), without a gap before the next contiguous buffer
+  // whether the buffer lies in the memory that the rank allocates before the first step (BlockRole::arena), without a
+  // gap before the next contiguous buffer
   bool contiguous = false;
 };
 
-// The description that many tasks share, such as the tasks of all micro-batches and of all layers of the same shape.
+// An op: the description of work that many tasks share, such as the tasks of all micro-batches and of all layers of the
+// same shape.
 struct Op {
   std::string name;  // name of the op: "qkv", "qkv input gradient"
   Work work;
@@ -120,7 +122,7 @@ inline constexpr TaskId kLaunchQueue = 1024;
 // sections.
 enum class Cut : std::uint8_t { none, rows, columns, heads, halves, sections };
 
-// A weight of a block as one rank holds it.
+// A weight of a block (layer, embedding or output) as one rank holds it.
 struct LocalParameter {
   std::string name;
   std::int64_t out = 0, in = 0;  // numbers of rows and columns that one rank of the tensor parallel group holds
@@ -147,7 +149,7 @@ struct LocalParameter {
   std::optional<Dimension> columns_over = std::nullopt;
   bool cut_in_depth = false;
   // frozen: the weight does not train; it has no gradient and no optimizer states, and lies in a buffer of frozen
-  // weights, in which `offset` counts. nf4: the weight is kept there in the 4-bit type NF4.
+  // weights, where it begins at `offset`. nf4: the weight is kept there in the 4-bit type NF4.
   bool frozen = false, nf4 = false;
 
   // Returns whether the ranks of a group hold the same weight, each with a part of its gradient.
@@ -155,7 +157,7 @@ struct LocalParameter {
 };
 
 // A size that is known only at run time, such as the number of tokens that an expert gets in one layer and micro-batch:
-// the value that the planner and the simulator assume, and the upper bound. Every frame of a block has its own value.
+// the value that the planner and the simulator assume, and the upper bound. Every micro-batch has its own value.
 struct RuntimeSize {
   std::string name;
   std::int64_t predicted = 0, bound = 0;
@@ -226,9 +228,11 @@ inline constexpr std::uint16_t kOutputGradient = 1;
 struct Frame {
   std::uint32_t block = kNone;
   std::uint32_t first_buffer = 0;
-  // ids of the related frames that the comment of this struct describes; kNone: there is no such frame
+  // ids of other frames (instances of buffers): the neighbouring blocks of the chunk (next, previous), the unit of
+  // weights that are gathered together, and the chunk's states; kNone: there is no such frame
   std::uint32_t next = kNone, previous = kNone, unit = kNone, state = kNone;
-  // id of the frame of the weight version that the micro-batch uses; kNone: the weights in frame `state`
+  // id of the frame (instance of buffers) that holds the version of the weights which the micro-batch uses; kNone: the
+  // micro-batch uses the weights in frame `state`
   std::uint32_t weights = kNone;
   std::uint32_t slot = 0;  // index of the rank class that the frame belongs to
   // number of the layer in the model; -1 for the embedding, the number of layers for the output
@@ -267,8 +271,9 @@ struct RankClass {
   std::int64_t stage = 0;
   std::int64_t representative = 0;  // global number of the rank that represents the class
   std::int64_t multiplicity = 1;
-  TaskId begin = 0, end = 0;    // first task of the class and the task after its last; the tasks lie in issue order
-  std::uint32_t frame = kNone;  // id of the frame of the rank's single numbers, such as the gradient norm (Scope::rank)
+  TaskId begin = 0, end = 0;  // first task of the class and the task after its last; the tasks lie in issue order
+  // id of the frame (buffers) with the rank's scalars, such as the gradient norm (Scope::rank)
+  std::uint32_t frame = kNone;
   // versions: number of versions of the weights that are kept at a time. staleness: largest number of updates made
   // between the forward of a micro-batch and the update that uses its gradient.
   std::int64_t versions = 1, staleness = 0;
@@ -285,8 +290,8 @@ struct Match {
   std::uint32_t first = 0, count = 0;  // index of the first member in Plan::match_members, and number of members
 };
 
-// All process groups of one dimension. groups[i] lists the global ranks of group i; member_of[rank] is the index of the
-// rank's group.
+// All process groups of one dimension of parallelism (tensor, data, ...). groups[i] lists the global ranks of group i;
+// member_of[rank] is the index of the rank's group.
 struct GroupTable {
   GroupList groups;
   std::vector<std::int32_t> member_of;
@@ -318,17 +323,18 @@ struct Plan {
   bool steps_overlap = false;
   bool shards_optimizer = false;  // whether each data rank holds only a part of the optimizer states
   bool shards_gradients = false;  // whether a unit's gradient is freed once it is reduced to a shard on each data rank
-  std::vector<GroupTable> dimensions;  // for each Dimension, the table of its groups
-  // kind of each rank (index: global rank); the ranks of one kind on one pipeline stage form a class. Empty: all ranks
-  // of a stage form one class
+  std::vector<GroupTable> dimensions;  // for each dimension of parallelism (Dimension), its process groups
+  // kind of each rank (index: global rank), a number that tells ranks of one stage with different work apart; the ranks
+  // of one kind on one pipeline stage form a class. Empty: all ranks of a stage form one class
   std::vector<std::uint16_t> kind_of_rank;
-  // dimensions whose groups contain ranks of several kinds; a group of any other dimension has ranks of one kind
+  // dimensions of parallelism whose process groups contain ranks of several kinds (kind_of_rank); a group of any other
+  // dimension has ranks of one kind
   std::vector<Dimension> meeting;
   std::vector<RankClass> classes;
   std::vector<Block> blocks;
   std::vector<Op> ops;
   std::vector<Frame> frames;
-  std::uint32_t buffers = 0;  // number of buffers in all frames; buffer ids are below it
+  std::uint32_t buffers = 0;  // number of buffers in all frames (instances of blocks); ids of buffers are smaller
   // tasks of each class of ranks (slot) in issue order, one class after another; a last, additional entry only marks
   // where the dependencies of the last task end
   std::vector<Task> tasks;
@@ -353,20 +359,21 @@ struct Plan {
   std::uint32_t slot_of(TaskId t) const { return tasks[t].lane / kLanes; }
 };
 
-std::string_view letter_of(Phase p);  // "F", "B", "I", "W", "step"
+std::string_view letter_of(Phase p);  // the letter that stands for a phase: "F", "B", "I", "W"; or "step"
 std::string_view name_of(Dimension d);
 std::string_view name_of(LaneKind l);
 std::string_view name_of(Category c);
 std::string_view name_of(MemoryTier p);
 
-// Returns for each rank of the job the slot whose tasks it runs: its own in an unfolded plan, else that of its class.
+// Returns for each rank of the job the slot (index of a class of ranks) whose tasks it runs: its own in an unfolded
+// plan, else that of its class.
 std::vector<std::uint32_t> slots_of_ranks(const Plan& plan);
 
 // Returns the id of the frame (instance of a block's buffers) in which an operand of a task lies; `frame`: the task's
 // own frame.
 std::uint32_t frame_of(const Plan& plan, std::uint32_t frame, const Operand& operand);
-// Returns the id of the frame that a scope names for a task whose own frame is `frame`; tiles and versions of the
-// weights are not taken into account.
+// Returns the id of the frame (instance of a block's buffers) that a scope names for a task whose own frame is `frame`,
+// without regard to tiles and to older versions of the weights.
 std::uint32_t frame_of(const Plan& plan, std::uint32_t frame, Scope scope);
 
 // Returns the position of a task in the step, for messages: "B micro-batch 0 layer 79, mlp up input gradient"; "start"

@@ -68,7 +68,8 @@ class Repeater {
 
   const Plan& from_;
   Plan plan_;
-  // for each pass and each match of the plan of one step (its index), the new tasks that are members of that transfer
+  // for each pass (copy of a range of tasks) and each match of the plan of one step (its index), the new tasks that
+  // take part in that transfer
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<TaskId>> ends_;
 };
 

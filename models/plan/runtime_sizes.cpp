@@ -134,8 +134,10 @@ class Resizer {
 
   const Plan& from_;
   Plan plan_;
-  std::vector<std::vector<std::int64_t>> sizes_;  // for each frame, its runtime sizes (rows)
-  // for each frame and each op of the original plan (their ids), the id of the new op with that frame's sizes
+  // for each frame (instance of a block's buffers), its numbers of rows that are known only at run time
+  std::vector<std::vector<std::int64_t>> sizes_;
+  // for each frame (instance of buffers) and each op of the original plan (their ids), the id of the new op with that
+  // frame's sizes
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> op_of_;
 };
 

@@ -37,8 +37,8 @@ std::vector<ActivationEviction::EvictedBuffer> ActivationEviction::evicted_by(co
   return evicted;
 }
 
-// Returns the id of the frame in which the partner stage keeps evicted buffers; it has one buffer for each evicted
-// buffer.
+// Returns the id of the frame (instance of buffers) in which the partner stage keeps evicted activations; the frame has
+// one buffer for each evicted buffer.
 std::uint32_t ActivationEviction::frame_of_evicted(const std::vector<EvictedBuffer>& evicted,
                                                    std::int32_t micro_batch) {
   std::string key = "evicted";

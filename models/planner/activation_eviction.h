@@ -9,7 +9,7 @@
 
 namespace orrery {
 
-// The step part for activation eviction (BPipe): another pipeline stage, the partner, keeps activations of a
+// The planner's class for activation eviction (BPipe): another pipeline stage, the partner, keeps activations of a
 // micro-batch between forward and backward.
 class ActivationEviction : public StepPart {
  public:
@@ -32,10 +32,11 @@ class ActivationEviction : public StepPart {
   void move(const StageTransfer& transfer);
 
   std::vector<char> alive_;  // for each activation buffer (by id), whether it is allocated now
-  // for each eviction (index in Schedule::moves), the id of the frame of the activations that this stage keeps for its
-  // partner stage
+  // for each eviction (index in Schedule::moves), the id of the frame (instance of buffers) with the activations that
+  // this stage keeps for its partner stage
   std::map<std::int32_t, std::uint32_t> frames_;
-  // for each eviction (index in Schedule::moves) and kind of ranks, the evicted buffers
+  // for each eviction (index in Schedule::moves) and kind of ranks (ranks of one stage that do the same work), the
+  // evicted buffers
   std::map<std::pair<std::int32_t, int>, std::vector<EvictedBuffer>> evicted_;
 };
 

@@ -7,8 +7,8 @@
 
 namespace orrery {
 
-// The step part that offloads activations to the host between forward and backward. A block's activations on the device
-// are freed after the next block has been issued, or, if no next block comes, before any backward (as late as in
+// The planner's class that offloads activations to the host between forward and backward. A block's activations on the
+// device are freed after the next block has been issued, or, if no next block comes, before any backward (as late as in
 // Transformer Engine's cpu_offload: synchronize_on_group_commit_forward).
 class ActivationOffload : public StepPart {
  public:
@@ -21,11 +21,11 @@ class ActivationOffload : public StepPart {
  private:
   void release();
 
-  std::uint32_t leaving_ = kNone;  // id of the frame whose activations are being copied to the host
+  std::uint32_t leaving_ = kNone;  // id of the frame (a block's buffers) whose activations are being copied to the host
 };
 
-// The step part that uploads activations from the host one block ahead: before a block's backward, the activations of
-// this block and of the block whose backward comes next.
+// The planner's class that uploads activations from the host one block (such as a layer) ahead: before a block's
+// backward, it issues the uploads of this block and of the block whose backward comes next.
 class ActivationUploads : public StepPart {
  public:
   using StepPart::StepPart;
@@ -34,7 +34,7 @@ class ActivationUploads : public StepPart {
   void before_block(const Pass& pass) override;
 
  private:
-  std::set<std::uint32_t> fetched_;  // ids of the frames whose upload from the host was issued
+  std::set<std::uint32_t> fetched_;  // ids of the frames (a block's buffers) whose upload from the host was issued
 };
 
 }  // namespace orrery

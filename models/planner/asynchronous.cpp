@@ -9,8 +9,8 @@ bool ends_update(const Draft& draft, const Action& action) {
          (action.micro_batch + 1) % draft.plan.update_every == 0;
 }
 
-// Returns the id of the frame of the next update, which reads the version of the weights in frame `from` and writes the
-// version in frame `to`.
+// Returns the id of the frame (instance of buffers) of the next update, which reads the version of the weights in frame
+// `from` and writes the version in frame `to`.
 std::uint32_t AsynchronousUpdates::update_frame(const Chunk& chunk, std::uint32_t from, std::uint32_t to) {
   const auto [it, fresh] = draft_.blocks.try_emplace("update", static_cast<std::uint32_t>(plan_.blocks.size()));
   if (fresh) plan_.blocks.push_back({.name = "update", .role = BlockRole::update});

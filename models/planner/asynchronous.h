@@ -10,20 +10,21 @@ namespace orrery {
 // does not count.
 bool ends_update(const Draft& draft, const Action& action);
 
-// The step part that updates weights in a schedule without flushes, where an update may come between a micro-batch's
-// forward and its backward. Plans of such schedules hold several steps and several versions of the weights.
+// The planner's class that updates weights in a schedule without flushes, where an update may come between a
+// micro-batch's forward and its backward. Plans of such schedules hold several steps and several versions of the
+// weights.
 class AsynchronousUpdates : public StepPart {
  public:
   using StepPart::StepPart;
 
   void begin_slot() override { updates_ = 0; }
   void end_step() override { ++updates_; }
-  // Copies the newest weights to the frame that held the weights before the first update, so that the plan can run
-  // again.
+  // At the end of the plan, copies the newest weights to the buffers that held the weights before the first update, so
+  // that the plan can run again.
   void end_slot() override;
 
-  // Returns the id of the frame in which the next update of a chunk runs. Weights that are updated in place are first
-  // copied to the frame of the new version.
+  // Returns the id of the frame (instance of buffers) in which the next update of a chunk of layers runs. Weights that
+  // are updated in place are first copied to the frame of the new version.
   std::uint32_t begin(const Chunk& chunk, bool in_place);
 
  private:

@@ -78,8 +78,8 @@ void BucketReduction::reduce_bucket(const Chunk& chunk, const Bucket& bucket, Ta
     if (leaves) offload_bucket(draft_, writer_, chunk, bucket, {after});
     return;
   }
-  // If gradients are reduced after every micro-batch, later micro-batches add to the reduced sums. These must then stay
-  // complete on every rank, so they are not reduce-scattered.
+  // If gradients are reduced after every micro-batch, later micro-batches add to the reduced sums. The sums must then
+  // stay complete on every rank, so gradients are not reduce-scattered.
   const bool scatters =
       scatters_gradients(row_, spec_.software.communication.shards_all_reduce) && !facts_.reduces_each_time;
   const bool fused = spec_.strategy.fused_buffers;
@@ -144,8 +144,8 @@ void BucketReduction::reduce() {
 void BucketReduction::end_step() { count_gradients(draft_); }
 
 void ParameterGather::gather_bucket(const Chunk& chunk, const Bucket& bucket, const std::vector<TaskId>& after) {
-  // If weights are gathered in 8 bits, all elements are counted as 8-bit ones, including the few of norms and biases,
-  // which are not.
+  // If weights are gathered in 8 bits, all elements are counted as 8-bit ones, even the few of norms and biases, which
+  // have more bits.
   const bool eight_bit = spec_.software.communication.gathers_eight_bit && is_eight_bit(spec_.strategy.precision);
   const Bytes width = eight_bit ? 1 : context_.width;
   const Op op = {.name = "gather parameters",
@@ -191,7 +191,7 @@ void ParameterGather::gather_first() {
   }
 }
 
-// Gathers all buckets that contain weights of the unit, and one bucket more.
+// Gathers all buckets that contain weights of a unit (weights that forward uses together), and the next bucket.
 void ParameterGather::gather_ahead(std::uint32_t unit) {
   if (gathering_ == to_gather_.size()) return;
   const auto holds = [&](const auto& of) {

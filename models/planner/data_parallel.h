@@ -10,15 +10,16 @@
 
 namespace orrery {
 
-// The step part that reduces unsharded gradients over data ranks, bucket by bucket (DistributedDataParallel, ZeRO-1).
+// The planner's class that reduces unsharded gradients over data ranks, bucket by bucket (DistributedDataParallel,
+// ZeRO-1).
 class BucketReduction : public StepPart {
  public:
-  // servers: the part for parameter servers or a master rank, if these update the weights, else null.
+  // servers: the planner's class for parameter servers or a master rank, if these update the weights, else null.
   BucketReduction(Draft& draft, TaskWriter& writer, Servers* servers) : StepPart(draft, writer), servers_(servers) {}
 
   void after_backward_op(const Pass& pass, std::size_t entry, std::uint32_t op, TaskId task) override;
   void reduce() override;
-  void end_step() override;  // resets the counts of missing gradients for the next update
+  void end_step() override;  // resets, for the next update, the count of gradients that each bucket still lacks
 
  private:
   // Returns whether a bucket is reduced as soon as backward has finished it. This is not so if there are several copies
@@ -35,8 +36,8 @@ class BucketReduction : public StepPart {
   Servers* servers_;
 };
 
-// The step part that all-gathers parameters after every rank has updated its own shard (ZeRO-1 and 2). With overlap,
-// the gathers of the last update run during the next step's first forward, or during the rest of the update.
+// The planner's class that all-gathers parameters after every rank has updated its own shard (ZeRO-1 and 2). With
+// overlap, the gathers of the last update run during the next step's first forward, or during the rest of the update.
 class ParameterGather : public StepPart {
  public:
   using StepPart::StepPart;
@@ -54,7 +55,7 @@ class ParameterGather : public StepPart {
   void gather_bucket(const Chunk& chunk, const Bucket& bucket, const std::vector<TaskId>& after);
 
   std::vector<std::pair<const Chunk*, const Bucket*>> to_gather_;  // buckets in the order in which forward uses them
-  // number of entries of to_gather_ whose gathers are issued
+  // number of buckets in to_gather_ whose gathers are issued
   std::size_t gathering_ = 0;
 };
 

@@ -119,8 +119,8 @@ void DeviceUpdate::update_chunk(const Chunk& chunk, bool last, const std::vector
   if (!facts_.validates) zero_gradients(draft_, writer_, chunk, {});
 }
 
-// Returns whether a separate kernel unscales the gradients of fp16 training. None does if the update itself multiplies
-// by the clip coefficient; infinite gradients are then detected by the norm.
+// Returns whether a separate kernel unscales the gradients of fp16 training. No separate kernel does if the update
+// itself multiplies by the clip coefficient; infinite gradients are then detected by the norm.
 bool DeviceUpdate::unscales() const {
   return facts_.half && !(spec_.strategy.clip > 0 && spec_.software.kernels.fused_clip);
 }
@@ -138,7 +138,8 @@ void DeviceUpdate::update() {
     for (const Chunk& chunk : chunks_) update_chunk(chunk, &chunk == &chunks_.back(), after);
     return;
   }
-  // Ranks that gather together may have their chunks in different orders, so all of them follow the model's order.
+  // The ranks of one all-gather may have their chunks of layers in different orders, so all of them follow the model's
+  // order.
   const std::vector<Chunk*> ordered = draft_.in_model_order();
   for (const Chunk* chunk : ordered) update_chunk(*chunk, chunk == ordered.back(), after);
 }

@@ -10,11 +10,13 @@
 
 namespace orrery {
 
-// The step part that runs the optimizer on the device: it unscales gradients, computes their norm, clips and updates.
+// The planner's class for an optimizer that runs on the device: it unscales gradients, computes their norm, clips and
+// updates.
 class DeviceUpdate : public StepPart {
  public:
-  // validation: the part that validates updates in the next step, or null. asynchronous: the part for updates that are
-  // made while micro-batches are in flight, or null. gather: the part that gathers updated parameters, or null.
+  // The arguments are the planner's classes that validate updates in the next step (validation), update while
+  // micro-batches are in flight (asynchronous) and gather updated parameters (gather), each null if the strategy does
+  // not do so.
   DeviceUpdate(Draft& draft, TaskWriter& writer, PostValidation* validation, AsynchronousUpdates* asynchronous,
                ParameterGather* gather)
       : StepPart(draft, writer), validation_(validation), asynchronous_(asynchronous), gather_(gather) {}

@@ -63,9 +63,9 @@ Pass StepWalk::begin(const Action& action) const {
   return pass;
 }
 
-// Returns whether the op that adds gradients to the sums is issued only after the complete backward of its micro-batch,
-// as in some frameworks; for the last micro-batch of an update it is issued in place, and so it is where gradients of
-// 16 bits are kept, because blocks with one table overwrite each other's.
+// Returns whether the op that adds a micro-batch's gradients to the sums is issued only after the complete backward of
+// the micro-batch, as in some frameworks. It is issued at its own position for the last micro-batch of an update, and
+// where gradients are kept in 16 bits, because blocks that share a table overwrite each other's gradients.
 bool StepWalk::adds_late(const Pass& pass, const Op& op) const {
   const Action& action = pass.action;
   return std::holds_alternative<Accumulate>(op.work) && spec_.software.communication.accumulates_after_backward &&
@@ -105,9 +105,9 @@ bool StepWalk::issue_next(Pass& pass) {
   return moved;
 }
 
-// Issues the ops of a receive block that follow the transfer: with them the host waits for the received tensor before
-// it launches the ops that read it. If the input comes from a virtual stage on the same pipeline stage, without a
-// transfer, the host waits for the device in frameworks that do so before every forward.
+// Issues the ops of a receive block that follow the transfer: in some of these ops the host waits for the received
+// tensor before it launches the ops that read it. If the input comes from a virtual stage on the same pipeline stage,
+// without a transfer, the host waits for the device in frameworks that do so before every forward.
 void StepWalk::wait_for_input(const Action& action) {
   const Chunk& chunk = chunks_[action.chunk];
   const bool forward = action.phase == Phase::forward;

@@ -8,8 +8,8 @@
 
 namespace orrery {
 
-// The step part that copies units whose weights or gradients are offloaded between the device, the host and disks. A
-// unit is the weights of one block, or of several, that are gathered together (units.h).
+// The planner's class that copies units whose weights or gradients are offloaded between the device, the host and
+// disks. A unit is the weights of one block, or of several, that are gathered together (units.h).
 class HostUnits : public StepPart {
  public:
   using StepPart::StepPart;
@@ -19,7 +19,8 @@ class HostUnits : public StepPart {
   void reduce() override;
 
   // Reads this rank's shard of a unit's weights from the disks to the host, unless that read has been issued already.
-  // `state` is the frame of the chunk's states.
+  // `state`: id of the frame (instance of buffers) with the parameters and optimizer states of the unit's chunk of
+  // layers.
   void fetch(std::uint32_t unit, std::uint32_t state, Phase phase);
   // Uploads this rank's shard of a unit's weights to the device in the data type in which the host stores them; FSDP
   // casts the shard on the device (torch.distributed.fsdp, FlatParamHandle.pre_unshard() with CPUOffload).
@@ -41,8 +42,10 @@ class HostUnits : public StepPart {
   TaskId norm_of_unit(std::uint32_t unit, LaneKind lane);
   void sum_unit_over_model(const Chunk& chunk, std::uint32_t unit);
 
-  std::set<std::uint32_t> staged_;  // ids of the unit frames whose read from disks was issued
-  // id of the unit frame whose gradients must be summed over the first and the last stage
+  // ids of the frames (instances of buffers) of the units whose read from disks was issued
+  std::set<std::uint32_t> staged_;
+  // id of the frame (buffers) of the unit with the embedding table, whose gradients must be summed over the first and
+  // the last stage
   std::uint32_t late_unit_ = kNone;
   bool norm_begun_ = false;  // whether a unit was already added to this step's gradient norm
 };

@@ -114,7 +114,7 @@ void HostUpdate::update_all(const std::vector<TaskId>& after) {
 
 void HostUpdate::update_tiles(const Chunk& chunk, const std::vector<TaskId>& after) {
   const std::int64_t tile = std::min(spec_.strategy.offload.tile, chunk.weights.own);
-  // for each tile frame (by id), the tasks that must end before the tile is filled again
+  // for each tile (id of the frame with its host buffers), the tasks that must end before the tile is filled again
   std::map<std::uint32_t, std::vector<TaskId>> used;
   std::size_t k = 0;
   for (std::int64_t first = 0; first < chunk.weights.own; first += tile, ++k) {

@@ -7,9 +7,9 @@
 
 namespace orrery {
 
-// The step part that runs the optimizer on the host, with states on the host or on disks: the states are updated tile
-// by tile, and each tile is fetched, updated, stored and uploaded, one after another. A delayed update runs during the
-// next step.
+// The planner's class for an optimizer that runs on the host, with states on the host or on disks: the states are
+// updated tile by tile (runs of elements of a fixed number), and each tile is fetched, updated, stored and uploaded,
+// one after another. A delayed update runs during the next step.
 class HostUpdate : public StepPart {
  public:
   using StepPart::StepPart;

@@ -11,8 +11,8 @@ namespace orrery {
 // spec that uses options which are not implemented.
 Plan make_plan(const Spec& spec);
 
-// Returns the same plan without check_plan(), for a search, which discards most of its plans and checks only the plans
-// that it keeps.
+// Returns the plan of make_plan(), but not checked with check_plan(), for a search, which discards most of its plans
+// and checks only the plans that it keeps.
 Plan make_unchecked_plan(const Spec& spec);
 
 }  // namespace orrery

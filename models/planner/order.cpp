@@ -12,8 +12,8 @@
 namespace orrery {
 
 // Sets the number of steps in the plan of an asynchronous schedule: steps that fill the pipeline, two steps to compare,
-// and steps that empty the pipeline. Filling takes 3 p micro-batches for p stages; by then gradients of the last stage
-// have come back to the first stage a few times.
+// and steps that empty the pipeline. For p stages the pipeline is filled by 3 p micro-batches, during which gradients
+// come back from the last stage to the first stage a few times.
 static void take_steps(Draft& draft, Updates updates) {
   Plan& plan = draft.plan;
   if (updates == Updates::flush) return;

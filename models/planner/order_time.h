@@ -27,11 +27,11 @@ struct OrderLength {
 };
 
 // Estimates the time of an op, in nanoseconds, for pipeline schedules whose orders depend on the times of stages. A
-// kernel's time comes from the built-in profile of the spec's GPU, a collective's from NCCL's model for the first
-// rank's group in its position in the cluster. The times depend only on the spec: they are the simulator's times of a
-// stage that runs alone, without a measured profile and without contention. For a GPU without a built-in profile its
-// peak rates are used, and for a machine without known peaks the number of operations. Memcpys to and from the host are
-// not counted, because they run at the same time as compute.
+// kernel's time comes from the built-in profile of the spec's GPU, a collective's from the model of NCCL, for the group
+// of the first rank at its position in the cluster. The times depend only on the spec: they are the simulator's times
+// of a stage that runs alone, without a measured profile and without contention. For a GPU without a built-in profile
+// its peak rates are used, and for a machine without known peaks the number of operations. Memcpys to and from the host
+// are not counted, because they run at the same time as compute.
 class OrderClock {
  public:
   // groups: the process groups of the plan (Plan::dimensions). The spec and `groups` must outlive this object.

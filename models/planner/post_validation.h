@@ -27,7 +27,7 @@ struct TransferPlace {
 // up to these positions. Transfers of evicted activations and exchanges of a shared vocabulary come after the position.
 std::vector<TransferPlace> validation_places(const Schedule& schedule, const TransferOrder& transfer_order);
 
-// The step part for updates that are validated in the next step.
+// The planner's class for post-update validation: updates that are validated in the next step.
 class PostValidation : public StepPart {
  public:
   PostValidation(Draft& draft, TaskWriter& writer);
@@ -35,9 +35,9 @@ class PostValidation : public StepPart {
   void before_transfer(std::size_t turn, std::size_t transfer) override;
   void after_turn(std::size_t turn) override;
 
-  // Return the index, among the rank's own buffers, of the number that decides whether an update was right: the squared
-  // gradient norm, or without clipping whether a gradient was infinite. partial_norm: over the stages up to this one;
-  // whole_norm: over all stages.
+  // partial_norm and whole_norm return the index, among the rank's own buffers, of the number that decides whether an
+  // update was right: the squared gradient norm, or without clipping whether a gradient was infinite. partial_norm:
+  // over the stages up to this one; whole_norm: over all stages.
   std::uint16_t partial_norm() const { return spec_.strategy.clip > 0 ? kSquaredNorm : kFoundInfinity; }
   std::uint16_t whole_norm() const { return draft_.at_last_stage() ? partial_norm() : std::uint16_t{kWholeNorm}; }
   // Adds the squared norm of the previous stages to this stage's, which the tasks `summed` computed, and sends the sum

@@ -7,8 +7,8 @@
 
 namespace orrery {
 
-// The step part for weights that only one rank updates (torch's DataParallel), or that parameter servers hold (Li et
-// al. 2014, Scaling Distributed Machine Learning with the Parameter Server). Each server owns an equal part of every
+// The planner's class for weights that only one rank updates (torch's DataParallel), or that parameter servers hold (Li
+// et al. 2014, Scaling Distributed Machine Learning with the Parameter Server). Each server owns an equal part of every
 // bucket.
 class Servers : public StepPart {
  public:

@@ -10,7 +10,7 @@ bool shares_table(const Draft& draft);
 // Returns whether any gradients of this stage are summed over ranks within one replica of the model.
 bool sums_over_model(const Draft& draft);
 
-// The step part that sums gradients over ranks within one replica of the model, in addition to the sums over data
+// The planner's class that sums gradients over ranks within one replica of the model, in addition to the sums over data
 // ranks: for norm weights under sequence parallelism, for norms of queries and keys, for key/value heads that several
 // ranks hold, and for tied embeddings. These sums run once a step, after the data-parallel reduction, as in
 // Megatron-Core's finalize_model_grads(). If gradients were reduced to shards, only the shards are summed. With the

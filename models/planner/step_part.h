@@ -40,8 +40,8 @@ class StepView {
 // An action of the schedule (forward or backward of a chunk for a micro-batch) whose ops are being issued, block by
 // block.
 struct Pass {
-  // An op that adds gradients to the sums and is issued at the end of its action instead of at its position among the
-  // ops.
+  // An op that adds a micro-batch's gradients to the sums over micro-batches, and is issued at the end of its action (a
+  // backward) instead of at its position among the ops.
   struct Late {
     std::uint32_t op, frame;
     std::size_t entry;
@@ -51,7 +51,7 @@ struct Pass {
   // indices of the entries (blocks) of the action's chunk, in the order in which the action runs them
   std::vector<std::size_t> entries;
   std::size_t at = 0, op = 0;  // index into `entries` of the next op's block, and index of that op within the block
-  bool begun = false;          // whether issuing the ops of the block `at` has begun
+  bool begun = false;          // whether the first op of the block `at` was issued
   std::vector<Late> late = {};
 
   bool done() const { return at == entries.size(); }
@@ -76,21 +76,22 @@ class StepPart : public StepView, public TaskWatcher {
   // after_turn: called after all transfers of the turn.
   virtual void before_transfer(std::size_t, std::size_t) {}
   virtual void after_turn(std::size_t) {}
-  // Issues a transfer if it belongs to this part; returns false if another part must issue it.
+  // Issues a transfer if this class (one technique of the strategy) issues transfers of this kind; returns false if it
+  // does not.
   virtual bool issue(const StageTransfer&) { return false; }
   virtual void before_block(const Pass&) {}
-  // before_op is called before an op is issued, with the pass and the ids of the block's ops that are still to be
-  // issued.
+  // before_op is called before an op is issued, with the pass (the action being issued) and the ids of the block's ops
+  // that are still to be issued.
   virtual void before_op(const Pass&, std::span<const std::uint32_t>) {}
-  // after_backward_op is called after an op of backward is issued, with the pass, the index of the block among the
-  // chunk's entries, the id of the op and the op's task.
+  // after_backward_op is called after an op of backward is issued, with the pass (the action being issued), the index
+  // of the block among the chunk's entries, the id of the op and the op's task.
   virtual void after_backward_op(const Pass&, std::size_t, std::uint32_t, TaskId) {}
   virtual void after_block(const Pass&) {}
   virtual void reduce() {}  // called when all gradients of an update are computed; sums them over ranks
   virtual void update() {}  // called when the gradients are summed over ranks
   virtual void end_step() {}
   virtual void end_slot() {}
-  // Called for each task that is issued, if the part was given to TaskWriter::watch().
+  // Called for each task that is issued, if this object was given to TaskWriter::watch().
   void issued(const Op&, std::uint32_t, TaskId) override {}
 };
 

@@ -84,7 +84,8 @@ void Units::gather_for(const Pass& pass) {
   std::int64_t ahead = spec_.strategy.overlap.parameter_gather ? spec_.strategy.prefetch_units : 0;
   const Phase phase = pass.forward() ? Phase::forward : Phase::backward;
   const std::int64_t farthest = behind_host(spec_.strategy.offload.parameters) ? -1 - ahead : 0;
-  std::uint32_t before = kNone;  // unit of the preceding block, which may also be the unit of this block
+  // unit (weights gathered together) of the preceding block, which may also be the unit of this block
+  std::uint32_t before = kNone;
   for (std::size_t i = pass.at; i < pass.entries.size() && ahead >= farthest; ++i) {
     const Entry& entry = chunk.entries[pass.entries[i]];
     if (plan_.blocks[entry.block].parameters.empty() || (phase == Phase::backward && !runs_back_with(entry))) continue;
@@ -119,9 +120,9 @@ bool Units::runs_back_with(const Entry& entry) const {
   });
 }
 
-// Issues the gather of a unit's weights. Before it, the issuing thread waits for the oldest free of a unit that it has
-// not waited for yet, if there are units_in_flight such frees (FSDP's limit_all_gathers: a queue of the events that
-// record when a unit was freed). Units that stay gathered do not count.
+// Issues the gather of a unit's weights. If units_in_flight frees of units have been issued that the issuing thread has
+// not yet waited for, it first waits for the oldest of them (FSDP's limit_all_gathers: a queue of the events that
+// record when a unit was freed). Frees of units that stay gathered do not count.
 void Units::gather_unit(std::uint32_t unit_frame, std::uint32_t state_frame, Phase phase) {
   if (gathered_[unit_frame]) return;
   gathered_[unit_frame] = true;
@@ -200,8 +201,8 @@ void Units::copy_out(std::uint32_t unit_frame, Phase phase) {
   writer_.emit(copy, unit_frame);
 }
 
-// Gathers tiles of weights right before the op that reads them, and prefetch_units tiles ahead. ops: ids of the block's
-// ops still to be issued, the next one first.
+// Gathers tiles (ranges of a weight's rows) right before the op that reads them, and prefetch_units tiles ahead. ops:
+// ids of the block's ops still to be issued, the next one first.
 void Units::gather_tiles(std::uint32_t frame, std::span<const std::uint32_t> ops, Phase phase) {
   std::int64_t ahead = spec_.strategy.overlap.parameter_gather ? spec_.strategy.prefetch_units : 0;
   for (std::size_t i = 0; i < ops.size() && ahead >= 0; ++i) {
@@ -228,8 +229,8 @@ void Units::reduce_tiles(const Chunk& chunk, std::uint32_t frame, std::uint32_t 
 // collective is used even for one rank, because a collective can write at an offset within the unit.
 Op Units::gather_op(const Region& region, const Regions& all, Phase phase) const {
   const bool first = region.first == 0, last = region.first == all.back().first;
-  // Whether the shard to gather was uploaded or cast into a buffer of the unit's frame, instead of lying in the chunk's
-  // states.
+  // Whether the shard to gather was uploaded or cast into a buffer of the unit, instead of lying in the flat buffers of
+  // the chunk's states.
   const bool apart = row_.fp32_shards || facts_.host_parameters();
   const Operand to = unit(copies_out(draft_, all) ? kArrived : kGathered, Access::write);
   const Collective gather = {.kind = CollectiveKind::all_gather,
@@ -357,8 +358,8 @@ void Units::reduce_unit(const Chunk& chunk, std::uint32_t unit_frame) {
     writer_.hold({writer_.last_of(LaneKind::data_reduce), writer_.last_of(LaneKind::replicate)});
 }
 
-// Sums over replicas need not be made as each unit ends, since the shards stay in memory. Made there without overlap,
-// they would hold up the other stages of a pipeline.
+// Sums gradient shards over replicas after all of backward, since the shards stay in memory. If each unit were summed
+// when its backward ends, without overlap, the sum would hold up the other stages of a pipeline.
 void Units::reduce() {
   for (const std::uint32_t unit_frame : replicas_later_)
     reduce_replicas(unit_frame, state(kGradientShard, Access::read_write));

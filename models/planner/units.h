@@ -12,11 +12,11 @@
 
 namespace orrery {
 
-// The step part that all-gathers weights unit by unit before they are used, and reduces gradients unit by unit (ZeRO-2
-// and 3, FSDP). A unit is the weights of one block, or of several (joined_units.h).
+// The planner's class that all-gathers weights unit by unit before they are used, and reduces gradients unit by unit
+// (ZeRO-2 and 3, FSDP). A unit is the weights of one block, or of several (joined_units.h).
 class Units : public StepPart {
  public:
-  // host: the step part that offloads parameters or gradients to the host; null if neither is offloaded.
+  // host: the planner's class that offloads parameters or gradients to the host; null if neither is offloaded.
   Units(Draft& draft, TaskWriter& writer, HostUnits* host);
 
   void begin_slot() override;
@@ -48,10 +48,14 @@ class Units : public StepPart {
   void reduce_replicas(std::uint32_t unit, const Operand& gradients);
 
   HostUnits* host_;
-  std::map<std::uint32_t, bool> gathered_;         // for each unit frame, whether its weights are gathered now
-  std::map<std::uint32_t, std::int64_t> reduced_;  // for each unit frame, the number of reductions issued so far
-  std::set<std::uint32_t> arrived_;                // ids of unit frames that are gathered but not yet copied out
-  // unit frames whose gradient shards are summed over replicas only after all of backward
+  // for each unit (id of the frame with its buffers), whether its weights are gathered now
+  std::map<std::uint32_t, bool> gathered_;
+  // for each unit (id of the frame with its buffers), the number of its reductions issued so far
+  std::map<std::uint32_t, std::int64_t> reduced_;
+  // units (ids of the frames with their buffers) that are gathered but not yet copied out of the gather's buffer
+  std::set<std::uint32_t> arrived_;
+  // units (ids of the frames with their buffers) whose gradient shards are summed over replicas only after all of
+  // backward
   std::vector<std::uint32_t> replicas_later_;
   std::deque<TaskId> released_;  // tasks that freed gathered units, and for which no gather has waited yet
 };

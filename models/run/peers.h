@@ -25,7 +25,7 @@ class Peers {
   virtual void abort(int status) = 0;
 };
 
-// The name of the C function by which the plugin (exec/mpi/peers.cpp) makes its Peers.
+// The name of the C function by which the MPI plugin (exec/mpi/peers.cpp) makes its Peers object.
 inline constexpr char kMakePeers[] = "orrery_make_peers";
 using MakePeers = Peers*();
 

@@ -12,7 +12,8 @@ namespace orrery {
 
 enum class RankState : std::uint32_t { working, finished, failed };
 
-// The event that a lane has entered a task, or left it. Task ids are those of instantiate(plan, rank).
+// The event that a lane has entered a task, or left it. Task ids are those of the plan of this rank alone
+// (instantiate(plan, rank)).
 struct ProgressEvent {
   std::uint32_t step = 0;
   TaskId task = kNone;

@@ -15,8 +15,8 @@ namespace {
 
 // The longest time without progress outside a rank's steps, in which it reads its program from a shared disk and
 // initializes its weights. How long this takes says nothing about how long an op may take, so a short limit for ops
-// does not shorten it. Ten minutes is the default timeout that torch.distributed and Megatron-LM allow a process to
-// join its group.
+// does not shorten this limit. Ten minutes is the default timeout that torch.distributed and Megatron-LM allow a
+// process to join its group.
 constexpr Seconds kOutsideSteps = 600;
 // The time within which all ranks of a machine start. A launcher starts them within milliseconds: a rank that is
 // missing after this time has ended before it was observed.

@@ -118,7 +118,8 @@ class Greedy {
   Schedule where_;
   std::vector<Stage> stages_;
   std::set<Candidate> next_;  // the next action of each stage, the earliest first
-  // for each direction, position of a pass (place) and micro-batch of the direction, the end time of the pass
+  // end time of each pass; indices: direction, position of the pass among a micro-batch's passes (place), micro-batch
+  // of the direction
   std::vector<std::vector<std::vector<std::int64_t>>> ended_;
   // for each direction and stage, the stage's index on the path that the forwards of that direction take through the
   // stages

@@ -112,7 +112,8 @@ class FilledPlay {
   struct Stage {
     std::int64_t now = 0, alive = 0;
     std::int64_t until = 0;  // time at which the stage next decides which action to run
-    std::int64_t turn = 0;   // number of the stage's latest entry in turns_; older entries are ignored
+    // number of the stage's latest entry in turns_ (decisions to come); older entries are ignored
+    std::int64_t turn = 0;
     std::size_t next = 0;
     std::deque<Action> weights;  // weight gradients that have not begun yet
     std::array<std::int64_t, kVocabularyPasses> micro_batch = {};

@@ -16,7 +16,8 @@ struct Filling {
   // micro-batches.
   std::int64_t gap_percent = 100;
   std::int64_t most = std::numeric_limits<std::int64_t>::max();
-  // > 0: the passes of a vocabulary that all stages share are inserted too, with this number of barriers
+  // number of barriers at which all stages meet, if the passes of a vocabulary that all stages share are inserted too;
+  // 0: they are not
   std::int64_t barriers = 0;
 };
 

@@ -9,7 +9,8 @@
 
 namespace orrery {
 
-// One action of a pipeline stage: it runs this phase of this chunk (virtual stage of the stage) for this micro-batch.
+// An action of a pipeline stage: one phase (forward, backward, ...) of one of its chunks (virtual stages) for one
+// micro-batch.
 struct Action {
   Phase phase = Phase::forward;
   std::int32_t chunk = 0;
@@ -19,7 +20,7 @@ struct Action {
 };
 
 // The times that the passes of a micro-batch take on one stage, in any unit: forward, and in backward the input
-// gradient and the weight gradient. An unsplit backward takes the sum of the latter two.
+// gradient and the weight gradient. A backward that is not split takes the sum of both gradients' times.
 struct PhaseTimes {
   std::int64_t forward = 1, input = 1, weight = 1;
 };
@@ -33,7 +34,8 @@ struct ScheduleShape {
   std::int64_t chunks = 1;
   std::vector<PhaseTimes> times;
   bool woven = false;
-  // number of micro-batches that pass through a chunk before the stage turns to its next chunk; 0: p
+  // number of micro-batches that pass through a chunk before the stage turns to its next chunk; 0: as many as there are
+  // stages
   std::int64_t group = 0;
   std::int64_t extra_warm_up = 0;  // interleaved orders: number of additional forwards before the first backward
 };
@@ -59,7 +61,7 @@ struct Schedule {
   // the first virtual stage, and the chunk of logits, which runs after the last. -1: the vocabulary is not shared; the
   // first virtual stage has the complete embedding and the last one the complete output.
   std::int32_t input_chunk = -1, output_chunk = -1;
-  // number of barriers at which all stages meet between a micro-batch's logits and the gradients of these
+  // number of barriers at which all stages meet between a micro-batch's logits and the logits' gradients
   std::int64_t barriers = 0;
 
   bool spreads_vocabulary() const { return input_chunk >= 0; }
@@ -91,16 +93,18 @@ enum class Searched : std::uint8_t { first, any, listed };
 // The idle fraction (bubble) of a step with p equal stages, m micro-batches and v chunks a stage in closed form,
 // without transfers, launches and optimizer. If `share` is null, no formula is known.
 struct BubbleFormula {
-  // Holds says whether the formula holds with a barrier at the end of each step, without one, or with both.
+  // Holds says whether the formula of the bubble holds with a barrier at the end of each step, without one, or in both
+  // cases.
   enum class Holds : std::uint8_t { always, with_barrier, without_barrier };
 
   // the bubble fraction as text, a formula of p stages and m micro-batches: "(p-1)/(m+p-1)"
   std::string_view formula = "";
   double (*share)(double p, double m, double v) = nullptr;
-  std::int64_t least_rounds = 0;  // the formula holds if there are at least this number times p micro-batches
+  std::int64_t least_rounds = 0;  // least number of micro-batches for which the formula holds, divided by p
   // whether the formula holds only if the number of micro-batches is exactly least_rounds times p
   bool exactly_least = false;
-  // largest number of stages for which the formula holds, as longer pipelines take longer than it says; 0: no limit
+  // largest number of stages for which the formula holds, as longer pipelines take longer than the formula says; 0: no
+  // limit
   std::int64_t most_stages = 0;
   Holds holds = Holds::always;
 };
@@ -122,15 +126,15 @@ struct ScheduleRow {
   // whether each chunk runs ScheduleShape::group micro-batches before the stage turns to its next chunk
   bool takes_turns = false;
   bool plans_stages = false;  // whether DAPPLE's planner assigns layers to stages (models/partition/dapple.h)
-  // whether the warm-up is designed for 2p - 1 micro-batches (p stages), so that a step is shorter only with at least
-  // that many
+  // whether the warm-up needs at least 2p - 1 micro-batches (p stages); in a step of fewer it only delays the first
+  // gradients
   bool warms_up_twice = false;
   Weaving weaving = Weaving::never;
   Searched searched = Searched::any;
   Updates updates = Updates::flush;
   // a function that returns the moves of activations between stages; null: no activations move
   std::vector<Eviction> (*moves)(const std::vector<std::vector<Action>>& orders) = nullptr;
-  // > 0: all stages share the vocabulary, with this number of barriers (Schedule::barriers)
+  // number of barriers for a vocabulary that all stages share (Schedule::barriers); 0: the stages do not share it
   std::int64_t vocabulary_barriers = 0;
   // If the vocabulary is shared: name of the same schedule with embedding on the first and output on the last stage
   std::string_view ends = "";

@@ -95,8 +95,8 @@ class Replay {
     return schedule_.barriers > 1 ? std::optional(exchange(StageExchange::hidden_gradients, a)) : std::nullopt;
   }
 
-  // Records that the data of a key was produced at a time. An exchange to which all stages contribute is complete when
-  // the last stage has contributed.
+  // Records the time at which the data that a key stands for was produced. An exchange to which all stages contribute
+  // is complete when the last stage has contributed.
   void produce(const Key& key, std::int64_t time) {
     const auto what = exchange_of(key);
     const bool of_all =

@@ -18,7 +18,7 @@ constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 // The rules by which a stage chooses its next action (list scheduling), which the search varies to get different
 // orders.
 struct Rules {
-  // a weight gradient is run if the stage would wait for at least this percentage of the weight gradient's time
+  // shortest wait in which a stage runs a weight gradient, in percent of the weight gradient's time
   std::int64_t gap_percent = 100;
   bool forward_first = false;  // whether a forward comes first if both a forward and an input gradient could run
 };

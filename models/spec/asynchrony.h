@@ -7,11 +7,11 @@
 
 namespace orrery {
 
-// These functions say how a parameter server's workers wait for each other. asynchronous_workers: whether they do not
-// wait in every step; a server then updates with the gradients of each worker as they arrive, in an order that no plan
-// can fix. bounded_staleness: whether the mode is ssp, stale synchronous parallel (Ho et al. 2013, More Effective
-// Distributed ML via a Stale Synchronous Parallel Parameter Server), in which a worker may begin its step c once every
-// worker has pushed the gradients of its step c - staleness.
+// These functions say how a parameter server's workers wait for each other. asynchronous_workers: whether workers do
+// not wait for each other in every step; a server then updates with the gradients of each worker as they arrive, in an
+// order that no plan can fix. bounded_staleness: whether the mode is ssp, stale synchronous parallel (Ho et al. 2013,
+// More Effective Distributed ML via a Stale Synchronous Parallel Parameter Server), in which a worker may begin its
+// step c once every worker has pushed the gradients of its step c - staleness.
 inline bool asynchronous_workers(const Strategy& s) { return s.parameter_server && s.parameter_server->mode != "sync"; }
 inline bool bounded_staleness(const Strategy& s) { return s.parameter_server && s.parameter_server->mode == "ssp"; }
 

@@ -8,10 +8,10 @@
 namespace orrery {
 
 // Returns whether gradients are reduced over the data ranks only with the last micro-batch of an update, not with every
-// micro-batch. If the strategy does not say, it depends on the sharding and the training stack. Yes for DDP and ZeRO-1,
-// where each rank has unsharded gradients anyway, and for ZeRO-2 if the stack keeps gradients unsharded until the last
-// micro-batch; no for ZeRO-3 and FSDP, which reduce every micro-batch's gradients so as not to need memory for
-// unsharded ones.
+// micro-batch. If the strategy does not say, the result depends on the sharding and the training stack: true for DDP
+// and ZeRO-1, where each rank has unsharded gradients anyway, and for ZeRO-2 if the stack keeps gradients unsharded
+// until the last micro-batch; false for ZeRO-3 and FSDP, which reduce every micro-batch's gradients so as not to need
+// memory for unsharded ones.
 bool no_sync(const Spec& spec, const ShardingRow& row);
 
 // These functions say in which buffers gradients lie until they are reduced over the data ranks.
@@ -26,8 +26,9 @@ bool unit_gradients(const Spec& spec, const ShardingRow& row);
 bool fresh_gradients(const Spec& spec, const ShardingRow& row);
 bool reduces_each_time(const Spec& spec, const ShardingRow& row);
 
-// Returns whether products and lookups add the gradients of weights to their sums themselves. Otherwise they write the
-// gradient of one micro-batch, which another op adds to the sums; so do strategies that keep these gradients.
+// Returns whether the kernels of weight gradients (of matrix products; of embedding lookups) add to the sums over
+// micro-batches themselves. Otherwise, and if the strategy keeps the 16-bit gradients of a micro-batch, they write the
+// gradients of one micro-batch, which another op adds to the sums.
 bool adds_in_products(const Spec& spec);
 bool adds_in_lookups(const Spec& spec);
 

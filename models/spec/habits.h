@@ -34,7 +34,8 @@ inline constexpr Named<SelectiveRecompute> kSelectiveRecomputes[] = {
     {"operations", SelectiveRecompute::operations},
     {"second_layers", SelectiveRecompute::second_layers}};
 
-// The FlashAttention kernel that the software runs, assumed if the GPU's profile has its rates.
+// The FlashAttention kernel that the training stack runs; it is assumed only if the GPU's profile has measured rates of
+// this kernel.
 enum class FlashKernel : std::uint8_t { fa1, fa2, cudnn };
 inline constexpr Named<FlashKernel> kFlashKernels[] = {
     {"fa1", FlashKernel::fa1}, {"fa2", FlashKernel::fa2}, {"cudnn", FlashKernel::cudnn}};
@@ -65,25 +66,25 @@ enum class Averaging : std::uint8_t { none, scale, copy };
 inline constexpr Named<Averaging> kAveragings[] = {
     {"none", Averaging::none}, {"scale", Averaging::scale}, {"copy", Averaging::copy}};
 
-// UnitAveraging says how the mean over data ranks is taken if gradients are reduced unit by unit (FSDP, ZeRO-3). none,
-// scale: as in Averaging; scale_or_premultiply: as scale, but fp32 gradients are multiplied by NCCL within the
-// reduction.
+// UnitAveraging says how the mean over data ranks is taken if gradients are reduced unit by unit (FSDP, ZeRO-3). none:
+// no pass divides gradients, because the loss or the reduction takes the mean; scale: one pass divides the gradients
+// before the reduction; scale_or_premultiply: as scale, but fp32 gradients are multiplied by NCCL within the reduction.
 enum class UnitAveraging : std::uint8_t { none, scale, scale_or_premultiply };
 inline constexpr Named<UnitAveraging> kUnitAveragings[] = {
     {"none", UnitAveraging::none},
     {"scale", UnitAveraging::scale},
     {"scale_or_premultiply", UnitAveraging::scale_or_premultiply}};
 
-// UnitCopies says which additional memcpys there are of the units that a sharding gathers and reduces. none: no memcpy.
-// parameters: gathered shards are copied into the weights, and gradients are copied into one contiguous buffer, and
-// cast to the precision of the reduction in the same pass, before they are reduced. gradients: gradients of the weights
-// are copied into one tensor before that is cast.
+// UnitCopies says which additional memcpys there are if parameters are gathered and reduced unit by unit (FSDP,
+// ZeRO-3). none: no memcpy. parameters: gathered shards are copied into the weights, and gradients are copied into one
+// contiguous buffer, and cast to the precision of the reduction in the same pass, before they are reduced. gradients:
+// gradients of the weights are copied into one tensor before that tensor is cast.
 enum class UnitCopies : std::uint8_t { none, parameters, gradients };
 inline constexpr Named<UnitCopies> kUnitCopies[] = {
     {"none", UnitCopies::none}, {"parameters", UnitCopies::parameters}, {"gradients", UnitCopies::gradients}};
 
 // KeptUnits says which sharded parameters stay gathered from forward to backward. none: no parameters; last: those of
-// the last unit; ends: those of FSDP's root unit, which has the embedding and the output.
+// the last FSDP unit; ends: those of FSDP's root unit, which has the embedding and the output.
 enum class KeptUnits : std::uint8_t { none, last, ends };
 inline constexpr Named<KeptUnits> kKeptUnits[] = {
     {"none", KeptUnits::none}, {"last", KeptUnits::last}, {"ends", KeptUnits::ends}};

@@ -29,14 +29,16 @@ struct Moe {
   std::int64_t every = 1;
   // indices of the layers with experts, in order; empty = first_layer and every say which layers have experts
   std::vector<std::int64_t> layers;
-  std::optional<double> capacity_factor;  // factor of the expert capacity; none = no token is dropped
+  // an expert's capacity over the mean number of tokens per expert; none = no token is dropped
+  std::optional<double> capacity_factor;
   bool pad_to_capacity = false;
   bool shared_gate = false;  // whether a sigmoid gate (hidden -> 1) scales the shared expert (Qwen1.5-MoE)
   bool sigmoid_scores = false;
   bool router_bias = false;      // whether the router's matrix product has a bias (gpt-oss)
-  bool correction_bias = false;  // whether a weight per expert steers the choice (auxiliary-loss-free, DeepSeek-V3)
-  // Number of first layers whose experts a fixed table names for each token of the vocabulary (DeepSeek-V4, section
-  // 2.1); the router then weighs the experts and does not choose them, and no correction bias steers it.
+  bool correction_bias = false;  // whether a bias per expert corrects the choice (auxiliary-loss-free, DeepSeek-V3)
+  // Number of layers, from the first one, in which a fixed table chooses the experts by the token's id in the
+  // vocabulary (DeepSeek-V4, section 2.1). There the router only weighs the chosen experts, and there is no correction
+  // bias.
   std::int64_t hash_layers = 0;
   // The experts form expert_groups equal groups, and the experts that a token chooses lie in at most top_groups of them
   // (DeepSeek-V2 and V3: device- and node-limited routing). A token ranks the groups by their best expert, or with a
@@ -44,8 +46,10 @@ struct Moe {
   std::int64_t expert_groups = 1, top_groups = 1;
   bool hierarchical_dispatch = false;
   double aux_loss = 0.01;
-  double imbalance = 1.0;  // tokens of the busiest rank of an expert group, divided by the mean over its ranks
-  // an exponent that is used instead of `imbalance`: the load of the expert of rank r (by popularity) falls as r^-zipf
+  // number of tokens of the busiest rank of an expert parallel group, divided by the mean over the group's ranks
+  double imbalance = 1.0;
+  // used instead of `imbalance`: exponent of Zipf's law, by which the load of the r-th most popular expert is
+  // proportional to r^-zipf
   std::optional<double> zipf;
   // used instead of `imbalance`: name of a file of token counts per layer and expert, as written in the spec
   std::string loads_file;
@@ -119,14 +123,14 @@ struct HyperConnections {
   std::int64_t weights() const { return (2 + streams) * streams; }  // mixing weights per token and branch
 };
 
-// The patches that an image is cut into: squares of `side` x `side` pixels of `frames` frames, each embedded by one
-// matrix product.
+// The patches that an image is cut into: squares of `side` x `side` pixels of `frames` video frames (1 for a still
+// image), each embedded by one matrix product.
 struct Patches {
   std::int64_t side = 14, frames = 1, channels = 3;
   bool bias = true;            // whether the matrix product that embeds a patch has a bias
   std::int64_t positions = 0;  // rows of a learned position table; 0 = no table
 
-  std::int64_t pixels() const { return channels * frames * side * side; }  // numbers in a patch
+  std::int64_t pixels() const { return channels * frames * side * side; }  // number of values in a patch
 };
 
 // A projector joins squares of merge x merge patches into one token of the text model: a norm, a matrix product to
@@ -153,7 +157,8 @@ struct VisionEncoder {
   Patches patches;
   Projector projector;
 
-  std::int64_t merged() const { return hidden * projector.merge * projector.merge; }  // width of one square of patches
+  // number of columns of a row that joins merge x merge patches
+  std::int64_t merged() const { return hidden * projector.merge * projector.merge; }
 };
 
 struct SlidingWindow {
@@ -173,7 +178,7 @@ struct Lora {
   bool nf4 = false;
 };
 
-// The words for the parts of a model that can be frozen; Model::frozen has some of them.
+// The names, in specs, of the parts of a model that can be frozen (not trained); Model::frozen has some of them.
 inline constexpr std::string_view kFrozenParts[] = {"embedding", "attention", "mlp",       "moe",
                                                     "norm",      "head",      "projector", "vision"};
 
@@ -230,14 +235,17 @@ struct Model {
   std::optional<HyperConnections> hyper_connections;
   // whether the sigmoid of a projection multiplies attention's output (Qwen3-Next)
   bool attention_gate = false;
-  std::vector<LayerKind> layer_kinds;  // kinds of the layers, repeated from the first layer on; empty: all attention
+  // kinds of the first layers, a pattern that repeats over all layers; empty: every layer has attention and an MLP or
+  // experts
+  std::vector<LayerKind> layer_kinds;
   std::optional<Recurrence> recurrence;
   std::int64_t mtp_layers = 0;
   bool bidirectional = false;  // whether a token attends to later tokens too, as patches of an image do
   std::optional<VisionEncoder> vision;
   std::optional<Lora> lora;         // low-rank adapters; if set, every other weight is frozen
   std::vector<std::string> frozen;  // parts (of kFrozenParts) that do not train: no gradients, states or updates
-  // messages about properties in a configuration file that this model leaves out, or assumes
+  // messages about properties of the model's configuration file that are left out here, and about assumptions that the
+  // file does not state
   std::vector<std::string> remarks;
 };
 
@@ -252,11 +260,11 @@ std::string broken_rule(const Model& m);
 
 // Returns the kind of a layer: how it mixes tokens (attention, recurrence, none), and whether an MLP or experts follow.
 LayerKind layer_kind(const Model& m, std::int64_t layer);
-// Returns the number of the layer of which the modules for multi-token prediction are a copy in structure: the last
-// layer. With compressed attention the result is the number of layers, one past the last, for which layer_kind()
-// returns a layer with window attention (DeepSeek-V4's configuration files list such a layer for the prediction).
+// Returns the index of the layer whose structure the modules for multi-token prediction have: the last layer. With
+// compressed attention the result is the number of layers, one past the last, for which layer_kind() returns a layer
+// with window attention (DeepSeek-V4's configuration files list such a layer for the prediction).
 std::int64_t prediction_layer(const Model& m);
-// Returns the number of residual streams.
+// Returns the number of residual streams of a token: 1, or more with hyper-connections.
 inline std::int64_t streams_of(const Model& m) { return m.hyper_connections ? m.hyper_connections->streams : 1; }
 // Returns whether a fixed table, instead of the router, chooses the experts of each token in a layer
 // (Moe::hash_layers).
@@ -284,8 +292,8 @@ std::int64_t elements(const Parameter& p);  // number of elements: out * in * ma
 std::vector<Parameter> layer_parameters(const Model& m, std::int64_t layer);
 std::vector<Parameter> embedding_parameters(const Model& m, std::int64_t sequence);
 std::vector<Parameter> head_parameters(const Model& m);
-// Returns the parameters of one module of multi-token prediction, except for the embedding's table and the output
-// matrix, which it shares.
+// Returns the parameters of one module of multi-token prediction, except for the embedding table and the output matrix,
+// which the module shares with the model.
 std::vector<Parameter> prediction_parameters(const Model& m);
 
 // These functions say which weights do not train (frozen.cpp). is_frozen takes the name of a weight, as in Parameter or

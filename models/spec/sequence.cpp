@@ -82,9 +82,9 @@ double pairs_of_block(const Strategy& s, std::int64_t sequence, std::int64_t blo
 }
 
 bool blocks_are_alike(const Strategy& s, std::int64_t sequence, std::int64_t window) {
-  // In zigzag order with half blocks of h tokens, a block has, counted exactly, 2 h^2 + h pairs with its own keys and 2
-  // h^2 with the keys of any other block. With all keys gathered its number of pairs does not depend on the block
-  // either, because the indices of its two halves sum to 2 n - 1.
+  // In zigzag order with n blocks, each of two halves of h tokens, a block has, counted exactly, 2 h^2 + h pairs with
+  // its own keys and 2 h^2 with the keys of any other block. If all keys are gathered, every block has equally many
+  // pairs too, because the indices of a block's two halves always sum to 2 n - 1.
   if (window == 0 && s.context_zigzag) return true;
   for (std::int64_t hops = 0; hops < s.context_ring; ++hops) {
     const double first = pairs_of_block(s, sequence, 0, hops, window);

@@ -21,7 +21,8 @@ struct SequencePart {
 // equally many keys of a causal attention (Megatron-Core, get_batch_on_this_cp_rank; Llama 3 2407.21783, section
 // 3.3.2).
 std::vector<SequencePart> block_parts(const Strategy& s, std::int64_t sequence, std::int64_t block);
-// Returns the positions that one rank of the context parallel group holds: an equal part of its block's rows.
+// Returns the positions that one rank of the context parallel group holds: an equal part of the rows of its block (a
+// group of ranks that exchange heads by Ulysses).
 std::vector<SequencePart> rank_parts(const Strategy& s, std::int64_t sequence, std::int64_t context_rank);
 
 // Returns a message about the first rule of context parallelism that the degrees, the number of heads or the sequence
@@ -34,13 +35,14 @@ std::string broken_cut(const Strategy& s, const Model& m, std::int64_t sequence)
 double visible_pairs(const std::vector<SequencePart>& queries, const std::vector<SequencePart>& keys,
                      std::int64_t window);
 
-// Returns the number of visible pairs for one head of a sample: queries of block `block`, keys of the block `hops`
-// positions before it on the ring, or keys of the complete sequence if context_kind is "allgather".
+// Returns the number of query-key pairs that causal attention computes in one head of a sample: queries of block
+// `block`, keys of the block `hops` positions before it on the ring, or keys of the complete sequence if context_kind
+// is "allgather".
 double pairs_of_block(const Strategy& s, std::int64_t sequence, std::int64_t block, std::int64_t hops,
                       std::int64_t window);
 
-// Returns whether all blocks of the ring have equally many visible pairs after every hop, so that their ranks do the
-// same work.
+// Returns whether, in every step of ring attention, all blocks (groups of ranks) compute equally many query-key pairs,
+// so that all ranks do the same work.
 bool blocks_are_alike(const Strategy& s, std::int64_t sequence, std::int64_t window);
 
 }  // namespace orrery

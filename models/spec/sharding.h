@@ -16,10 +16,12 @@ struct ShardingRow {
   // whether optimizer states and update are sharded over the data parallel group; parameters are gathered after the
   // update
   bool shards_optimizer = false;
-  bool shards_gradients = false;   // whether a unit's gradient is kept only until it is reduced to shards
-  bool shards_parameters = false;  // whether parameters are shards, gathered unit by unit before use
+  bool shards_gradients = false;  // whether unsharded gradients are kept only until they are reduced to shards
+  // whether parameters are sharded, and gathered before use unit by unit (a unit: the parameters of a layer, for
+  // example)
+  bool shards_parameters = false;
   bool reshards_after_forward = false;
-  bool fp32_shards = false;  // whether the shard is the fp32 master weights, cast before they are gathered (FSDP)
+  bool fp32_shards = false;  // whether the shards are fp32 master weights, cast before they are gathered (FSDP)
   // whether parameters are sharded over Strategy::shard_group ranks only; gradients are then also reduced over the
   // ranks with the same shard
   bool hybrid = false;
@@ -27,19 +29,19 @@ struct ShardingRow {
   bool master = false;
   // whether separate ranks hold the weights and update them: workers push gradients and pull weights
   bool servers = false;
-  // bounds: name of the variant whose transfers and memory are a lower bound of this one's in a search; for a hybrid
-  // variant it is also the variant that it equals if there is only one shard group. with_host_gradients: name of the
-  // variant that this one becomes if gradients are offloaded to the host, where they are reduced unit by unit. "": the
-  // variant itself.
+  // bounds: name of the variant whose transfers and memory are a lower bound of this one's in the search for the best
+  // strategy; for a hybrid variant it is also the variant that it equals if there is only one shard group.
+  // with_host_gradients: name of the variant that this one becomes if gradients are offloaded to the host, where they
+  // are reduced unit by unit. "": the variant itself.
   std::string_view bounds = "", with_host_gradients = "";
-  bool suggested = false;  // whether programs suggest this variant if a strategy does not shard parameters
+  bool suggested = false;  // whether messages suggest this variant to users whose strategy shards less
 };
 
 const std::vector<ShardingRow>& sharding_rows();
 
 // Returns whether gradients that are kept unsharded are reduce-scattered, so that a rank gets the sums of its own shard
-// only. In stage 1, where only the optimizer states are sharded, some stacks all-reduce them instead:
-// `stage_1_sums_all`.
+// only. stage_1_sums_all: whether ZeRO stage 1, which shards only the optimizer states, all-reduces them instead, as
+// some frameworks do.
 inline bool scatters_gradients(const ShardingRow& row, bool stage_1_sums_all) {
   return row.shards_optimizer && (row.shards_gradients || !stage_1_sums_all);
 }
@@ -54,7 +56,8 @@ Sharding sharding_of(const ShardingRow& row);
 Sharding find_sharding(std::string_view name);  // throws Error listing the known names
 std::string_view name_of(Sharding s);
 std::vector<std::string_view> sharding_names();
-Sharding bounding(const ShardingRow& row);  // returns the sharding that the row's field `bounds` names
+// Returns the sharding that the row's field `bounds` names.
+Sharding bounding(const ShardingRow& row);
 // Returns the sharding that the row's field `with_host_gradients` names.
 Sharding with_host_gradients(const ShardingRow& row);
 

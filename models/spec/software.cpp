@@ -12,7 +12,7 @@
 namespace orrery {
 namespace {
 
-// A group of properties of a stack: its name in the data files, and the member of Software that holds it.
+// A group of properties of a training stack: its name in the data files, and the member of Software that holds it.
 template <class Part>
 struct SoftwareGroup {
   std::string_view name;
@@ -25,7 +25,8 @@ constexpr std::tuple kGroups = {SoftwareGroup<Software::Layout>{"layout", &Softw
                                 SoftwareGroup<Software::Memory>{"memory", &Software::memory},
                                 SoftwareGroup<Software::Log>{"log", &Software::log}};
 
-// A way to read and write one field of a group (the template's argument, a member pointer) in a Software.
+// Gives access to one field of one group of properties in a Software; the template's argument is a pointer to the field
+// as a member of its group.
 template <auto Field>
 struct PlaceOf;
 template <class Part, class T, T Part::*Field>
@@ -36,7 +37,8 @@ struct PlaceOf<Field> {
   static T& of(Software& software) { return software.*group.part.*Field; }
 };
 
-// Returns the table entry of a field that holds a number, a flag or a string.
+// Returns the entry, in the table of a training stack's properties (kKeys), of a field that holds a number, a flag or a
+// string.
 template <auto Field>
 constexpr SoftwareKey value_key(std::string_view name) {
   using At = PlaceOf<Field>;
@@ -46,8 +48,8 @@ constexpr SoftwareKey value_key(std::string_view name) {
                            [](Software& software, const T& value) { At::of(software) = value; }}};
 }
 
-// Returns the table entry of a field that holds one of the values of a table of names. what: what the values are called
-// in error messages.
+// Returns the entry, in the table of a training stack's properties (kKeys), of a field that holds one of a few named
+// values. what: what the values are called in error messages.
 template <auto Field, const auto& Names>
 constexpr SoftwareKey word_key(std::string_view name, std::string_view what = "choice") {
   using At = PlaceOf<Field>;
@@ -173,7 +175,8 @@ void assign(Software& software, const SoftwareKey& key, const nlohmann::json& va
   std::visit([&](const auto& field) { assign(software, field, value); }, key.field);
 }
 
-// Sets the properties of a stack whose numbers were fitted to measured steps; they stand in one file for all stacks.
+// Sets those properties of a training stack whose numbers were fitted to measured steps; one file has these numbers for
+// all stacks.
 void take_fitted_numbers(Software& software, std::string_view name) {
   static const nlohmann::json file = nlohmann::json::parse(data_file("fitted.json"));
   const std::string holder = fmt::format("software {}", name);

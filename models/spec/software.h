@@ -15,15 +15,16 @@
 
 namespace orrery {
 
-// The properties of a training stack that change a step's time or memory, from models/data/software/<name>.json, which
-// states a source for each. All are properties of the stack: none is a factor that times are multiplied by. A spec may
-// override any of them: software: {profile: torchtitan, compile: true}.
+// The properties of a training stack (a framework with its libraries) that change a step's time or memory, from
+// models/data/software/<name>.json, which states a source for each. No property is merely a factor that scales times. A
+// spec may override any of them: software: {profile: torchtitan, compile: true}.
 struct Software {
   struct Layout {
-    std::string rank_order = "tp-cp-ep-dp-pp";  // order of the dimensions in the numbering of ranks, innermost first
+    // order of the parallel dimensions in the numbering of ranks, innermost first
+    std::string rank_order = "tp-cp-ep-dp-pp";
     StageRule stage_rule = StageRule::even;
     std::int64_t vocab_multiple = 1;  // the vocabulary is padded to a multiple of this value * tensor
-    std::string schedule = "";        // name of the schedule used if the spec names none; "" = the general default
+    std::string schedule = "";        // name of the pipeline schedule if the spec names none; "" = the general default
     // whether an interleaved schedule takes numbers of micro-batches that are no multiple of the number of stages
     bool uneven_interleaving = false;
     InterleaveGroup interleave_group = InterleaveGroup::stages;
@@ -49,23 +50,25 @@ struct Software {
     LossTensor fused_loss_on = LossTensor::copy;
     // number of fp32 tensors of the logits' size that the backward of an unfused loss writes
     std::int64_t loss_gradient_copies = 1;
-    // number of further fp32 tensors of the logits' size if the logits are sharded over tensor ranks
+    // number of fp32 tensors of the logits' size that the backward of an unfused loss writes in addition if the logits
+    // are sharded over tensor ranks
     std::int64_t loss_parallel_copies = 0;
     bool keeps_logits = false;      // whether the fp32 logits of an unfused loss stay allocated while its backward runs
     std::int64_t loss_metrics = 0;  // number of times that a micro-batch's loss is computed again, for metrics
-    // 8-bit products: whether backward casts the 16-bit input again, so that no 8-bit version of it is kept
+    // 8-bit matrix products: whether backward casts the 16-bit input again, so that no 8-bit version of it is kept
     bool casts_again = false;
-    // 8-bit products: whether a recomputed activation function reads an 8-bit version of its input
+    // 8-bit matrix products: whether a recomputed activation function reads an 8-bit version of its input
     bool fp8_activation_inputs = false;
-    // 8-bit products: whether the output of fused attention is kept once, with 12 bits an element
+    // 8-bit matrix products: whether the output of fused attention is kept once, with 12 bits an element
     bool packs_attention_output = false;
     // whether the optimizer makes one pass over the states; otherwise it has one kernel per operation and tensor
     bool fused_optimizer = true;
-    // whether the update itself multiplies gradients by the clip coefficient and the loss scale
+    // whether the optimizer's kernel itself multiplies gradients by the clip coefficient and divides them by the loss
+    // scale, instead of a kernel before it
     bool fused_clip = false;
     // whether backward of the token lookup writes a zeroed gradient table, which is then added to the gradients
     bool dense_embedding_gradient = true;
-    // whether products of weight gradients add their result to the fp32 gradient buffer directly
+    // whether matrix products that compute weight gradients add their result to the fp32 gradient buffer directly
     bool gradient_accumulation_fusion = true;
     bool compile = false;      // whether chains of element-wise ops are fused into fewer kernels
     bool cuda_graphs = false;  // whether steps run as CUDA graphs, so that the host spends no time per kernel
@@ -74,7 +77,7 @@ struct Software {
   struct Communication {
     // sequence parallelism: whether backward gathers the sharded input again, instead of keeping the gathered one
     bool regather_input = true;
-    // whether backward's tensor parallel collective overlaps with the product of the weight gradient
+    // whether backward's tensor parallel collective overlaps with the matrix product that computes the weight gradient
     bool tensor_reduce_overlaps_wgrad = true;
     // minor version of NCCL 2.x: 4 has no LL128, versions before 17 no NVLS (models/cost/nccl/model.h)
     std::int64_t nccl_minor = 28;
@@ -82,8 +85,8 @@ struct Software {
     bool direct_all_reduce = false;
     ScatteredSends scattered_sends = ScatteredSends::none;
     // sequence parallelism: whether the sequence is not the first dimension of tensors, so that a gathered tensor is
-    // copied into the right order, and a tensor to be scattered is copied so that each rank's part is contiguous; where
-    // communication overlaps with products there is no copy
+    // copied into the right order, and a tensor to be scattered is copied so that each rank's part is contiguous; if
+    // communication overlaps with matrix products there is no such copy
     bool sequence_copies = false;
     // whether the host waits for the tensors that a stage receives before it launches the forward or backward pass that
     // reads them
@@ -97,11 +100,12 @@ struct Software {
     // whether pipeline stages update with the part of the gradient norm that they know, and roll a wrong update back
     // later: no stage waits for the other stages before it begins the next step
     bool post_update_validation = false;
-    bool batched_p2p = true;  // whether a send and the receive of the same turn form one NCCL group
+    // whether a pipeline stage's send and the receive next to it in the schedule form one NCCL group
+    bool batched_p2p = true;
     // MiB of gradients in a bucket, 0 = one bucket for all gradients; used if the spec does not say
     double bucket_MiB = 25;
-    // bucket size of stacks that count elements, whatever their data type: the larger of bucket_elements and
-    // bucket_elements_of_rank times the number of data and context ranks; if both are 0, bucket_MiB holds
+    // bucket size of training stacks that count elements, whatever their data type: the larger of bucket_elements and
+    // bucket_elements_of_rank * data * context; if both are 0, bucket_MiB holds
     double bucket_elements = 0;
     double bucket_elements_of_rank = 0;
     // whether all gradients are one bucket if their reduction does not overlap with backward
@@ -109,13 +113,13 @@ struct Software {
     bool sharded_in_one_bucket = false;  // whether all gradients are one bucket if optimizer states are sharded
     bool shards_all_reduce = false;      // whether ZeRO-1 all-reduces gradients instead of reduce-scattering them
     bool overlap_gradient_reduce = true;
-    // sequence parallelism: whether a product of gathered rows multiplies this rank's own rows while the rows of the
-    // other ranks arrive, then the rows of ranks before it and of ranks after it
+    // sequence parallelism: whether a matrix product of gathered rows first multiplies this rank's own rows, while the
+    // other ranks' rows arrive, then the rows of lower ranks, then those of higher ranks
     bool own_rows_first = false;
     bool overlap_sharded = true;  // whether gradient reduction overlaps with backward also if states are sharded
     OneQueue one_queue = OneQueue::never;
-    // whether a rank has several gradient buckets only in its first chunk, and only if that is the first chunk of the
-    // pipeline; any other chunk has one bucket for all its gradients
+    // whether only the first chunk (virtual stage) of the pipeline has several gradient buckets; any other chunk has
+    // one bucket for all its gradients
     bool buckets_on_first_chunk = false;
     bool overlap_parameter_gather = true;
     bool overlap_pipeline = true;
@@ -134,8 +138,8 @@ struct Software {
     // the precision of the master weights that every data rank keeps completely although optimizer states are sharded;
     // none: master weights are sharded too
     std::optional<Precision> whole_master;
-    // whether products that add weight gradients directly to the gradient sums return a dummy tensor to autograd: one
-    // that is kept per shape, or a new one for the product of the logits
+    // whether matrix products that add weight gradients directly to the gradient sums return a dummy tensor to
+    // autograd: one that is kept for each shape, or for the product of the logits a new one each time
     bool dummy_gradients = false;
     UnitCopies unit_copies = UnitCopies::none;
     KeptUnits kept_units = KeptUnits::none;
@@ -163,8 +167,8 @@ struct Software {
     double segment_us = 0;
     // whether the host waits for every kernel before it continues (CUDA_LAUNCH_BLOCKING)
     bool blocking_launches = false;
-    // microseconds of the time to issue a layer's ops in which the host itself is busy, 0 = all of that time; in the
-    // rest the host waits for the device
+    // the part, in microseconds, of the time to issue a layer's ops in which the host itself is busy; in the rest of
+    // that time the host waits for the device. 0 = the host is busy all the time
     double host_layer_us = 0;
   };
 
@@ -172,9 +176,10 @@ struct Software {
     bool expandable_segments = false;
     MomentTensors moments = MomentTensors::flat;
     GradientTensors gradients = GradientTensors::flat;
-    // number of flat buffers, one after the other, that gradients are copied into for their reduction at a step's end
-    // (1: gradients contiguous in memory; 2: first the gradients of each data rank's part, then these parts together).
-    // Gathered parameters have one such buffer, and an update of sharded states reads an fp32 buffer of its gradients
+    // number of flat buffers, one after the other, through which gradients are copied for their reduction at a step's
+    // end (1: a buffer with all gradients of the reduction; 2: first the gradients of each data rank's part, then these
+    // parts together). If it is above 0, gathered parameters pass through one flat buffer, and an update of sharded
+    // states reads its gradients from an fp32 buffer
     std::int64_t flat_copies = 0;
     // whether buffers that a collective used are freed only when the host observes the end of the collective
     bool collectives_hold_tensors = false;
@@ -182,8 +187,8 @@ struct Software {
     bool gathers_lists = false;
     double context_MiB = 500;   // MiB of the CUDA context and of loaded kernels
     double workspace_MiB = 32;  // MiB of the cuBLAS workspace, allocated through the caching allocator
-    // MiB of buffers that the stack keeps for communication if states are sharded, allocated through the caching
-    // allocator
+    // MiB of buffers that the training framework keeps for communication if states are sharded, allocated through the
+    // caching allocator
     double buffers_MiB = 0;
     // data type of gradients if the spec does not say: a precision, or "precision" for the data type of the parameters
     std::string gradient_precision = "fp32";
@@ -191,10 +196,10 @@ struct Software {
 
   struct Log {
     LoggedMemory logged_memory = LoggedMemory::allocated;
-    // whether the logged figure is that of the first rank, instead of the largest of all ranks
+    // whether the logged peak memory is that of the first rank, instead of the largest of all ranks
     bool logs_first_rank = false;
-    // whether the logged figure is the largest amount of reserved memory after the end of the last micro-batch, instead
-    // of during the complete step
+    // whether the logged peak memory is the largest amount of reserved memory after the end of the last micro-batch,
+    // instead of during the complete step
     bool logs_update = false;
   };
 
@@ -207,14 +212,14 @@ struct Software {
   Log log;
 };
 
-// A property of a stack, with functions to read and to write it.
+// A property of a training stack, with functions to read and to write it.
 template <class T>
 struct SoftwareValue {
   T (*get)(const Software&);
   void (*set)(Software&, const T&);
 };
-// A property of a stack that takes one of a few named values. what: what the values are called in messages, as "rule"
-// in "unknown rule odd". set throws Error listing the known names.
+// A property of a training stack that takes one of a few named values. what: what the values are called in messages, as
+// "rule" in "unknown rule odd". set throws Error listing the known names.
 struct SoftwareWord {
   std::string_view what;
   std::vector<std::string_view> (*names)();
@@ -224,8 +229,8 @@ struct SoftwareWord {
 using SoftwareField = std::variant<SoftwareValue<bool>, SoftwareValue<std::int64_t>, SoftwareValue<double>,
                                    SoftwareValue<std::string>, SoftwareWord>;
 
-// One property of a stack: its group in the data files, its key there and in a spec's `software` map, and access to the
-// field that holds its value.
+// One property of a training stack: its group in the data files, its key there and in a spec's `software` map, and
+// access to the field that holds its value.
 struct SoftwareKey {
   std::string_view group;  // name of the group: "layout", "kernels", "communication", "host", "memory" or "log"
   std::string_view name;

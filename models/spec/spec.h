@@ -23,16 +23,16 @@ struct Origin {
   std::string asked = {};  // the value that the user gave, if the plan uses another one: "zero3 over one rank"
 };
 
-// The largest product of layers and micro-batches: every layer of every micro-batch has ops of its own, and this many
-// make a plan of about a gigabyte.
+// The largest product of layers and micro-batches that a spec may have. Every layer has tasks of its own for every
+// micro-batch, so that a plan of this size takes about a gigabyte.
 inline constexpr std::int64_t kMostLayerPasses = 1'000'000;
 
 // The lengths of the documents that samples are packed from, end to end; each token attends within its document.
 struct Documents {
   double mean = 0;       // mean length in tokens; lengths are exponentially distributed up to `max`
   std::int64_t max = 0;  // tokens of the longest document; longer ones are cut
-  std::string file;      // used instead of `mean`: file name of a histogram, as written in the spec
-  std::vector<std::pair<std::int64_t, double>> histogram;  // that file's pairs of length (tokens) and share
+  std::string file;      // used instead of `mean`: name of the file with a histogram of lengths, as in the spec
+  std::vector<std::pair<std::int64_t, double>> histogram;  // pairs of length (tokens) and share from `file`
 };
 
 // The images of a sample, which a vision encoder (VisionEncoder) turns into tokens of the sample.
@@ -49,7 +49,7 @@ struct Spec {
   std::int64_t sequence = 0;
   std::optional<Documents> documents;
   std::optional<Images> images;          // set if samples have images; the model has a vision encoder then
-  std::optional<Generation> generation;  // set where text is generated; else a training step is made
+  std::optional<Generation> generation;  // set if the job generates text; else the job trains
   Cluster cluster;
   std::int64_t gpus = 0;  // number of GPUs used, at most the number of GPUs of the cluster
   Software software;

@@ -12,8 +12,8 @@
 
 namespace orrery {
 
-// A data-parallel variant, as the index of its row in the table of sharding.cpp, which has the names; `none`, the first
-// row, is unsharded data parallelism.
+// How data parallelism shards its states (DDP, ZeRO, FSDP, ...), as the index of a row in the table of sharding.cpp,
+// which has the names. `none`, the first row, is DDP, which shards nothing.
 enum class Sharding : std::uint8_t { none };
 enum class Attention : std::uint8_t { flash, unfused };
 inline constexpr Named<Attention> kAttentions[] = {{"flash", Attention::flash}, {"unfused", Attention::unfused}};
@@ -45,7 +45,7 @@ struct Recompute {
 struct Overlap {
   bool gradient_reduce = true;   // whether gradients are reduced during backward
   bool parameter_gather = true;  // whether parameters are gathered during the next forward
-  // whether tensor parallel transfers are cut into chunks that overlap with products (Transformer Engine's user
+  // whether tensor parallel transfers are cut into chunks that overlap with matrix products (Transformer Engine's user
   // buffers)
   bool tensor = false;
   bool pipeline = true;  // whether pipeline sends and receives overlap with compute
@@ -56,8 +56,8 @@ struct Overlap {
   // whether the forward of one micro-batch and the backward of another are interleaved, so that each computes while the
   // transfers of the other run (Megatron-Core: overlap_moe_expert_parallel_comm)
   bool micro_batches = false;
-  // whether the parameters of each bucket are gathered as soon as it is updated, during the rest of the update
-  // (parameter_gather: update); parameter_gather is false then
+  // whether the parameters of each bucket are all-gathered as soon as the optimizer has updated that bucket, while it
+  // updates the other buckets (in a spec, `parameter_gather: update`). The field parameter_gather is then false.
   bool gather_in_update = false;
 };
 
@@ -72,9 +72,9 @@ struct Offload {
   // number of elements of a rank's shards that the host updates and uploads at a time (DeepSpeed's CPU Adam: TILE, 128
   // x 2^20)
   std::int64_t tile = std::int64_t{128} << 20;
-  // number of layers whose activations are offloaded; nothing = all layers
+  // number of layers whose activations are offloaded; no value = all layers
   std::optional<std::int64_t> activation_layers;
-  // number of parts that each weight is cut into, which are gathered one by one (ZeRO-Infinity)
+  // number of parts that each weight is cut into; the parts are gathered one by one (ZeRO-Infinity: tiling)
   std::int64_t tiling = 1;
 
   bool any() const {
@@ -85,24 +85,26 @@ struct Offload {
 
 struct Optimizer {
   OptimizerKind kind = OptimizerKind::adamw;
-  Bytes master_bytes = 4;  // bytes of one element of the master copy
+  Bytes master_bytes = 4;  // bytes of one element of the master weights
   Bytes moment_bytes = 4;  // bytes of one element of each moment
   // whether moments have one byte an element, with an fp32 scale for each block of kMomentBlock elements (Dettmers et
   // al. 2022, 2110.02861); moment_bytes is then 1
   bool eight_bit = false;
 
-  // Returns the number of moments that the optimizer keeps of every element. Adafactor keeps sums of rows and columns
-  // instead, and Muon a second moment of those elements alone that AdamW updates (optimizer_states.h).
+  // Returns the number of moments that the optimizer keeps of every weight element. Adafactor keeps sums of rows and
+  // columns instead, so its number is 0. Muon's number is 1, although weights that it leaves to AdamW have a second
+  // moment too (optimizer_states.h).
   int moments() const;
 };
 
-// The number of elements of a block of eight-bit moments: bitsandbytes (functional.py, quantize_blockwise) since
-// version 0.45; 2,048 before.
+// The number of elements that share one scale in eight-bit optimizer moments, as in bitsandbytes since version 0.45
+// (functional.py, quantize_blockwise); earlier versions have 2,048.
 inline constexpr std::int64_t kMomentBlock = 256;
 
-// UnitRule says which weights are one unit, which ZeRO-3 and FSDP gather and reduce together.
+// UnitRule says which weights form a unit: ZeRO-3 and FSDP gather the weights of a unit together, and reduce their
+// gradients together.
 struct UnitRule {
-  bool model = false;       // whether all weights of a chunk of layers are one unit
+  bool model = false;       // whether all weights of a (virtual) pipeline stage are one unit
   std::int64_t layers = 1;  // number of consecutive layers in a unit
   // the layers of each unit, if the spec lists them; a layer that no list names is a unit of its own
   std::vector<std::vector<std::int64_t>> lists;
@@ -111,12 +113,13 @@ struct UnitRule {
   bool by_layer() const { return !model && layers == 1 && lists.empty(); }
 };
 
-// The options of ZeRO++ (Wang et al. 2023, 2306.10209), which transfers ZeRO-3's units in few bits. A number of bits of
-// 0 leaves a transfer as it is.
+// The options of ZeRO++ (Wang et al. 2023, 2306.10209), which quantises the transfers of ZeRO-3. A number of bits of 0
+// means that a transfer is not quantised.
 struct ZeroQuantize {
   std::int64_t weight_bits = 0;    // bits of a weight that is gathered in forward
   std::int64_t gradient_bits = 0;  // bits of a gradient that is reduced, by all-to-alls in the node and between nodes
-  // whether every node holds all weights, cut over its ranks, and backward gathers them there
+  // whether every node holds a second copy of all weights, sharded over its ranks, from which backward gathers weights
+  // inside the node
   bool secondary_shards = false;
 
   bool any() const { return weight_bits > 0 || gradient_bits > 0 || secondary_shards; }
@@ -135,17 +138,17 @@ struct ParameterServer {
 // Checkpoints of weights and optimizer states, from which a run goes on after a failure.
 struct Checkpoint {
   std::int64_t every = 0;   // number of steps between checkpoints
-  bool to_storage = false;  // whether they go to the storage that all nodes share, else to the disks of each node
-  // whether training goes on once all states are copied to the hosts, which write them beside it; else it waits for the
-  // writing
+  bool to_storage = false;  // whether checkpoints go to the storage that all nodes share; else to each node's disks
+  // whether training continues as soon as all states are copied to host memory, while the hosts write the checkpoint;
+  // else it waits until the checkpoint is written
   bool asynchronous = true;
 };
 
 // A bucket size in MiB that no model's gradients exceed: all gradients are reduced together.
 inline constexpr double kOneBucket_MiB = 1e9;
 
-// How training is distributed over GPUs. Degrees multiply: gpus = tensor * pipeline * context * data; with
-// stage_replicas, their sum replaces pipeline. After load_spec() every value is set and the combination is valid.
+// How training is distributed over GPUs. Degrees multiply: gpus = tensor * pipeline * context * data; if stage_replicas
+// is set, its sum takes the place of `pipeline`. After load_spec() every value is set and the combination is valid.
 struct Strategy {
   std::int64_t tensor = 1;
   std::string tensor_kind = "1d";  // kind of tensor parallelism: 1d | 2d | 2.5d | 3d
@@ -153,28 +156,32 @@ struct Strategy {
   bool sequence_parallel = false;
   std::int64_t pipeline = 1;
   std::int64_t virtual_stages = 1;
-  std::string schedule = "";  // name of the schedule ("": the default), or "file"
-  // number of micro-batches that a chunk runs before the stage turns to its next chunk; 0 = the stack's default
+  // name of the pipeline schedule; "": the default; "file": the order of passes is in schedule_text
+  std::string schedule = "";
+  // number of micro-batches that a chunk (virtual stage) runs before the pipeline stage turns to its next chunk; 0 =
+  // the training framework's default
   std::int64_t interleave_group = 0;
   // interleaved schedule: number of forwards before the first backward, in addition to the usual number
   std::int64_t extra_warm_up = 0;
   // pipedream schedule: whether every stage runs a micro-batch with the version of the weights that the first stage
   // used
   bool vertical_sync = false;
-  // name of the file with the order of actions, as the spec states it: schedule: {file: order.txt}
+  // name of the file with the order of each stage's forward and backward passes, as the spec states it: schedule:
+  // {file: order.txt}
   std::string schedule_file;
-  std::string schedule_text;  // contents of schedule_file
-  // number of layers of each virtual stage, in model order; empty = by the stack's stage_rule
+  std::string schedule_text;  // contents of the file `schedule_file`
+  // number of layers of each virtual stage, in model order; empty = by the training framework's rule (StageRule)
   std::vector<std::int64_t> stage_layers;
   // for each stage, the number of ranks that share the samples of its micro-batches (DAPPLE); empty = one rank for each
   // stage
   std::vector<std::int64_t> stage_replicas;
   std::int64_t context = 1;
   std::string context_kind = "ring";  // kind of context parallelism: ring | allgather | ulysses | mixed
-  std::int64_t context_ring = 1;      // number of ring blocks; context = context_ring * context_ulysses
+  // number of groups in the ring of ring attention; context = context_ring * context_ulysses
+  std::int64_t context_ring = 1;
   std::int64_t context_ulysses = 1;
-  // whether each ring block has a part of the first half and one of the second half of the sequence (context_order:
-  // zigzag, else contiguous)
+  // whether each group of ranks in the ring of ring attention has one part of the sequence's first half and one of its
+  // second half (context_order: zigzag, else contiguous)
   bool context_zigzag = true;
   std::int64_t expert = 1;
   std::int64_t expert_tensor = 1;
@@ -185,14 +192,14 @@ struct Strategy {
   // number of ranks that together hold one set of shards (hsdp); 0 = all data * context ranks
   std::int64_t shard_group = 0;
   std::optional<ParameterServer> parameter_server;
-  // whether gradients are reduced with the last micro-batch alone, or with every one; none: the stack's habit
-  // (gradients.h)
+  // whether gradients are reduced over the data ranks only with the last micro-batch of an update, not with every
+  // micro-batch; no value: as the training framework does (gradients.h)
   std::optional<bool> no_sync;
   UnitRule units;
   ZeroQuantize zero_quantize;
   double bucket_MiB = kOneBucket_MiB;  // MiB of gradients in a bucket; 0: each parameter has a bucket of its own
-  std::int64_t prefetch_units = 1;     // number of units that are gathered ahead of use
-  std::int64_t units_in_flight = 2;    // largest number of units that are gathered at the same time
+  std::int64_t prefetch_units = 1;     // number of units (UnitRule) that are gathered ahead of use
+  std::int64_t units_in_flight = 2;    // largest number of units (UnitRule) that are gathered at the same time
   std::int64_t micro_batch = 1;
   std::int64_t global_batch = 1;
   Precision precision = Precision::bf16;
@@ -203,7 +210,7 @@ struct Strategy {
   double clip = 1.0;  // limit of the gradient norm; 0 = no gradient norm is computed
   Recompute recompute;
   bool partition_activations = false;
-  // whether the inputs that recomputed layers keep lie in one buffer, which is allocated beforehand
+  // whether the inputs of recomputed layers lie in one buffer, which is allocated before training
   bool contiguous_activations = false;
   bool fused_buffers = false;  // whether gradients are copied into one buffer of a bucket's size, and reduced there
   Attention attention = Attention::flash;
@@ -214,8 +221,8 @@ struct Strategy {
   bool on_grid() const { return tensor > 1 && tensor_kind != "1d"; }
   bool on_cube() const { return tensor > 1 && tensor_kind == "3d"; }
   std::int64_t replicas_of(std::int64_t stage) const { return stage_replicas.empty() ? 1 : stage_replicas[stage]; }
-  // first_position(stage) is the position in the pipeline group of the stage's first rank (each rank of a stage has a
-  // position); first_position(pipeline) is the number of positions, as is places().
+  // Returns the position, in the pipeline group, of the first rank of a stage; a stage of several ranks
+  // (stage_replicas) has a position for each. first_position(pipeline) is the number of all positions, as is places().
   std::int64_t first_position(std::int64_t stage) const;
   std::int64_t places() const { return first_position(pipeline); }
   // These functions are for pipeline stages that consist of several ranks (stage_replicas). row_parts: the number of

@@ -45,7 +45,8 @@ double attended_patches(const VisionEncoder& v, double patches) {
 
 double real_elements(const Parameter& p) { return static_cast<double>(p.out * p.in); }
 
-// Returns the number of rows of one image that are multiplied with a parameter; vectors and positions are only added.
+// Returns the number of rows (patches, or joined patches) of one image that are multiplied with a parameter; 0 for
+// vectors and for positions, which are only added.
 double rows_met(const VisionEncoder& v, const Parameter& p, double patches) {
   if (p.in == 1 || p.name == "embedding.position.weight") return 0;
   return p.name.starts_with("projector") ? patches / static_cast<double>(v.projector.merge * v.projector.merge)
@@ -124,7 +125,8 @@ double vision_flops(const Spec& spec) {
   const Model layers = layers_of(spec.model);
   const auto patches = static_cast<double>(spec.images->patches);
   double products = 0;
-  bool below = false;  // whether a weight before this one trains, so that its input's gradient is needed
+  // whether an earlier weight trains, so that backward computes the gradient of this weight's input
+  bool below = false;
   for (const Parameter& p : vision_parameters(spec.model)) {
     const bool trains = !is_frozen(layers, p.name);
     products += (1.0 + (trains ? 1 : 0) + (below ? 1 : 0)) * rows_met(v, p, patches) * real_elements(p);

@@ -17,21 +17,23 @@ std::int64_t image_tokens(const Spec& spec);
 // joined). spec.images must be set.
 Spec encoder_spec(const Spec& spec);
 
-// Returns why `tensor` ranks cannot cut the encoder's heads, MLPs and projectors evenly; empty if they can.
+// Returns a message why the encoder's heads, MLPs and projectors cannot be cut evenly over `tensor` ranks; "" if they
+// can.
 std::string broken_encoder_cut(const VisionEncoder& v, std::int64_t tensor);
 
 // Returns the parameters of the vision encoder: patches, positions, layers and projectors; none without an encoder.
 std::vector<Parameter> vision_parameters(const Model& m);
 std::int64_t vision_parameter_count(const Model& m);
 
-// Returns the multiplications of the encoder's and projectors' forward for the images of one sample.
+// Returns the number of multiplications in the forward pass of the vision encoder and its projectors, for the images of
+// one sample.
 double encoder_products(const Spec& spec);
 
-// Returns the FLOP of one step's matrix products that the encoder and its projectors need (see model_flops), in forward
-// and, for what trains, backward. Attention counts the pairs of patches that attend to each other.
+// Returns the FLOP of the matrix products of the vision encoder and its projectors in one step (see model_flops): in
+// forward and, for weights that train, in backward. Attention counts the pairs of patches that attend to each other.
 double vision_flops(const Spec& spec);
 
-// Returns whether a weight of the encoder or of its projectors trains.
+// Returns whether any weight of the vision encoder or of its projectors trains (is not frozen).
 bool vision_trains(const Model& m);
 
 }  // namespace orrery

@@ -269,7 +269,7 @@ std::vector<BlockBuilder::Use> BlockBuilder::uses_of_own(std::vector<Recorded>& 
 void BlockBuilder::own_lifetime(Id slot, const Use& forward, const Use& backward) {
   const auto [f_first, f_last] = forward;
   const auto [b_first, b_last] = backward;
-  const auto early = early_.find(slot);  // found if the buffer holds a parameter's gradient
+  const auto early = early_.find(slot);  // an entry exists only if the buffer holds a parameter's gradient
   const Operand buffer = {Scope::own, Access::write, slot, early == early_.end() ? -1 : early->second};
   const auto starts_anew = [&](const Op* op) {
     return std::any_of(op->operands.begin(), op->operands.end(),
@@ -325,7 +325,7 @@ Block BlockBuilder::hand_over(std::vector<Op>& ops) {
 }
 
 // Makes backward write the gradient of the block's input into the preceding block's buffer. If the gradient of the
-// input is the same buffer as the gradient of the output, it is copied there.
+// input is the same buffer as the gradient of the output, the output's gradient is copied into that buffer.
 void BlockBuilder::hand_gradient_on() {
   const auto gradient = gradient_of_.find(kInput);
   if (gradient == gradient_of_.end()) return;

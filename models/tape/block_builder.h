@@ -28,8 +28,8 @@ class BlockBuilder {
   Id output_gradient(Bytes bytes);  // adds buffer 1, which the following block writes in backward
 
   // Adds a weight of this block with its size on this rank; returns its index. partial: each tensor rank computes the
-  // weight's gradient from its own rows or heads only, so that the gradients must be summed over the group. kv_rows: as
-  // in LocalParameter.
+  // weight's gradient from its own rows or heads only, so that the gradients must be summed over the group. kv_rows:
+  // number of the weight's last rows that are key/value heads which several tensor ranks hold.
   std::int32_t parameter(const std::string& name, std::int64_t out, std::int64_t in, Cut cut, bool partial = false,
                          std::int64_t kv_rows = 0, std::int64_t experts = 0);
   std::int32_t parameter(LocalParameter p);  // adds a weight as given, behind the block's other weights
@@ -62,7 +62,7 @@ class BlockBuilder {
   bool releases_weights_after_forward = false;
   bool releases_weights_after_backward = true;
   bool lends_weights = false;
-  // Whether the block's ops free gathered weights; false where units have weights of several blocks.
+  // Whether the block's ops free gathered weights; false where the weights of several blocks are gathered together.
   bool frees_gathered = true;
   // Whether backward runs in two parts: the first computes the input's gradient, for which other stages wait, and the
   // second the ops on which only weight gradients depend (zero-bubble schedules).
@@ -77,25 +77,26 @@ class BlockBuilder {
   // Whether the kept part of the input lies in one arena with the inputs of other blocks (ZeRO-R, section 6.3: MD).
   bool contiguous = false;
   // Weights that do not train lie in a separate buffer (frozen_slot, in the scope of the other weights) and have no
-  // gradients; backward ops whose results nothing needs are left out. is_frozen tells by a weight's name whether it
-  // trains, is_nf4 by its name and number of columns whether it is stored in NF4. input_trains: whether the block
+  // gradients; backward ops whose results nothing needs are left out. is_frozen tells by a weight's name whether it is
+  // frozen, is_nf4 by its name and number of columns whether it is stored in NF4. input_trains: whether the block
   // before needs the gradient of this block's input.
   std::function<bool(const std::string&)> is_frozen;
   std::function<bool(const std::string&, std::int64_t)> is_nf4;
   Id frozen_slot = 0;
-  // If set, the gradient that an op adds to the sums of a weight's gradients is no buffer of the block: it lies in this
-  // buffer of the chunk's states, at the weight's place, until the next micro-batch overwrites it.
+  // If set, one micro-batch's gradient of a weight, before an op adds it to the sums, lies in this buffer of the
+  // chunk's states, at the weight's offset, instead of in a buffer of the block; the next micro-batch overwrites it.
   std::optional<Id> fresh_gradients;
   bool forward_only = false;  // whether there is no backward, as where text is generated
   bool input_trains = true;
   // Prefix of weights' names, which tells apart the weights of several layers in one block.
   std::string prefix;
 
-  // Appends an op to the pass being recorded (forward until finish(), then backward).
+  // The buffers and weights that an op uses, for emit(), which appends the op to the pass being recorded (forward until
+  // finish(), then backward).
   struct Uses {
     std::vector<Id> reads, writes, updates;
     std::vector<std::int32_t> weights, weight_gradients;
-    std::vector<Id> numbers;              // single numbers (buffers of Scope::rank) that the op reads
+    std::vector<Id> numbers;              // scalars of the rank (buffers of Scope::rank) that the op reads
     std::vector<Operand> elsewhere = {};  // operands in buffers of other blocks
     bool host_waits = false;
     // Buffers that are freed only after this op, which waits for a transfer that reads them. Without `holds` a buffer
@@ -178,10 +179,10 @@ class BlockBuilder {
   bool in_backward_ = false;
   bool releases_ = false;  // whether the last forward op frees offloaded buffers
   int region_ = 0, regions_ = 0;
-  // index of the first forward op that belongs to Block::exchange
+  // index of the first forward op that waits until all pipeline stages have their inputs (Block::exchange)
   std::size_t exchange_ = static_cast<std::size_t>(-1);
   std::vector<std::function<void()>> tape_;
-  std::uint16_t tiles_ = 0;  // number of tiles of weights added so far
+  std::uint16_t tiles_ = 0;  // number of tiles (parts of large weights that are gathered one by one) added so far
   std::map<Id, Id> gradient_of_;
   std::set<Id> kept_;
   // for each buffer that holds a weight's gradient until the second part of backward, the index of the weight

@@ -1,4 +1,5 @@
-// BlockBuilder for models with frozen weights: it leaves out the backward ops that only frozen weights would need.
+// This file has BlockBuilder's functions for frozen weights: they leave out the backward ops that only frozen weights
+// would need.
 #include <algorithm>
 
 #include "models/tape/block_builder.h"

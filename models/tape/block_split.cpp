@@ -1,5 +1,5 @@
-// BlockBuilder: splits backward into input gradients and the ops that only weight gradients need (zero-bubble
-// schedules).
+// This file has BlockBuilder's functions that split backward into input gradients and the ops that only weight
+// gradients need (zero-bubble schedules).
 #include <algorithm>
 
 #include "models/tape/block_builder.h"

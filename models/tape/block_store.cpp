@@ -1,4 +1,5 @@
-// BlockBuilder: stores activations between forward and backward (cut over the tensor group, or offloaded).
+// This file has BlockBuilder's functions that store activations between forward and backward (cut over the tensor
+// group, or offloaded).
 #include <algorithm>
 #include <variant>
 
@@ -109,7 +110,8 @@ void BlockBuilder::store_activations() {
   if (offloads) offload_stored();
 }
 
-// Moves the gradients that backward writes and adds to the sums of weights' gradients into the chunk's states.
+// Makes each gradient that backward computes for a weight, before an Accumulate op adds it to the sums, lie in a buffer
+// of the chunk's states instead of in a buffer of the block.
 void BlockBuilder::keep_fresh_gradients() {
   if (!fresh_gradients) return;
   for (const Recorded& adds : std::vector<Recorded>(backward_)) {

@@ -1,12 +1,13 @@
-// BlockBuilder: lifetimes of gathered weights, and of gradients that are reduced one unit at a time.
+// This file has BlockBuilder's functions for the lifetimes of gathered weights, and of gradients that are reduced unit
+// by unit (a unit: weights that are gathered and reduced together).
 #include <algorithm>
 
 #include "models/tape/block_builder.h"
 
 namespace orrery {
 
-// Sets lifetimes of tiles: a tile's weights are freed after each of their uses, and its gradient is allocated by the
-// one op that writes it.
+// Sets lifetimes of tiles (parts of large weights that are gathered one by one): a tile's weights are freed after each
+// of their uses, and its gradient is allocated by the one op that writes it.
 void BlockBuilder::tile_lifetimes(std::vector<Recorded>& pass) {
   for (Recorded& r : pass) {
     for (const Operand o : std::vector<Operand>(r.op.operands)) {
@@ -18,9 +19,9 @@ void BlockBuilder::tile_lifetimes(std::vector<Recorded>& pass) {
   }
 }
 
-// Sets lifetimes of a unit's weights and gradient. Gathered weights are freed after their last use in a pass, or at the
-// pass's end if nothing uses them (an embedding's backward). The gradient is allocated by its first writer and freed by
-// the op that reduces it.
+// Sets lifetimes of a unit's weights (those gathered together) and of their gradient. Gathered weights are freed after
+// their last use in a pass, or at the pass's end if nothing uses them (an embedding's backward). The gradient is
+// allocated by its first writer and freed by the op that reduces it.
 void BlockBuilder::unit_lifetimes() {
   tile_lifetimes(forward_);
   tile_lifetimes(backward_);

@@ -18,8 +18,8 @@ static std::vector<Dimension> dimensions_over_slots(const Plan& plan) {
 }
 
 // Joins into one match the sender and the receiver of each transfer, and the members of each collective on several
-// slots (classes of ranks). Different kinds of ranks take part in the same collectives only in the dimensions of
-// Plan::meeting.
+// slots (classes of ranks). Different kinds of ranks (ranks with different work on one stage) take part in the same
+// collectives only in the dimensions of Plan::meeting.
 void link_matches(Plan& plan, const TransferEnds& ends) {
   const auto add = [&](const std::vector<TaskId>& members) {
     if (members.size() < 2) return;

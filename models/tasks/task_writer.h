@@ -13,7 +13,7 @@
 namespace orrery {
 
 // These functions return operands that are a complete buffer, number `slot` among the buffers of a chunk's states, of a
-// unit, of the task's own block, or of the rank's single numbers.
+// unit, of the task's own block, or of the rank's scalars, such as the gradient norm.
 inline Operand state(std::uint16_t slot, Access access) { return {Scope::state, access, slot, -1}; }
 inline Operand unit(std::uint16_t slot, Access access) { return {Scope::unit, access, slot, -1}; }
 inline Operand own(std::uint16_t slot, Access access) { return {Scope::own, access, slot, -1}; }
@@ -33,8 +33,9 @@ class TaskWriter {
   explicit TaskWriter(Plan& plan) : plan_(plan) {}
 
   void watch(TaskWatcher& watcher) { watchers_.push_back(&watcher); }
-  void begin_slot();   // begins to write the tasks of the last class of ranks (slot) of the plan
-  void take_frames();  // adds entries to the tables below for frames that were added since the slot began
+  void begin_slot();  // begins to write the tasks of the last class of ranks (slot) of the plan
+  // adds entries to the tables below for frames (instances of buffers) that were added since the slot began
+  void take_frames();
 
   TaskId emit(std::uint32_t op, std::uint32_t frame, const std::vector<TaskId>& after = {}, std::uint8_t flags = 0);
   // Writes a task of an op that is added to the plan, unless the plan has an equal op (name, sizes, lane, use of
@@ -50,7 +51,8 @@ class TaskWriter {
 
   TransferEnds& ends() { return ends_; }
   TaskId last_of(LaneKind lane) const { return last_in_lane_[static_cast<std::size_t>(lane)]; }
-  // Records that a task writes a unit's part of a state buffer, which does not follow from the task's own frame.
+  // Records that a task writes one unit's part (weights that are gathered together) of a state buffer, which does not
+  // follow from the task's own frame.
   void note_write(std::uint32_t unit, StateSlot slot, TaskId task) { state_writers_[unit][slot] = task; }
 
  private:
@@ -73,7 +75,7 @@ class TaskWriter {
   };
   std::vector<std::uint32_t> moved_with_;
   std::vector<MovedUse> moved_uses_;
-  // for each unit frame and StateSlot, the last task that writes that state buffer
+  // for each unit (id of the frame with its buffers) and state buffer, the last task that writes the unit's part of it
   std::vector<std::array<TaskId, kStateSlots>> state_writers_;
   std::vector<TaskId> last_in_lane_;
   TransferEnds ends_;

@@ -9,8 +9,8 @@
 #include <emmintrin.h>
 #endif
 
-// Searches for the bytes that end strings and numbers of JSON text, eight or sixteen bytes at a time. They are inline
-// because JsonScan searches about twenty times an event, mostly over fewer than sixteen bytes.
+// Searches for the bytes that end strings and numbers of JSON text, eight or sixteen bytes at a time. The functions are
+// inline because JsonScan searches about twenty times an event, mostly over fewer than sixteen bytes.
 namespace orrery::byte_search {
 
 #ifdef __SSE2__
@@ -54,8 +54,9 @@ const char* to_first_of(const char* at, const char* end, const char (&wanted)[si
 
 #endif
 
-// All advance until a byte that may be what is looked for, or the last few bytes of the text. A string ends at a quote;
-// a backslash and a control character must be looked at. A number or a word ends at a comma, a bracket or a blank.
+// These functions advance to the first byte that may end the string or the value, or to the last few bytes of the text.
+// A string ends at a quote; a backslash and a control character must be looked at. A number or a word ends at a comma,
+// a bracket or a blank.
 inline const char* to_string_end(const char* at, const char* end) { return to_first_of<true>(at, end, "\"\\"); }
 inline const char* to_value_end(const char* at, const char* end) { return to_first_of<true>(at, end, ",}] "); }
 inline const char* to_bracket_or_string(const char* at, const char* end) {

@@ -79,7 +79,7 @@ struct MeasuredTimes {
 // measured alone. of_task: the time that the formula gives for the task whose time is wanted, as it is in the plan,
 // where it may be cut into pieces or have dropout.
 struct Law {
-  // formula for the time of a sample; not set: the time is the amount
+  // formula for the time of a sample; not set: the formula's time is the amount itself
   std::function<Seconds(const std::vector<double>& sizes, double amount)> of_sample;
   Seconds of_task = 0;
 };

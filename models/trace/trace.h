@@ -30,7 +30,7 @@ struct HostResume {
 struct Trace {
   std::string source = "simulated";
   std::vector<Span> spans;
-  // for each class of ranks (slot), the resumes of its host, in order of time
+  // for each class of ranks (slot), the times at which its host continued after it had waited for a task, in order
   std::vector<std::vector<HostResume>> host;
   Picoseconds step_time = 0;          // time of all steps of the plan together
   Picoseconds clock_uncertainty = 0;  // uncertainty of differences between the clocks of ranks in a measured trace
@@ -45,17 +45,17 @@ struct MemorySample {
 };
 
 // Returns whether a task's host waits for the task's dependencies before it launches the task. The host never waits
-// before the first task of a slot.
+// before the first task of a class of ranks.
 bool waits_on_host(const Plan& plan, TaskId task);
 
 // Returns the time when the host began to launch a task: when it had launched the previous task, and the tasks that it
-// waits for had ended. The launch lasts until spans[task].issued. A slot's host begins at 0.
+// waits for had ended. The launch lasts until spans[task].issued. The host of every class of ranks begins at time 0.
 Picoseconds launch_start(const Plan& plan, const Trace& trace, TaskId task);
 
 // The time span of the step that a report covers. In a plan of one step it is that step; in a plan of several steps it
-// lasts from the last update of one stage in the previous step to the same in this step, while other stages may be in
-// other steps. That stage is the slowest one, whose pace all others come down to: a faster stage works off the
-// micro-batches that wait before it, for longer than the plan lasts.
+// lasts from the last update of one stage in the previous step to that stage's last update in the reported step, while
+// other stages may be in other steps. That stage is the slowest one, to whose pace all others come down: a faster stage
+// works off the micro-batches that wait before it, for longer than the plan lasts.
 struct Period {
   Picoseconds begin = 0, end = 0;
 

@@ -35,9 +35,9 @@ struct MeasuredSpan {
 // task had ended.
 struct MeasuredStep {
   Picoseconds begin = 0, end = 0;
-  std::vector<MeasuredSpan> spans;  // times of the tasks of instantiate(plan, rank), in issue order
-  // sizes known only at run time (numbers of tokens that each expert gets), for all frames of the rank one after
-  // another
+  std::vector<MeasuredSpan> spans;  // times of the tasks of this rank's own plan, in issue order
+  // sizes known only at run time (numbers of tokens that each expert gets), for all frames (blocks' buffers) of the
+  // rank one after another
   std::vector<std::int64_t> sizes;
 };
 
@@ -51,7 +51,7 @@ struct MeasuredMemory {
   // greatest number of bytes of the tensors offloaded to each memory tier; if nothing is offloaded, the host's entry is
   // the bytes of the process
   TierBytes tier_peak{};
-  TaskId peak_task = kNone;  // task of instantiate(plan, rank) at the peak; kNone: the peak was before the first task
+  TaskId peak_task = kNone;  // task of this rank's own plan at the peak; kNone: the peak was before the first task
   std::array<Bytes, kCategories> at_peak{};  // bytes of each Category at the peak; they sum to `peak`
 };
 
@@ -65,7 +65,7 @@ struct RankRun {
   std::string link;                 // medium between ranks of one host: "shared memory", "nvlink"
   std::string host;                 // the node's name
   std::string note;                 // remark about the whole run, printed in the report
-  std::vector<MeasuredStep> steps;  // the steps whose tasks were marked: all, or each k-th (--mark-every K)
+  std::vector<MeasuredStep> steps;  // the steps whose tasks were timed: all, or each k-th (--mark-every K)
   // durations of the other steps, each from the end of the step before, on the host's clock
   std::vector<Picoseconds> unmarked;
   std::vector<double> losses;  // loss of each step, the mean over this rank's tokens; empty if the plan has no loss

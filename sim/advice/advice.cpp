@@ -16,15 +16,16 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// The factor by which a rate is raised to find how much the step gains. It is not smaller because NCCL's model knows
-// bandwidths only in steps of some percent.
+// The factor by which a rate of the machine is raised to find how much faster the step gets. A smaller factor might
+// change nothing, because NCCL's model knows bandwidths only in steps of some percent.
 constexpr double kMore = 1.1;
 
 // A rate of the machine or its host (bandwidth, FLOP/s, ...), and how to change it in a spec.
 struct Rate {
   const char* what;
   void (*raise)(Spec& spec, double factor);
-  bool steps = false;  // whether the rate has only whole steps (links), so that its slope means nothing
+  // whether the rate (a number of links) takes only whole values, so that a rise of 10 % means nothing
+  bool steps = false;
 };
 constexpr Rate kRates[] = {{"twice the NIC speed", [](Spec& s, double f) { s.cluster.nic_Gbps *= f; }},
                            {"twice the NVLink speed",
@@ -51,8 +52,8 @@ bool has(const Spec& spec, const Rate& rate) {
   return &rate != &kRates[1] || (c.nvlink_domain > 1 && spec.gpus > 1);
 }
 
-// The length of the critical path (`path`) in picoseconds, that is, of its tasks and of its waits for the host, if the
-// tasks took the times of `timing` instead.
+// The length in picoseconds of the critical path, that is, of the tasks in `path` and of their waits for the host, if
+// the tasks took the times of `timing` instead of the simulated ones.
 double length(const Prediction& p, const std::vector<TaskId>& path, const Timing& timing) {
   double sum = 0;
   Picoseconds before = 0;
@@ -61,8 +62,8 @@ double length(const Prediction& p, const std::vector<TaskId>& path, const Timing
     sum += static_cast<double>(timing.of(slot, op).duration);
     const auto late = static_cast<double>(std::max<Picoseconds>(p.trace.spans[t].entered - before, 0));
     const auto issue = static_cast<double>(p.costs.timing.of(slot, op).issue);
-    // It is assumed that a wait for the host gets longer or shorter in the same ratio as the host's time for this op,
-    // since the host's times for the ops issued before it change in that ratio too.
+    // A task's wait for the host is assumed to get longer or shorter in the same ratio as the host's time for the
+    // task's op, since the host's times for the ops issued before it change in that ratio too.
     if (late > 0 && issue > 0) sum += late * static_cast<double>(timing.of(slot, op).issue) / issue;
     before = p.trace.spans[t].ended;
   }
@@ -82,7 +83,8 @@ void sort_by_gain(std::vector<Sensitivity>& list) {
                    [](const Sensitivity& a, const Sensitivity& b) { return a.faster > b.faster; });
 }
 
-// The changes that may make the best strategy of a search faster, more memory among them.
+// The changes that may make the best strategy of a search faster, among them a strategy that needs GPUs with more
+// memory.
 std::vector<Sensitivity> sensitivities_of(const Spec& spec, const Profile& profile, const SearchResult& r,
                                           const Space& space) {
   std::vector<Sensitivity> result = sensitivities(spec, profile);
@@ -121,7 +123,7 @@ std::vector<Sensitivity> sensitivities(const Spec& spec, const Profile& profile)
       check(other);
       const Report report = predict_report(other, profile);
       result.push_back({what, 1 - p.report.tokens_per_s / report.tokens_per_s, report.memory.fits, along});
-    } catch (const Error&) {  // the spec's rules forbid this change, so it is left out
+    } catch (const Error&) {  // the spec's rules forbid the changed spec, so the change is left out
     }
   };
   for (const auto& rate : kRates) {
@@ -178,7 +180,7 @@ std::string advice_text(const Advice& a, const Style& style) {
   std::string text;
   const std::vector<Section> sections = advice_sections(a);
   for (std::size_t i = 0; i < sections.size(); ++i) {
-    constexpr std::size_t kPercent = 7;  // columns of a share of up to three digits: "100.0 %"
+    constexpr std::size_t kPercent = 7;  // width in characters of the longest share, "100.0 %"
     if (!sections[i].lines.empty()) text += fmt::format("\n{}\n", heading("  " + sections[i].title, style));
     for (const std::string& line : sections[i].lines)
       text += fmt::format("  {:>{}}{}\n", i == 0 ? line.substr(0, line.find('%') + 1) : "", i == 0 ? kPercent : 2,

@@ -11,34 +11,37 @@
 
 namespace orrery {
 
-// The effect of one change of the machine or the batch on the step of the best strategy, found by simulating the step
-// again. what: the change in words; faster: share by which a token takes less time (0.03: 3 % less); fits: whether the
-// strategy then fits in the memory of a GPU.
+// The effect of one change of the machine or of the batch on a simulated training step, found by simulating the changed
+// step. what: the change in words; faster: share by which a token takes less time (0.03: 3 % less); fits: whether the
+// changed step fits in the memory of a GPU.
 struct Sensitivity {
   std::string what;
   double faster = 0;
   bool fits = true;
-  // Share of the step time by which the critical path gets shorter if this rate (of compute, memory, a link) is 10 %
-  // higher and everything else is unchanged; nullopt where the change is not that of a rate.
+  // Share of the step time by which the critical path gets shorter if the changed rate (of compute, memory or a link)
+  // is 10 % higher and everything else is unchanged; nullopt where the change is not that of a rate.
   std::optional<double> slope{};
 };
 
-// The effects of twice each rate of the machine that the spec uses, and of twice the batch, the most helpful first.
+// Simulates the spec's step with each rate of the machine doubled (compute, memory and the links that the step uses),
+// one at a time, and with twice the batch; returns the effects, the most helpful change first.
 std::vector<Sensitivity> sensitivities(const Spec& spec, const Profile& profile);
-// An effect as a line: "42.7 %  twice the matrix rate (7.6 % for the first 10 %)".
+// The effect of a change as a line of text, the share of a token's time that it saves first: "42.7 %  twice the matrix
+// rate (7.6 % for the first 10 %)".
 std::string text_of(const Sensitivity& sensitivity);
-// The same, the change first: "twice the matrix rate: 42.7 % less time a token (7.6 % for the first 10 % more)".
+// The effect of a change as a line of text, the change first: "twice the matrix rate: 42.7 % less time a token (7.6 %
+// for the first 10 % more)".
 std::string lever_text(const Sensitivity& sensitivity);
 
 // Advice about the best strategy of a search, from simulations of that strategy with single changes.
 struct Advice {
-  std::vector<Sensitivity> helps;  // changes that may make the step faster, the most helpful first
+  std::vector<Sensitivity> helps;  // changes of machine or batch that may make the step faster, the most helpful first
   std::vector<Effect> parts;       // effects of leaving out each technique in use, one technique at a time
   std::vector<Effect> situations;  // effects of running on one GPU, on one node, without NVLink, without InfiniBand
 };
 Advice advice(const Space& space, const Profile& profile, const SearchResult& result, unsigned threads);
 
-// The advice as sections with a line for each change.
+// The advice as sections of the printed report, each with a line for every change.
 std::vector<Section> advice_sections(const Advice& advice);
 // The advice as a text. A sample:
 //   what would make the best faster

@@ -20,10 +20,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The longest sequence, in tokens, that is chosen: Llama 3 was trained on 8,192 tokens a sample before its context was
-// lengthened (arXiv 2407.21783, section 3.4).
+// The longest sequence, in tokens, that is chosen for a user who gives none. Llama 3 was trained on sequences of this
+// length before its context was lengthened (arXiv 2407.21783, section 3.4).
 constexpr std::int64_t kUsualSequence = 8192;
-// Tokens of the batch that is chosen: Llama 3 8B and 70B began with 4 M (arXiv 2407.21783, section 3.4.1).
+// The tokens of the global batch that is chosen for a user who gives none: 4 M, with which the training of Llama 3
+// began (arXiv 2407.21783, section 3.4.1).
 constexpr std::int64_t kBatchTokens = std::int64_t{4} << 20;
 
 // The path of the config.json of a model, if `what` is that file or its folder; else "".
@@ -35,7 +36,7 @@ std::string config_of(const std::string& what) {
   return model && root.find("cluster") == nullptr ? path.string() : "";
 }
 
-// The sequence length and global batch for a model on a number of GPUs, and why they were chosen.
+// The sequence length and global batch that are chosen for a model on a number of GPUs, and the reasons in words.
 struct Sizes {
   std::int64_t sequence = 0, batch = 0;
   std::vector<std::string> why;

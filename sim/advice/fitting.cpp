@@ -13,18 +13,19 @@ namespace orrery {
 namespace {
 
 constexpr std::size_t kShown = 3;
-constexpr std::size_t kPairs = 40;  // greatest number of pairs of changes that are tried
+constexpr std::size_t kPairs = 40;  // greatest number of pairs of changes to simulate
 
 using Overrides = std::vector<std::string>;
 
-// Adds a change of the spec that doubles a parallel degree and halves the data-parallel degree, if the latter is even.
+// Adds a change of the spec that doubles one parallel degree and halves the data-parallel degree, if the data-parallel
+// degree is even.
 void add_twice(std::vector<Overrides>& changes, const Strategy& s, std::string_view key, std::int64_t degree) {
   if (s.data % 2 == 0)
     changes.push_back({fmt::format("strategy.{}={}", key, 2 * degree), fmt::format("strategy.data={}", s.data / 2)});
 }
 
-// Changes of the spec by one technique each, those that cost least time first: sharding of states comes before
-// recomputation and offload.
+// Changes of the spec by one technique each, those that cost the least time first: sharding of optimizer states,
+// gradients and weights comes before recomputation and offload.
 std::vector<Overrides> small_changes(const Spec& spec) {
   const Strategy& s = spec.strategy;
   std::vector<Overrides> changes;
@@ -76,7 +77,7 @@ class Tries {
       const Report report = predict_report(spec, profile_for(spec, profile_));
       if (report.memory.fits) found.push_back({change, report.step_time_s, report.memory.peak_device});
       return report.memory.fits;
-    } catch (const Error&) {  // the spec's rules forbid this change
+    } catch (const Error&) {  // the spec's rules forbid the changed spec
       return false;
     }
   }

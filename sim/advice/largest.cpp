@@ -21,7 +21,7 @@ namespace orrery {
 namespace {
 
 constexpr std::array<std::string_view, 3> kSizes = {"micro_batch", "sequence", "layers"};
-// The longest sequence that is tried, as a multiple of the spec's sequence length.
+// The longest sequence that is tried, as a multiple of the sequence length in the spec.
 constexpr std::int64_t kMostSequences = 65536;
 
 struct Largest {
@@ -31,8 +31,8 @@ struct Largest {
   bool stopped = false;
 };
 
-// Sizes (micro-batches, sequence lengths or numbers of layers) to try, in ascending order. If a strategy fits for one
-// of them, one fits for every smaller size of the list for which there is any strategy.
+// Micro-batches, sequence lengths or numbers of layers to try, in ascending order. If a strategy fits in memory for one
+// of the values, one fits for every smaller value of the list for which there is any strategy.
 using Row = std::vector<std::int64_t>;
 
 class Finder {
@@ -53,7 +53,7 @@ class Finder {
     return largest_;
   }
 
-  const Spec& spec() const { return spec_; }  // the spec whose size is searched for
+  const Spec& spec() const { return spec_; }  // the spec whose micro-batch, sequence or layers are maximized
 
  private:
   std::vector<Row> candidates() const {
@@ -68,7 +68,7 @@ class Finder {
       for (std::int64_t n = 1; n <= kMostLayers; ++n) {
         if (n > 1 && gpus % (n + 2) == 0)
           // With n or more layers, the pipeline may have n + 2 stages (the rule is in models/load/check.cpp,
-          // pipeline_rules), so that sizes from n on form a new list.
+          // pipeline_rules), so that numbers of layers from n on form a new list.
           rows.emplace_back();
         rows.back().push_back(n);
       }
@@ -95,7 +95,8 @@ class Finder {
   }
 
   void climb(const Row& sizes) {
-    // good: how many sizes of the list, counted from the smallest, are known to fit
+    // good: how many sizes of the list (micro-batches, sequences or layers), counted from the smallest, are known to
+    // fit in memory
     std::size_t good = 0, step = 1;
     while (good < sizes.size() && !largest_.stopped && fits(sizes[std::min(good + step, sizes.size()) - 1])) {
       good = std::min(good + step, sizes.size());
@@ -144,7 +145,7 @@ std::string json_of(const Largest& found, const SearchCommandOptions& o, bool wh
   return j.dump(2) + '\n';
 }
 
-// The result in lines; the first is the title of its page.
+// The lines that report the largest size found; the first is also the title of the HTML page.
 std::vector<std::string> lines_of(const Largest& found, const SearchCommandOptions& o, bool whole) {
   if (found.value == 0 && found.stopped) return {"interrupted before anything was found that fits"};
   if (found.value == 0) return {fmt::format("{}: no size fits", o.maximize)};

@@ -41,7 +41,7 @@ Machine make_machine(const Space& space, const SearchResult& result, const Price
   m.nodes = ceil_div(m.gpus, c.gpus_per_node);
   if (c.power_kW > 0) m.power_kW = c.power_kW * static_cast<double>(m.nodes);
   if (const Price* price = prices.find(c.gpu.id)) m.price = *price;
-  Spec used = spec;  // the spec with the GPUs in use, which may be a part of the cluster
+  Spec used = spec;  // the spec with only the GPUs in use, which may be fewer than the cluster has
   used.gpus = m.gpus;
   if (result.best.empty()) {
     m.cost.purchase_usd = purchase_usd(used, prices);

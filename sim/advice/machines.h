@@ -22,16 +22,16 @@ struct Machine {
   std::string strategy;  // the best strategy in words; "" if no strategy fits
   std::string excluded;  // reason why the machine cannot be chosen, "" if it can
   Reached reached = Reached::not_searched;
-  double gap = 1;  // largest share by which another strategy may still be better (SearchResult)
+  double gap = 1;  // largest share by which a strategy that was not simulated may be better
   double step_s = 0, tokens_per_s = 0, mfu = 0;
-  double step_low_s = 0, step_high_s = 0;  // interval of the step time (Report)
+  double step_low_s = 0, step_high_s = 0;  // bounds of the interval of the step time (Report)
   Bytes memory = 0;                        // peak memory in bytes of the fullest GPU
   RunCost cost;
   std::optional<double> power_kW;  // power in kW of the nodes under full load
   std::optional<Price> price;
 };
-// Makes the entry of one machine from the result of a search. tokens: number of tokens of the training run, 0 if none
-// is given.
+// Describes one machine and the best strategy that a search has found for it. tokens: number of tokens of the training
+// run, 0 if none is given.
 Machine make_machine(const Space& space, const SearchResult& result, const PriceList& prices, double tokens);
 
 // The name of a machine in a table: its node type, or its GPU where the spec describes the nodes in detail.
@@ -43,8 +43,8 @@ double saves_every(const Machine& machine);
 // A price as a line: "price of a100-sxm-80gb: 1.30 $ a GPU and hour (0.80 to 3.00), uncertain; SOURCE".
 std::string price_line(const Price& price);
 
-// The machines, and the training run on each of them: a table with a row for every machine, the second with notes below
-// it.
+// Two tables with a row for every machine: the first shows its best strategy, the second the training run with that
+// strategy, with notes on costs and prices below.
 std::vector<Section> machines_sections(const std::vector<Machine>& machines, const PriceList& prices);
 
 // Tables with a row for every machine, and below them the reasons why some machines cannot be chosen. A sample is in

@@ -16,7 +16,8 @@ std::string money(const std::optional<double>& usd) {
                        : fmt::format("{:.2f}", *usd);
 }
 
-// A figure with three significant digits, whatever its size: such figures may differ a thousandfold among machines.
+// A figure with three significant digits, whatever its size, because prices and durations differ a thousandfold among
+// machines.
 std::string three_digits(double value) {
   const int whole = static_cast<int>(std::floor(std::log10(value)));
   return fmt::format("{:.{}f}", value, std::clamp(2 - whole, 0, 6));

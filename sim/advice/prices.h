@@ -18,7 +18,8 @@ struct Price {
   bool uncertain = false;
   std::string source;
 };
-// Prices of GPUs and of electricity, and the years over which owners write nodes off. 0: not known.
+// Prices of GPUs and of electricity, and the years over which owners write nodes off. A number of 0 means that it is
+// not known.
 struct PriceList {
   std::string date;
   std::vector<Price> rows;

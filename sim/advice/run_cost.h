@@ -26,7 +26,8 @@ struct RunCost {
 // The purchase price of the nodes of a cluster in dollars, if the price of one node with as many GPUs is known.
 std::optional<double> purchase_usd(const Spec& spec, const PriceList& prices);
 
-// Finds time and cost of a run. tokens: number of tokens of the run, 0: not given; step: seconds of one step.
+// Finds the time and cost of a training run. tokens: number of tokens of the run, 0 if not given; step: seconds of one
+// step.
 RunCost run_cost(const Spec& spec, double tokens, double tokens_per_s, Seconds step, const PriceList& prices);
 
 }  // namespace orrery

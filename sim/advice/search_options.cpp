@@ -48,8 +48,8 @@ SearchOptions options_for(const SearchCommandOptions& o, const Common& common) {
   return options;
 }
 
-// The reason why a machine exceeds the user's limits (--deadline, --budget), "" if it does not. Where no strategy fits
-// on a machine, make_machine() has set the reason already.
+// The reason why a machine exceeds the user's limits (--deadline, --budget), "" if it does not. If no strategy fits in
+// the machine's memory, make_machine() has stated that reason already.
 std::string beyond_limits(const Machine& m, const SearchCommandOptions& o) {
   if (o.deadline_days > 0 && m.cost.days > o.deadline_days)
     return fmt::format("{:.{}f} days, above --deadline {:.4g}", *m.cost.days, *m.cost.days < 1 ? 3 : 1,
@@ -61,7 +61,7 @@ std::string beyond_limits(const Machine& m, const SearchCommandOptions& o) {
   return "";
 }
 
-// How far to search a machine: until some strategy fits, or until the best one is proven.
+// How far to search the strategies on a machine: until some strategy fits in memory, or until the best one is proven.
 enum class Effort : std::uint8_t { first_strategy, whole };
 
 void search_case(SearchCase& c, Effort effort, const SearchCommandOptions& o, const Common& common,
@@ -94,8 +94,8 @@ std::vector<SearchCase> make_cases(std::vector<SearchTarget> targets, const Sear
   return cases;
 }
 
-// Searches every machine. If there are several, a strategy that fits is first looked for on each; only then is the
-// search of each machine completed, so that a search that the user stops has an answer for all machines.
+// Searches every machine. If there are several, the search first looks on each machine for any strategy that fits, and
+// only then completes the search of each, so that a search that the user stops has an answer for all machines.
 void search_all(std::vector<SearchCase>& cases, const SearchCommandOptions& o, const Common& common,
                 const PriceList& prices) {
   std::vector<Effort> efforts = {Effort::whole};
@@ -163,8 +163,8 @@ FrontRow front_row(const SearchCase& c, const Found& found) {
   return row;
 }
 
-// Adds to the Pareto front the best strategies of a machine for ever smaller memory limits, until no strategy fits:
-// those that need less memory are slower. Returns whether this was completed.
+// Adds to the Pareto front of step time and memory the best strategies of a machine for ever smaller memory limits,
+// which are ever slower, until no strategy fits. Returns whether that end was reached.
 bool add_to_front(const SearchCase& c, const SearchCommandOptions& o, const Common& common,
                   std::vector<FrontRow>& front) {
   constexpr std::size_t kMost = 64;
@@ -250,7 +250,7 @@ std::string text_of(const Findings& f, const SearchCommandOptions& o, const Pric
   return text;
 }
 
-// The cost and the time of a million tokens on each machine with a known price, for a page's plot.
+// The cost and the time of a million tokens on each machine with a known price, for the plot on the HTML page.
 std::vector<ScatterPoint> priced(const Findings& f) {
   std::vector<ScatterPoint> points;
   for (std::size_t i = 0; i < f.cases.size(); ++i) {
@@ -316,7 +316,7 @@ void check_options(const SearchCommandOptions& o, const Common& common) {
   if (!o.maximize.empty()) check_maximize(o);
 }
 
-// Throws Error if no machine can be chosen by rent because none has a known rent.
+// Throws Error if machines are to be chosen by rent, but no machine has a known rent.
 void check_prices(const std::vector<SearchTarget>& targets, const SearchCommandOptions& o, const PriceList& prices) {
   if (o.objective != "cost" && o.budget_usd <= 0) return;
   for (const SearchTarget& t : targets) {
@@ -350,7 +350,8 @@ Outcome search_command(const SearchCommandOptions& given, const Common& common) 
   const bool stopped = std::any_of(f.cases.begin(), f.cases.end(), [](const auto& c) { return c.result.stopped; });
   const bool proven = !stopped && f.best != nullptr;
   const SearchCase& shown = f.shown();
-  // All processes compute the advice, because any one of them may be the only one left to print it.
+  // All processes that search together compute the advice, because any one of them may be the only one left to print
+  // it.
   if (proven && (!o.csv || common.page)) f.advice = advice(*shown.space, shown.profile, shown.result, common.threads);
   f.rival = rival_of(shown, o);
   for (const SearchCase& c : f.cases) {

@@ -10,7 +10,7 @@
 namespace orrery {
 namespace {
 
-// The spec's cluster with other nodes (type and number), as a value of the option --set.
+// The spec's cluster with nodes of another type and number, as a value of the option --set.
 std::string cluster_of(const std::string& node, std::int64_t nodes, const Cluster& site) {
   std::string text = fmt::format("node: {}, nodes: {}", node, nodes);
   if (site.oversubscribed_above_gpus > 0)

@@ -8,11 +8,11 @@
 
 namespace orrery {
 
-// One of the machines to search, and the spec on it. open.overrides holds the settings with which load_spec() makes the
-// spec for this machine from the spec file again.
+// A machine on which to search strategies, and the spec for it. open.overrides holds the settings with which
+// load_spec() makes the spec for this machine from the spec file again.
 struct SearchTarget {
   OpenSpec open;
-  std::vector<std::string> overrides;  // values of --set that select the machine, without those that the user gave
+  std::vector<std::string> overrides;  // values of --set that select the machine, besides those that the user gave
   std::int64_t gpus = 0;
 };
 

@@ -14,9 +14,10 @@
 namespace orrery {
 namespace {
 
-// A task still counts as having run alone if another task of its rank ran for no more than this share of the time.
+// A task still counts as having run alone if another task of its rank ran during no more than this share of the task's
+// time.
 constexpr double kAlone = 0.05;
-// A task counts as slowed if another task ran for at least this share of the time.
+// A task counts as slowed if another task of its rank ran during at least this share of the task's time.
 constexpr double kSlowed = 0.9;
 constexpr std::size_t kFewest = 4;  // measured repetitions that an op needs to have a sample
 
@@ -35,7 +36,7 @@ std::vector<Busy> joined(std::vector<Busy> all) {
   return result;
 }
 
-// Returns the first of the intervals, which are sorted, that does not end before `time`.
+// Returns the first interval of a sorted list that does not end before `time`.
 std::vector<Busy>::const_iterator first_after(const std::vector<Busy>& intervals, Picoseconds time) {
   return std::lower_bound(intervals.begin(), intervals.end(), time,
                           [](const Busy& i, Picoseconds t) { return i.second < t; });
@@ -50,8 +51,9 @@ double share_of(const std::vector<Busy>& intervals, Picoseconds begin, Picosecon
   return static_cast<double>(sum) / static_cast<double>(end - begin);
 }
 
-// The busy intervals of a rank's compute, for each lane. FSDP casts and copies a unit on the lane that gathers the
-// unit, beside the layers' compute; on a GPU each of the two then slows or waits for the other.
+// The intervals in which a rank computes, for each lane (stream). FSDP casts and copies parameters on the stream that
+// gathers them, while layers compute on another; on a GPU the two kinds of compute then slow each other or one waits
+// for the other.
 class ComputeLanes {
  public:
   // Adds a task that computes. The tasks of a lane must come in the order in which they begin.
@@ -134,14 +136,14 @@ std::vector<std::size_t> middle_steps(std::span<const RankRun> runs) {
   return {order.begin() + static_cast<std::ptrdiff_t>(cut), order.end() - static_cast<std::ptrdiff_t>(cut)};
 }
 
-// Rounds the number of tokens (rows) that a router sends to an expert to the nearest of two sizes per octave: the exact
-// number hardly ever occurs twice.
+// Rounds the number of tokens (rows) that a router sends to an expert to the nearest of two sizes per octave, because
+// the exact number hardly ever occurs twice.
 std::int64_t rounded_rows(std::int64_t rows) {
   return std::llround(std::exp2(std::round(2 * std::log2(static_cast<double>(rows))) / 2));
 }
 
-// The shape under which the time of a task is collected, rounded so that many tasks share it. part: the task's work as
-// a share of the work of that shape.
+// The shape of an op under which the times of tasks are collected, rounded so that many tasks share it. part: a task's
+// work as a share of the work of the rounded shape.
 struct CommonShape {
   WorkShape shape;
   double part = 1;
@@ -166,7 +168,8 @@ struct Observations::Step {
   Trace trace;
   const std::vector<Bytes>& cleared;  // for each task, the bytes of gradient sums that it sets to zero first
 
-  // For each class of ranks: the intervals in which compute, transfers, or (beside) copies and updates of the host run.
+  // For each class of ranks (ranks with the same tasks): the intervals in which compute, transfers, or (beside) copies
+  // and updates by the host run.
   std::vector<std::vector<Busy>> compute, transfers, beside;
   std::vector<ComputeLanes> lanes;  // for each class of ranks, compute intervals by lane
 
@@ -259,8 +262,8 @@ void Observations::add(const Seen& one, Seen& to) {
     (to.*list).insert((to.*list).end(), (one.*list).begin(), (one.*list).end());
 }
 
-// Counts a transfer's time if the transfer ran alone on all its ranks, or was slowed on all. A transfer that is part of
-// a batch (grouped sends and receives) does not count: it ends with the batch, so its own time is not known.
+// Counts a transfer's time if the transfer ran alone on all its ranks, or was slowed by compute on all. A transfer in a
+// batch (grouped sends and receives) does not count: it ends with the batch, so its own time is not known.
 void Observations::add_transfer(const Step& step, std::uint32_t match) {
   const auto members = step.plan.members_of(match);
   double least = 1, most = 0;
@@ -281,7 +284,7 @@ void Observations::add_transfer(const Step& step, std::uint32_t match) {
   (most <= kAlone ? seen.alone : seen.slowed).push_back(sum / static_cast<double>(members.size()));
 }
 
-// Adds the wait of a task: the time from the end of its dependencies until its thread began it.
+// Adds the wait of a task: the time from the end of the tasks that it depends on until its thread began it.
 void Observations::add_waits(const Step& step, TaskId t) {
   const Plan& plan = step.plan;
   const RankClass& slot = plan.classes[plan.slot_of(t)];
@@ -297,8 +300,8 @@ void Observations::add_waits(const Step& step, TaskId t) {
     host_wake_.push_back(wait);
   else if (!here)
     (there ? wake_ : gap_).push_back(wait);
-  // Other tasks do not wait for a transfer that runs beside compute of its rank, so the waits before such transfers are
-  // collected in a list of their own.
+  // No task waits for a transfer that runs at the same time as compute of its rank, so the waits before such transfers
+  // are collected in a list of their own.
   if (here && !there && !is_host_work(plan.op_of(s.cause)))
     (computes_meanwhile(step, t) ? busy_transfer_start_ : transfer_start_).push_back(wait);
 }

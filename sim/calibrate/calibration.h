@@ -21,21 +21,21 @@ struct Waits {
   // that waited for a transfer.
   Seconds gap = 0, transfer_start = 0, wake = 0;
   Seconds busy_transfer_start = 0;  // mean wait before a transfer whose rank computes meanwhile
-  // host_start: wait before a copy or update by the host; host_wake: wait of a task for the thread after such work has
-  // ended.
+  // host_start: mean wait before the host starts a copy or update; host_wake: mean wait of a task for its thread after
+  // such a copy or update has ended.
   Seconds host_start = 0, host_wake = 0;
   std::vector<bool> busy;  // for each task, whether it is a transfer whose rank computes meanwhile
 };
 
 // Durations of single tasks in executed runs, collected by kind of op and sizes. Only typical steps of a run are used:
-// the first third of the steps (two at least), which warm up, is left out, and of the rest the middle half by duration
-// counts. A task counts as alone if no other task of its rank runs at the same time. A compute task counts as slowed if
-// a transfer runs during nearly all of it, a transfer if compute does; copies and updates of the host beside compute
-// are counted in the same way. Compute beside compute on another lane does not count: its time says nothing about
-// either alone.
+// the first third of the steps (two at least), which warm up, is left out, and the middle half of the others by
+// duration counts. A task counts as alone if no other task of its rank runs at the same time. A compute task counts as
+// slowed if a transfer runs during nearly all of it, and a transfer counts as slowed if compute runs during nearly all
+// of it; copies and updates by the host at the same time as compute are counted in the same way. Compute at the same
+// time as compute on another lane (stream) does not count, because its time says nothing about either alone.
 class Observations {
  public:
-  // Adds the times that the ranks measured. unfolded: the plan with all ranks.
+  // Adds the times that the ranks of one run measured. unfolded: the plan with the tasks of every rank.
   void add(const Plan& unfolded, std::span<const RankRun> runs);
   // Adds the compute times of ranks that ran one by one, each alone on the device (compose.h). Such runs say nothing
   // about transfers and waits.
@@ -56,8 +56,8 @@ class Observations {
   struct Seen {
     double amount = 0;
     std::vector<Seconds> alone, slowed;
-    // beside: times of compute while the host copies or updates; copied: times of the host's copies and updates while
-    // the rank computes.
+    // beside: times of compute during which the host copies or updates; copied: times of the host's copies and updates
+    // during which the rank computes.
     std::vector<Seconds> beside, copied;
     bool steady = false;  // whether the op is compute whose sizes are the same in every step
   };
@@ -88,16 +88,17 @@ struct CalibrationSpec {
 };
 
 // The number of steps for which one GPU rank must run to multiply matrices for `settle` seconds, at the rate of a
-// Hopper GPU. Under its power limit a GPU needs some tenths of a second to settle on a clock rate; until then it has
-// that of the run before.
+// Hopper GPU. Under its power limit a GPU needs some tenths of a second to settle on a clock rate; until then it runs
+// at the clock rate of the run before.
 std::int64_t settled_steps(const Plan& plan, double settle);
 
-// The specs that calibrate CPU ranks, for a grid of shapes: models of one or two layers with every kind of op that CPU
-// ranks execute, and strategies with every kind of transfer. In most specs each transfer is between tasks that wait for
-// it; in a few, transfers run at the same time as compute.
+// The specs that calibrate CPU ranks for a grid of shapes. Their models have one or two layers with every kind of op
+// that CPU ranks execute, and their strategies have every kind of transfer. In most specs other tasks wait for each
+// transfer; in a few, transfers run at the same time as compute.
 std::vector<CalibrationSpec> calibration_specs(std::int64_t ranks, bool quick);
 
-// The specs that calibrate one GPU: bf16, one layer in each, with the widths of models of 0.3 to 70 billion parameters.
+// The specs that calibrate one GPU in bf16: one layer in each, with the widths of models of 0.3 to 70 billion
+// parameters.
 std::vector<CalibrationSpec> gpu_calibration_specs(bool quick);
 
 }  // namespace orrery

@@ -28,8 +28,8 @@ constexpr std::size_t kQuick[] = {3, 4};
 // Number of steps of a quick calibration: the first three warm up, and the middle half of the rest counts.
 constexpr std::int64_t kQuickSteps = 10;
 
-// Limits of hidden size * tokens of a micro-batch, by which the number of steps is chosen: a step below kShortStep
-// takes about a tenth of a second, a step above kLongStep a second or more.
+// Limits of the product of hidden size and tokens of a micro-batch, by which the number of steps to run is chosen: a
+// step below kShortStep takes about a tenth of a second, a step above kLongStep a second or more.
 constexpr std::int64_t kShortStep = std::int64_t{128} * 256, kLongStep = std::int64_t{512} * 512;
 
 // Shapes for GPUs: complete layers, and the parts of larger layers that tensor parallelism gives to one rank.
@@ -45,7 +45,7 @@ constexpr Shape kGpuShapes[] = {
 };
 constexpr std::int64_t kGpuSteps = 14;
 
-// Types of layers, as parts of a spec. Together they have every op in which layers of models differ.
+// Types of layers, as parts of a spec's text. Together they contain every op in which layers of models differ.
 constexpr std::string_view kLlama = "gated: true, norm: rmsnorm, positions: rope, bias: false";
 constexpr std::string_view kGpt =
     "gated: false, norm: layernorm, positions: learned, bias: true, tied_embeddings: true";
@@ -69,13 +69,13 @@ CalibrationSpec spec(const std::string& name, const Shape& s, std::string_view k
   return c;
 }
 
-// The key global_batch of a spec in which each of `data` data-parallel ranks has this number of micro-batches.
+// The key global_batch of a spec in which each of `data` data-parallel ranks has `micro_batches` micro-batches.
 std::string batch(const Shape& s, std::int64_t data, std::int64_t micro_batches) {
   return fmt::format("global_batch: {}, ", s.micro_batch * data * micro_batches);
 }
 
 // Adds specs that together have all kinds of compute for a shape. Gradients are reduced in one transfer or in buckets,
-// and no reduction overlaps with compute.
+// never at the same time as compute.
 void add_compute(std::vector<CalibrationSpec>& specs, const Shape& s, std::int64_t ranks, std::size_t number) {
   const double buckets[] = {0, 0.25, 1, 4};
   const std::string data =
@@ -104,8 +104,8 @@ void add_transfers(std::vector<CalibrationSpec>& specs, const Shape& s, std::int
                        fmt::format("{}data: {}, sharding: zero3, {}", batch(s, ranks, 2), ranks, kExposed)));
 }
 
-// Adds specs with experts that are distributed over the ranks, and specs with offloaded states and activations, in
-// which the host of every rank copies while the rank computes.
+// Adds specs with experts that are distributed over the ranks, and specs with offloaded optimizer states and
+// activations, in which the host of every rank copies while the rank computes.
 void add_families(std::vector<CalibrationSpec>& specs, const Shape& s, std::int64_t ranks) {
   const std::string data = fmt::format("{}data: {}, {}", batch(s, ranks, 2), ranks, kExposed);
   const auto experts = [&](std::int64_t count, std::int64_t top_k, std::int64_t width, const char* more) {
@@ -140,7 +140,8 @@ CalibrationSpec gpu_spec(const std::string& name, const Shape& s, std::string_vi
   return c;
 }
 
-// FLOP/s of bf16 products in the steps of an H200 (models/profiles/h200.json has 690 to 820e12 for large ones).
+// The FLOP/s that a Hopper GPU is assumed to reach in the bf16 matrix products of a calibration step, fewer than the
+// 690 to 820e12 that models/profiles/h200.json has for large products on an H200.
 constexpr double kProductRate = 600e12;
 constexpr double kMostSteps = 2000;
 
@@ -164,7 +165,7 @@ std::vector<CalibrationSpec> calibration_specs(std::int64_t ranks, bool quick) {
     if (ranks > 1 && i % 3 == 1 && !quick) add_families(specs, kShapes[i], ranks);
     if (ranks > 1 && i % 6 == 4) add_overlapped(specs, kShapes[i], ranks);
   }
-  // This shape has few tokens and many weights, for the largest messages: 64 MiB and beyond.
+  // This shape has few tokens and many weights, so that its specs have the largest messages, of 64 MiB and more.
   const Shape wide = {1024, 8, 8, 4096, 2048, 32, 1};
   if (!quick && ranks > 1) {
     const std::string data = fmt::format("{}data: {}, {}", batch(wide, ranks, 1), ranks, kExposed);
@@ -186,8 +187,8 @@ std::vector<CalibrationSpec> gpu_calibration_specs(bool quick) {
     specs.push_back(gpu_spec("llama", s, kLlama, strategy));
     if (i % 3 == 0) specs.push_back(gpu_spec("gpt", s, kGpt, strategy));
     if (i % 6 == 3) specs.push_back(gpu_spec("unfused", s, kGpt, strategy + ", attention: unfused"));
-    // These specs have weight gradients that are written and not accumulated, as FSDP units have, and casts of
-    // parameters, which FSDP makes with one rank too; recomputed ops; sums and updates over bf16 gradients; dropout.
+    // These specs have weight gradients that are written and not accumulated (as in FSDP), casts of parameters (which
+    // FSDP makes with one rank too), recomputed ops, sums and updates over bf16 gradients, and dropout.
     if (i % 3 == 1) specs.push_back(gpu_spec("units", s, kLlama, strategy + ", sharding: fsdp, recompute: full"));
     if (i % 4 == 2) specs.push_back(gpu_spec("narrow", s, kLlama, strategy + ", gradient_precision: bf16"));
     if (i % 6 == 1) specs.push_back(gpu_spec("dropout", s, kDropout, strategy));

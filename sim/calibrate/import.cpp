@@ -12,8 +12,8 @@
 namespace orrery {
 namespace {
 
-// The number of times of a collective that are needed for a sample if each comes from the trace of a single rank, which
-// may have waited in the collective.
+// The number of times of a collective that a sample needs if each time comes from the trace of a single rank, which may
+// have waited in the collective.
 constexpr std::size_t kFewestEnds = 4;
 
 struct SampleSummary {
@@ -103,7 +103,8 @@ std::vector<OpTable> op_tables(const std::vector<Imported>& files) {
   return tables;
 }
 
-// Adds NCCL's tuning table for each size of communicator; a second table for the same size is left out.
+// Adds to the profile the tuning table that NCCL logged for each size of communicator; a second table for the same size
+// is left out.
 void add_nccl(Profile& profile, const std::vector<Imported>& files, std::map<std::string, std::int64_t>& refused) {
   for (const Imported& file : files) {
     for (const LoggedNccl& logged : file.nccl) {
@@ -128,8 +129,8 @@ void append(Imported& to, Imported from) {
 struct TestName {
   std::string_view text, kind;
 };
-// Parts of a benchmark program's name, and the kind of collective that it measures. The first match counts, so
-// "allreduce" stands before "reduce", which is a part of it.
+// Words in the name of a benchmark program, and the kind of collective that the program measures. The first word that
+// occurs in the name counts, so "allreduce" stands before "reduce", which is contained in it.
 constexpr TestName kTestNames[] = {
     {"allreduce", "all_reduce"}, {"allgather", "all_gather"}, {"reducescatter", "reduce_scatter"},
     {"alltoall", "all_to_all"},  {"broadcast", "broadcast"},  {"sendrecv", "message"},
@@ -152,7 +153,7 @@ std::string nccl_tests_kind(std::string_view program) {
 
 TransferRow nccl_tests_row(const std::string& kind, std::int64_t ranks, std::int64_t nodes) {
   if (kind != "message") return {kind, ranks, nodes};
-  // In this test each rank sends to the next one, and the time is that of the slowest send.
+  // In nccl-tests' sendrecv_perf each rank sends to the next one, and the measured time is that of the slowest send.
   return {kind, 2, std::min<std::int64_t>(nodes, 2)};
 }
 

@@ -34,8 +34,9 @@ struct CollectiveEnd {
   TransferRow row;
 };
 
-// The measurements read from one file. refused: number of measurements that could not be used, by reason. kernel_time,
-// taken_time: time of all kernels in a trace but collectives, and of those that became samples; 0 for other files.
+// The measurements read from one file. refused: number of measurements that could not be used, by reason. kernel_time:
+// time of all kernels in a trace except collectives; taken_time: time of those kernels that became samples of the
+// profile. Both are 0 for files that are no traces.
 struct Imported {
   // properties of the machine: "device": "NVIDIA H100 80GB HBM3", ...
   std::map<std::string, std::string> fingerprint;
@@ -47,9 +48,9 @@ struct Imported {
   Seconds kernel_time = 0, taken_time = 0;
 };
 
-// Each of these functions reads one kind of file. path: names the file in Errors ("path:line: what and what to do")
-// and, if the file does not say which collective it measured, the collective too. A line without a measurement is
-// refused and counted; for a broken file Error is thrown.
+// The functions below read measurement files, one function for each tool. path: names the file in Errors ("path:line:
+// what and what to do") and, if the file does not say which collective it measured, the collective too. A line without
+// a measurement is refused and counted; for a broken file Error is thrown.
 Imported import_nccl_tests(const std::string& path, std::string_view text);       // nccl-tests: text output of *_perf
 Imported import_nccl_tests_json(const std::string& path, std::string_view text);  // nccl-tests: JSON of *_perf -J
 // Reads NCCL's log, as NCCL_DEBUG=INFO writes it with the subsystems GRAPH and TUNING.
@@ -57,22 +58,24 @@ Imported import_nccl_log(const std::string& path, std::string_view text);
 // Reads a trace of PyTorch's profiler or of `orrery run --trace`.
 Imported import_kineto(const std::string& path, std::string_view text);
 
-// Imports a file of any of the kinds above; a log may hold the output of several tools.
+// Imports a file of nccl-tests, of NCCL's log or of a profiler's trace, whichever it is; a log may hold the output of
+// several of these tools.
 Imported import_file(const std::string& path);
 Imported import_text(const std::string& path, std::string_view text);
 
-// Makes a profile from measured files: medians and quartile distances over the measurements of the same shape. Whatever
-// the files do not measure is taken from the built-in profile (Profile::rest_built_in). A collective in traces takes as
-// long as on the rank that arrived last, which is the shortest time of all its ranks; without the traces of all ranks
-// it takes the shortest of at least four times for that size. Collectives with fewer are counted in `refused`.
+// Makes a profile from measured files, with medians and quartile distances over the measurements of the same shape.
+// Whatever the files do not measure is taken from the built-in profile (Profile::rest_built_in). A collective in traces
+// takes as long as on the rank that arrived last, which is the shortest time of all its ranks; without the traces of
+// all ranks it takes the shortest of at least four times for that size. Collectives with fewer than four times are
+// counted in `refused`.
 Profile profile_of(const std::vector<Imported>& files, std::map<std::string, std::int64_t>& refused);
 
 // The kind of collective that the name of a program or file contains: "all_reduce" for "all_reduce_perf",
 // "reduce_scatter" for "/opt/reduce_scatter_perf_mpi", "message" for "sendrecv_perf", "all_reduce" for
 // "all-reduce-8.txt"; "" if it contains none.
 std::string nccl_tests_kind(std::string_view program);
-// Makes a transfer of a measurement by nccl-tests. A message (sendrecv_perf) is between two ranks, although the test
-// has `ranks` ranks in a ring.
+// Describes as a TransferRow a transfer that nccl-tests measured. A message (sendrecv_perf) is between two ranks,
+// although the test has `ranks` ranks in a ring.
 TransferRow nccl_tests_row(const std::string& kind, std::int64_t ranks, std::int64_t nodes);
 
 }  // namespace orrery

@@ -1,7 +1,7 @@
-// Reads a trace in the format of Kineto, PyTorch's profiler: one from PyTorch, whose kernels are recognised by the
-// operator that launched them ("External id") and the shapes of the operator's inputs, or one from `orrery run
-// --trace`, whose kernels name their kind and sizes ("kind", "sizes"). Times of kernels that ran beside others are not
-// corrected for the slow-down.
+// Reads a trace in the format of Kineto, PyTorch's profiler. In a trace from PyTorch, kernels are recognised by the
+// operator that launched them ("External id") and the shapes of the operator's inputs; in one from `orrery run
+// --trace`, kernels name their kind and sizes ("kind", "sizes"). Times of kernels that ran at the same time as others
+// are not corrected for the slow-down.
 #include <set>
 
 #include <fmt/format.h>
@@ -37,7 +37,8 @@ class KinetoTrace {
       kernels.push_back(&e);
       devices.insert(dump_of(e, "pid"));
     }
-    // The number of GPUs per node is unknown: a file with several ranks does not say on which nodes they are.
+    // The number of GPUs per node stays unknown, because a file with several ranks does not say on which nodes they
+    // are.
     if (devices.size() > 1) node_gpus_ = 0;
     for (const JsonValue* e : kernels) kernel(*e);
     for (const auto& [id, time] : times_) recognise_operator(id, time);
@@ -120,7 +121,7 @@ class KinetoTrace {
     result_.taken_time += time;
   }
 
-  // Records a collective. The n-th one of the same name in the same group is the same collective on every rank.
+  // Records a collective. The n-th collective of one name in one process group is the same collective on every rank.
   void collective(const JsonValue& args, Seconds time, const std::string& device) {
     TransferRow row{std::string(collective_of_torch(args.at("Collective name").text())),
                     args.whole_or("Group size", 0, 0, sensible::kMostMembers)};
@@ -166,7 +167,7 @@ class KinetoTrace {
   Products forward_;
   std::map<std::int64_t, Seconds> times_;  // kernel time of each operator, by external id
 
-  // By device and process group: the number of collectives read so far.
+  // For each device and process group: the number of collectives read so far.
   std::map<std::pair<std::string, std::string>, std::int64_t> count_;
 };
 

@@ -44,7 +44,7 @@ std::string trimmed(std::string_view text) {
   return first == std::string_view::npos ? "" : std::string(text.substr(first, last - first + 1));
 }
 
-// Splits a table row "a | b | c |" into the texts between the bars; an empty last one is left out.
+// Splits a row "a | b | c |" of a table into the texts between the bars; an empty last text is left out.
 std::vector<std::string> cells_of(std::string_view line) {
   std::vector<std::string> cells;
   for (std::size_t end = 0; end != std::string_view::npos;) {
@@ -60,7 +60,7 @@ std::vector<std::string> cells_of(std::string_view line) {
 struct OpenCommunicator {
   LoggedNccl logged;
   bool sized = false;  // whether the numbers of ranks and nodes are known
-  // The algorithms in the header of the table. Each has a group of columns, one for each protocol.
+  // The algorithms in the header of NCCL's tuning table. Each has a group of columns, one for each protocol.
   std::vector<std::string> algorithms;
   std::vector<std::string> protocols;
 };
@@ -110,8 +110,8 @@ class NcclLogText {
       close(c);
   }
 
-  // Reads the line of one graph. NCCL numbers the patterns of graphs as in src/include/graph.h: 1 to 3 are trees, of
-  // which 3 is the plain one; 4 is the ring; 5 is NVLS.
+  // Reads a line that describes one graph of NCCL's topology search. NCCL numbers the patterns of graphs as in
+  // src/include/graph.h: 1 to 3 are trees, of which 3 is the plain one; 4 is the ring; 5 is NVLS.
   void graph(OpenCommunicator& c, std::string_view text) {
     LineScanner scan(text);
     const auto figure = [&](std::string_view before) {
@@ -130,7 +130,8 @@ class NcclLogText {
     if (!pattern || !across || !count || !intra_rate || !inter_rate || inter_name.empty() || !same)
       fail("a line 'Pattern ...' of a form that is not known");
     const auto intra = find_path(intra_name), inter = find_path(inter_name);
-    // A number above 5 is a graph of CollNet; a count of 0 says that NCCL found no graph of this pattern.
+    // A pattern above 5 is CollNet's, which is not imported; a count of 0 channels says that NCCL found no graph of
+    // this pattern.
     if (*pattern > 5 || *count == 0 || !intra || !inter) return;
     auto& graph = *pattern == 4 ? c.logged.ring : *pattern == 5 ? c.logged.nvls : c.logged.tree;
     graph = NcclGraph{static_cast<int>(*count), *intra_rate, *inter_rate, *intra, *inter, *pattern == 3, *same == 1};
@@ -176,7 +177,7 @@ class NcclLogText {
     if (cells.size() < 2 || cells[0] == "Max NThreads" || cells[0].starts_with("threadThresholds")) return;
     if (cells[0] == "Algorithm" || cells[0] == "Protocol") {
       (cells[0] == "Algorithm" ? c.algorithms : c.protocols).assign(cells.begin() + 1, cells.end());
-    } else if (cells[0] == "Latency/AlgBw") {  // releases of NCCL before 2.19 print both headers in one line
+    } else if (cells[0] == "Latency/AlgBw") {  // NCCL before 2.19 prints algorithms and protocols in one header
       old_header(c, cells);
     } else {
       for (const LoggedCollective& name : kLoggedCollectives) {
@@ -207,8 +208,8 @@ class NcclLogText {
     }
   }
 
-  // Reads latency (us) and bandwidth (GB/s) from a cell, "  15.2/  43.6". An algorithm that is switched off has
-  // bandwidth 0.
+  // Reads latency (us) and bandwidth (GB/s) from one entry of NCCL's tuning table, "  15.2/  43.6". An algorithm that
+  // is switched off has bandwidth 0.
   NcclRow figures_of(const std::string& text) const {
     const std::size_t slash = text.find('/');
     const std::string left = trimmed(text.substr(0, slash)),
@@ -216,7 +217,8 @@ class NcclLogText {
     const auto number = [&](const std::string& word) {
       double value = 0;
       const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-      const bool sensible = value >= 0 && value <= sensible::kMostGBps;  // written so that NaN is refused too
+      // a comparison that is false for NaN, so that NaN is refused too
+      const bool sensible = value >= 0 && value <= sensible::kMostGBps;
       if (word.empty() || error != std::errc() || end != word.data() + word.size() || !sensible)
         fail(fmt::format("'{}' is no latency/bandwidth of the tuning table", text.substr(0, sensible::kLongestWord)));
       return value;

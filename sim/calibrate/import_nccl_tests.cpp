@@ -1,5 +1,5 @@
 // Reads the output of nccl-tests (all_reduce_perf and others). Columns are found by the names in the header, so that
-// the version, and further columns, do not matter; prefixes that mpirun or srun put before each line are removed.
+// further columns in other versions do no harm; prefixes that mpirun or srun put before each line are removed.
 #include <charconv>
 #include <cmath>
 #include <optional>
@@ -58,8 +58,8 @@ std::string_view program_in(std::string_view line) {
   return "";
 }
 
-// A rank of a test, as a line says: "#  Rank  0 Group  0 Pid 123 on node7 device 0 [0x1b] NVIDIA H100". Old versions of
-// nccl-tests print no group.
+// A rank of a test, as nccl-tests prints it: "#  Rank  0 Group  0 Pid 123 on node7 device 0 [0x1b] NVIDIA H100". Old
+// versions of nccl-tests print no group.
 struct TestedRank {
   std::int64_t group = 0;
   std::string_view host, device;
@@ -101,13 +101,13 @@ bool is_integer(const std::string& word) {
 struct TestColumns {
   std::vector<std::string> names;
   std::size_t redop = 0, size = 0;
-  // Indices of the columns of times, and of the columns that count wrong results: first the out-of-place one, then
-  // in-place.
+  // Indices of the columns of times, and of the columns that count wrong results; in each list the column of the
+  // out-of-place run comes first, then that of the in-place run.
   std::vector<std::size_t> time, wrong;
 };
 
-// Reads the header "# size count type redop root time algbw busbw #wrong time ..."; old versions have a column "error",
-// a numerical difference, instead of "#wrong", a count.
+// Reads the header "# size count type redop root time algbw busbw #wrong time ...". Old versions of nccl-tests have a
+// column "error" (a numerical difference) instead of "#wrong" (a count).
 std::optional<TestColumns> test_columns(std::string_view line) {
   if (line.empty() || line[0] != '#') return std::nullopt;
   TestColumns c;
@@ -158,8 +158,8 @@ class NcclTestsOutput {
     }
   }
 
-  // Starts a new test. New versions of nccl-tests name the program in the header; else it is in the command line, if a
-  // script has echoed that.
+  // Starts a new test. New versions of nccl-tests name the program in the header; with old ones the name is in the
+  // command line, if the script that ran the test has printed that.
   void name_program(std::string_view line) {
     const std::string_view program = program_in(line);
     if (program.empty()) return;
@@ -173,9 +173,11 @@ class NcclTestsOutput {
     constexpr std::string_view kVersion = "nccl-tests version ", kLibrary = "nccl-library=";
     LineScanner scan(line);
     if (const auto rank = tested_rank(line)) {
-      // This line begins the next test in the file, so that the ranks and hosts of the test before are discarded.
+      // A line about a rank after lines of figures begins the next test in the file, so the ranks and hosts of the
+      // previous test are discarded.
       if (started_) ranks_ = 0, hosts_.clear(), started_ = false;
-      // Only ranks of group 0 are counted: all groups run at the same time, each with a collective of its own.
+      // Only the ranks of group 0 are counted, because all groups run at the same time, each with a collective of its
+      // own.
       if (rank->group != 0) return;
       ++ranks_;
       hosts_.emplace(rank->host);
@@ -191,7 +193,7 @@ class NcclTestsOutput {
 
   void refuse(const std::string& reason) { ++result_.refused[reason]; }
 
-  // The number in a column; nullopt for N/A. Throws Error for any other text, because then the file is broken.
+  // The number in a column; nullopt for "N/A". Throws Error for any other text, which only a broken file has.
   std::optional<double> at(const std::vector<std::string>& words, std::size_t column) const {
     if (words[column] == "N/A") return std::nullopt;
     const auto value = figure_of(words[column]);
@@ -226,7 +228,7 @@ class NcclTestsOutput {
     for (const std::size_t w : c.wrong) {
       if (at(words, w).value_or(0) > 0) return refuse("the result was wrong");
     }
-    // Time in microseconds: that of the out-of-place run if there was one, else that of the in-place run.
+    // The time in microseconds of the out-of-place run if there was one, else of the in-place run.
     std::optional<double> us;
     for (const std::size_t t : c.time) {
       if (!us) us = at(words, t);

@@ -17,8 +17,8 @@ namespace {
 
 constexpr std::int64_t kMostOfProcess = 65536;  // most devices that one process may list
 
-// The time of a result in microseconds: that of the out-of-place run if there was one, else of the in-place run;
-// nullopt if there was neither. `wrong` is set if the test found a wrong value.
+// The measured time of one message size in microseconds: that of the out-of-place run if there was one, else of the
+// in-place run; nullopt if there was neither. `wrong` is set if the test found a wrong value.
 std::optional<double> tested_time(const JsonValue& result, bool& wrong) {
   std::optional<double> us;
   for (const char* place : {"out_of_place", "in_place"}) {

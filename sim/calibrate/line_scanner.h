@@ -23,9 +23,9 @@ inline bool is_digit(char c) { return c >= '0' && c <= '9'; }
 inline bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 inline bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
-// Reads a line from left to right in one pass, however long the line is. Where a function does not find what it is
-// asked for, the position stays as it was; but the digits of a number that is out of range are skipped, and no number
-// is returned.
+// Reads a line from left to right in one pass, however long the line is. A function that does not find what it is asked
+// for leaves the position unchanged, with one exception: the digits of a number that is out of range are skipped, and
+// no number is returned.
 class LineScanner {
  public:
   explicit LineScanner(std::string_view line) : rest_(line) {}
@@ -45,7 +45,7 @@ class LineScanner {
     rest_.remove_prefix(at + text.size());
     return true;
   }
-  // Reads characters for as long as is(c) holds, maybe none.
+  // Reads characters, maybe none, for as long as is(c) holds.
   template <class Is>
   std::string_view take_while(Is is) {
     std::size_t n = 0;

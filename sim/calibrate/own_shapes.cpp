@@ -20,8 +20,8 @@ constexpr std::int64_t kSteps = 14;
 
 using ProductShapes = std::set<std::pair<std::string, std::vector<double>>>;
 
-// The shapes of a plan's matrix products and attentions. They depend on the model's dimensions and take nearly all of a
-// step's time.
+// The shapes of a plan's matrix products and attention ops, which take nearly all of a step's time. They depend on the
+// model's dimensions.
 ProductShapes product_shapes(const Plan& plan) {
   ProductShapes shapes;
   for (const Op& op : plan.ops) {
@@ -34,7 +34,7 @@ ProductShapes product_shapes(const Plan& plan) {
   return shapes;
 }
 
-// Whether the spec with these overrides is valid and its plan has all the shapes of products in `all`.
+// Whether the spec with these overrides is valid and its plan has every shape of `all` (matrix products and attention).
 bool holds(const std::string& path, const std::vector<std::string>& overrides, const ProductShapes& all) {
   try {
     const ProductShapes some = product_shapes(make_plan(load_spec(path, overrides)));
@@ -64,7 +64,7 @@ CalibrationSpec own_shapes(const std::string& path, const std::string& device) {
       return result;
     }
   }
-  return result;  // no shorter step has all matrix products: measure the whole step
+  return result;  // no shorter step has all matrix products, so the whole step is measured
 }
 
 }  // namespace orrery

@@ -36,8 +36,8 @@ constexpr NodeType kNodeTypes[] = {{4, ChakraNode::Kind::compute},
                                    {7, ChakraNode::Kind::collective}};
 constexpr std::uint64_t kMetadataNode = 1, kMostNodeTypes = 10;
 
-// Values of the schema's enum CollectiveCommType. A barrier moves no data; REDUCE_SCATTER_BLOCK is read as a
-// reduce-scatter.
+// Values of the enum CollectiveCommType in the schema of Chakra traces. A barrier moves no data; REDUCE_SCATTER_BLOCK
+// is read as a reduce-scatter.
 struct CommType {
   std::uint64_t number;
   CollectiveKind kind;
@@ -79,7 +79,7 @@ Attribute read_attribute(WireReader reader) {
   return a;
 }
 
-constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 50;  // most bytes of one operation: more than any memory
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 50;  // most bytes of one operation, more than any memory holds
 
 std::int64_t count_of(const WireReader& reader, const Attribute& a, std::uint64_t most) {
   if (a.value > most) reader.fail(fmt::format("{}: {} is above {}", a.name, a.value, most));
@@ -104,7 +104,7 @@ void set_attribute(ChakraNode& node, const Attribute& a, const WireReader& reade
   }
 }
 
-// Appends the numbers of a repeated field: one number, or several that are packed in the field.
+// Appends the numbers of a repeated Protocol Buffers field, which holds one number, or several that are packed.
 void add_ids(std::vector<std::uint64_t>& ids, const WireField& f, const WireReader& reader) {
   if (f.text.data() == nullptr) return ids.push_back(f.value);
   WireReader packed = reader.inside(f.text);
@@ -231,7 +231,7 @@ ChakraTrace read_chakra(std::string_view bytes, const std::string& path) {
 
 std::string chakra_text(const ChakraTrace& trace) {
   WireWriter metadata, stream;
-  metadata.text(of_metadata::kVersion, "0.0.4");  // the schema's version, as MLCommons' generators write it
+  metadata.text(of_metadata::kVersion, "0.0.4");  // version of the schema, as MLCommons' generators write it
   stream.delimited(metadata.bytes());
   for (const ChakraNode& node : trace.nodes) stream.delimited(node_text(node));
   return stream.bytes();

@@ -22,7 +22,7 @@ struct ChakraNode {
   std::int64_t operations = 0;                             // attribute num_ops: number of arithmetic operations
   std::uint64_t bytes = 0;                                 // attribute tensor_size of compute, comm_size of transfers
   CollectiveKind collective = CollectiveKind::all_reduce;  // attribute comm_type
-  bool barrier = false;                                    // whether it is a collective without data
+  bool barrier = false;                                    // whether the collective is a barrier, without data
   std::string group;                                       // attribute pg_name, a process group; "": all ranks
   std::int64_t peer = 0;                                   // attribute comm_dst of a send, comm_src of a receive
   std::int64_t tag = 0;                                    // attribute comm_tag of a message
@@ -37,9 +37,9 @@ struct ChakraTrace {
   friend bool operator==(const ChakraTrace&, const ChakraTrace&) = default;
 };
 
-// Parses the bytes of a file: the metadata, then the nodes, each preceded by its length. Throws Error for a file that
-// is not such a trace, for two nodes with one id, and for a node that waits for a node that does not exist. Nodes for
-// metadata, memory and storage are read as `other`: they take no time.
+// Parses the bytes of a trace file: the metadata, then the nodes, each preceded by its length. Throws Error for a file
+// that is not a Chakra trace, for two nodes with one id, and for a node that waits for a node that does not exist.
+// Nodes of the types metadata, memory and storage are read as `other` and take no time.
 ChakraTrace read_chakra(std::string_view bytes, const std::string& path);
 std::string chakra_text(const ChakraTrace& trace);
 

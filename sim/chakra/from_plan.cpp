@@ -15,7 +15,8 @@ LaneKind lane_of(const Plan& plan, TaskId t) { return static_cast<LaneKind>(plan
 
 std::uint64_t whole_us(Picoseconds time) { return static_cast<std::uint64_t>((time + 500'000) / 1'000'000); }
 
-// Pairs of lanes: what one rank sends in the first lane, the other rank receives in the second.
+// Pairs of lanes (streams) of two pipeline stages: what one rank sends in the first lane, the other rank receives in
+// the second.
 constexpr std::array<std::pair<LaneKind, LaneKind>, 3> kEnds = {{{LaneKind::send_next, LaneKind::receive_previous},
                                                                  {LaneKind::send_previous, LaneKind::receive_next},
                                                                  {LaneKind::send_partner, LaneKind::receive_partner}}};
@@ -63,7 +64,7 @@ std::int64_t ChakraWriter::group_of(Dimension d, LaneKind lane, std::int64_t ran
 void ChakraWriter::set_collective(ChakraNode& node, const Collective& c, LaneKind lane, std::int64_t rank) const {
   const GroupTable& table = plan_.dimensions[static_cast<std::size_t>(c.group)];
   const auto members = static_cast<Bytes>(table.groups[table.member_of[rank]].size());
-  if (members < 2) return;  // a group of one rank: the op is a copy, no collective
+  if (members < 2) return;  // in a group of one rank the op is a copy, not a collective
   node.kind = ChakraNode::Kind::collective;
   node.collective = c.kind;
   node.group = fmt::format("{}", group_of(c.group, lane, rank));
@@ -102,7 +103,7 @@ ChakraNode ChakraWriter::node_of(TaskId task, std::int64_t rank, Pairs& pairs) c
 
 ChakraTrace ChakraWriter::of_rank(std::int64_t rank) const {
   const RankClass& own = plan_.classes[class_of_[static_cast<std::size_t>(rank)]];
-  std::map<std::uint32_t, TaskId> before;  // last task so far in each lane
+  std::map<std::uint32_t, TaskId> before;  // last task so far in each lane (stream)
   Pairs pairs;
   ChakraTrace trace;
   for (TaskId t = own.begin; t < own.end; ++t) {

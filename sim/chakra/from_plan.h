@@ -10,10 +10,10 @@
 namespace orrery {
 
 // Writes a plan with its simulated (or measured) times as Chakra execution traces, one for each rank. Every task
-// becomes a node that lasts as long as in the trace, without the time that it waits for other ranks. A node waits for
-// the tasks that its task depends on, and for the task before it in its lane. Sizes of collectives are the bytes that a
-// rank puts in, as ASTRA-sim counts them. Throws Error for transfers that such traces cannot name (those of parameter
-// servers, and passes around a ring).
+// becomes a node with the duration that the task has without waiting for other ranks. A node waits for the nodes of the
+// tasks that its task depends on, and of the task before it in its lane (stream). Sizes of collectives are the bytes
+// that a rank puts in, as ASTRA-sim counts them. Throws Error for transfers that Chakra traces cannot name (those of
+// parameter servers, and passes around a ring).
 class ChakraWriter {
  public:
   ChakraWriter(const Plan& plan, const Trace& trace);
@@ -32,8 +32,8 @@ class ChakraWriter {
   const Plan& plan_;
   const Trace& trace_;
   std::vector<std::uint32_t> class_of_;  // for each rank, the index of its class of ranks
-  // By dimension and lane: the number of the first process group. Each dimension has its own groups in every lane that
-  // uses it.
+  // The number of the first process group of each dimension of parallelism in each lane (stream): every dimension has
+  // process groups of its own in every lane that it uses.
   std::map<std::pair<Dimension, LaneKind>, std::int64_t> first_group_;
 };
 

@@ -15,8 +15,8 @@
 namespace orrery {
 namespace {
 
-// For each node of the cluster that has members of a group, how many members it has: {8, 8} for 16 members on two
-// nodes.
+// A Spread says how many members of a group each node of the cluster has, for the nodes with members: {8, 8} for 16
+// members on two nodes.
 using Spread = std::vector<int>;
 
 // The times in seconds of transfers between ranks, on a cluster whose nodes the ranks fill in order.
@@ -66,7 +66,7 @@ class Links {
   std::map<Spread, NcclModel> models_;
 };
 
-// The times in seconds of compute for which a trace gives operations and bytes, but no duration.
+// The times in seconds of compute operations for which a trace gives operations and bytes, but no duration.
 class Rates {
  public:
   explicit Rates(const Cluster& cluster) : cluster_(cluster) {}
@@ -93,10 +93,9 @@ struct Busy {
   Seconds begin = 0, end = 0;
 };
 
-// The total length of the time that `intervals` cover, counted once where they overlap, less the time that `without`
-// covers.
+// The total time that `intervals` cover, counted once where they overlap, without the time that `without` covers.
 Seconds covered(std::vector<Busy> intervals, std::vector<Busy> without = {}) {
-  std::vector<std::tuple<Seconds, int, int>> edges;  // time; change in the numbers of open `intervals`, `without`
+  std::vector<std::tuple<Seconds, int, int>> edges;  // time, and change in the number of open `intervals` and `without`
   for (const Busy& b : intervals) {
     edges.emplace_back(b.begin, 1, 0);
     edges.emplace_back(b.end, -1, 0);
@@ -147,9 +146,10 @@ struct Graph {
   }
 
   std::size_t ranks;
-  std::vector<std::size_t> first;  // index of the first node of each rank, then the number of all nodes
+  std::vector<std::size_t> first;  // index of the first node of each rank, and last the number of all nodes
   std::vector<const ChakraNode*> nodes;
-  std::vector<std::size_t> rank_of, waits;  // waits: for each node, how many of the nodes before it have not ended
+  // waits: for each node, how many of the nodes that it waits for have not ended
+  std::vector<std::size_t> rank_of, waits;
   std::vector<std::vector<std::size_t>> followers;
 };
 
@@ -178,13 +178,14 @@ struct Meetings {
   }
 
   std::vector<Meeting> list;
-  std::vector<std::size_t> of;                    // for each node, the index of its Meeting
+  std::vector<std::size_t> of;                    // for each node, the index in `list` of its collective or message
   std::vector<std::vector<std::int64_t>> groups;  // the ranks of each process group
-  // for each process group, the time when its collectives so far have ended
+  // for each process group, the time when its latest collective has ended
   std::vector<Seconds> free;
 
  private:
-  // For a collective (true): its process group. For a message (false): the sender, the receiver and the tag.
+  // The key by which nodes of different ranks are found to belong together. A collective (first member true) has the
+  // name of its process group; a message (false) has the sender, the receiver and the tag.
   using Key = std::tuple<bool, std::string, std::int64_t, std::int64_t, std::int64_t>;
 
   static std::optional<Key> key_of(const ChakraNode& n, std::int64_t rank) {
@@ -328,7 +329,7 @@ class Replay {
   Meetings meetings_;
   Links links_;
   Rates rates_;
-  std::vector<Clock> clocks_;  // the clock of each rank
+  std::vector<Clock> clocks_;  // for each rank, when its device and host are free again
   std::priority_queue<End, std::vector<End>, std::greater<>> ends_;
   ChakraReplay result_;
 };

@@ -7,12 +7,12 @@
 
 namespace orrery {
 
-// The encoding of Protocol Buffers (protobuf.dev/programming-guides/encoding), as far as Chakra traces need it. It is
-// written by hand because the traces use three small messages, whereas protoc would add a step and a library to the
-// build.
+// The encoding of Protocol Buffers (protobuf.dev/programming-guides/encoding), as far as Chakra traces need it. The
+// code is written by hand because the traces use three small messages, whereas protoc would add a step and a library to
+// the build.
 
-// One field of a message: its number, and as value either a number (a varint, or 4 or 8 bytes), or the text of a
-// string, bytes or inner message.
+// One field of a message: its number, and its value, which is either a number (a varint, or 4 or 8 bytes) or a text
+// (the bytes of a string, bytes or inner message).
 struct WireField {
   std::uint32_t number = 0;
   std::uint64_t value = 0;
@@ -32,7 +32,7 @@ class WireReader {
   // Reads a message that is preceded by its length.
   std::string_view delimited();
   WireField field();
-  // A reader for the text of a field that this reader has just returned.
+  // A reader for the inner message in the text of a field that this reader has just returned.
   WireReader inside(std::string_view text) const;
   const std::string& path() const { return path_; }
   [[noreturn]] void fail(std::string_view what) const;
@@ -50,7 +50,7 @@ class WireWriter {
  public:
   void number(std::uint32_t field, std::uint64_t value);
   void text(std::uint32_t field, std::string_view value);
-  // Appends a complete message, as its length and its bytes; a file is a stream of such messages.
+  // Appends a complete message as its length and its bytes; a trace file is a stream of messages written so.
   void delimited(std::string_view message);
   const std::string& bytes() const { return bytes_; }
 

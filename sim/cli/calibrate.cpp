@@ -47,7 +47,7 @@ struct Measured {
   }
 };
 
-// The surroundings of a calibration's runs: the folder of their files, and on a GPU the process that makes all runs.
+// The folder for the files of a calibration's runs and, on a GPU, the process that makes all runs.
 struct Site {
   const std::string& folder;
   RankSession* session;
@@ -74,13 +74,14 @@ Measured measure(const CalibrationSpec& spec, const Site& site, const CalibrateO
   return m;
 }
 
-// Thrown when measurements scatter too much to be of use, as when other programs use the machine.
+// Thrown when measurements scatter too much to be of use, for example because other programs use the machine.
 struct TooNoisy : Error {
   using Error::Error;
 };
 
 // Measures a spec up to kAttempts times, until the noise of a measurement is below the limit; returns the least noisy
-// one. On a GPU a noisy one is used and reported as noisy: the user of a rented GPU cannot lock its clocks.
+// measurement. On a GPU even a noisy measurement is used, and reported as noisy, because the user of a rented GPU
+// cannot lock its clocks.
 Measured measure_quietly(const CalibrationSpec& spec, const Site& site, const CalibrateOptions& options,
                          const Common& common) {
   const double limit = options.noise;
@@ -112,7 +113,8 @@ void describe(Profile& profile, const RankRun& run, const CalibrateOptions& opti
                          {"ranks", fmt::format("{}", options.ranks)}};
 }
 
-// Adds to a profile what identifies the GPU, and measurements of single kernels that the runs of specs did not give.
+// Adds to a profile what identifies the GPU, and the measurements of single kernels that were made besides the runs of
+// specs.
 void describe_gpu(Profile& profile, const GpuProbe& probe) {
   profile.fingerprint.insert(profile.fingerprint.end(), probe.fingerprint.begin(), probe.fingerprint.end());
   std::map<std::string, std::string> keys(profile.fingerprint.begin(), profile.fingerprint.end());
@@ -128,7 +130,8 @@ void write_file(const std::string& path, const std::string& text) {
   file.commit();
 }
 
-// The path of a further file beside the profile: for "gpu.json" and "kernels" it is "gpu.kernels.json".
+// The path of a further file in the folder of the profile: for the profile "gpu.json" and the word "kernels" it is
+// "gpu.kernels.json".
 std::string beside(const CalibrateOptions& options, std::string_view what) {
   const std::string stem = options.out.ends_with(".json") ? options.out.substr(0, options.out.size() - 5) : options.out;
   return fmt::format("{}.{}.json", stem, what);
@@ -187,7 +190,7 @@ std::string summary(const Profile& profile, const CalibrateOptions& options, con
   return text;
 }
 
-// Calibration gives up when this many specs have failed in a row before any was measured.
+// Calibration gives up if this many specs fail in a row at the beginning, before any spec was measured.
 constexpr std::size_t kHopeless = 3;
 // A GPU's clock has drifted if it changed by more than this share between two runs of the same spec. The value is two
 // thirds of the wanted accuracy (3 %). Runs under equal conditions differ by less: on an H200 their median clocks, each
@@ -238,8 +241,8 @@ class Calibration {
   }
 
  private:
-  // Runs a spec and adds its measurements. A spec that fails is left out and reported; calibration gives up if none
-  // succeeds.
+  // Runs a spec and adds its measurements. A spec that fails is left out and reported; calibration gives up if too many
+  // fail before one succeeds.
   void add(std::size_t i) {
     const std::string& name = specs_[i].name;
     Common quieter = common_;
@@ -273,7 +276,7 @@ class Calibration {
     std::size_t first = specs_.size();
     for (const Conditions& c : outcomes_.conditions) {
       const auto spec = std::ranges::find(specs_, c.during, &CalibrationSpec::name);
-      if (spec == specs_.end()) continue;  // these are conditions of the kernel benchmark, not of a spec
+      if (spec == specs_.end()) continue;  // the conditions are those of the kernel benchmark, not of a spec
       const auto index = static_cast<std::size_t>(spec - specs_.begin());
       if (!c.limited_by.empty()) return index;
       if (first == specs_.size()) first = index;
@@ -281,8 +284,8 @@ class Calibration {
     return first;
   }
 
-  // Runs one spec once more. If the GPU's clock under it has changed since, measures all specs a second time in reverse
-  // order: a drift that is steady in time then cancels in the means of both.
+  // Runs one spec once more. If the GPU's clock differs from the one at the spec's first run, measures all specs a
+  // second time in reverse order; a drift that is steady in time then cancels in the means of both measurements.
   void balance_drift() {
     const std::size_t runs = outcomes_.conditions.size(), shows = shows_drift();
     if (shows == specs_.size()) return;  // the GPU's sensors could not be read
@@ -320,7 +323,7 @@ class Calibration {
   std::string load_before_;
   std::optional<RankSession> session_;
   GpuProbe probe_;
-  Profile profile_;  // the profile without measured times
+  Profile profile_;  // the profile before any measured times are added
   Outcomes outcomes_;
 };
 

@@ -38,7 +38,7 @@ std::optional<std::int64_t> rank_in(const fs::path& path) {
   return begin != end && stop == end && error == std::errc() && rank >= 0 ? std::optional(rank) : std::nullopt;
 }
 
-// The trace files of one job by rank: those given, or, if a single one is given, those of all ranks in the same folder.
+// The trace files of one job by rank: those given or, if only one is given, those of all ranks in its folder.
 std::map<std::int64_t, fs::path> files_by_rank(const std::vector<std::string>& given) {
   std::vector<fs::path> files(given.begin(), given.end());
   const fs::path only = files.front();

@@ -11,7 +11,7 @@
 
 namespace orrery {
 
-inline constexpr int kDoesNotFit = 3;  // exit status of simulate --require-fit if the step does not fit in memory
+inline constexpr int kDoesNotFit = 3;  // exit status of `simulate --require-fit` if the step does not fit in memory
 
 struct SimulateOptions {
   std::string spec;
@@ -26,10 +26,10 @@ struct SimulateOptions {
 };
 Outcome simulate_command(const SimulateOptions& options, const Common& common);
 
-// orrery run: executes the plan, and reports the same figures as `simulate`, but measured. Starts the ranks by mpirun
-// and watches them or, if a launcher has started this process as one rank, becomes that rank. Throws Error with status
-// 5 (kRankLost) if a rank was lost or hung, and Interrupted (processes.h) if the user stopped it; in each case no
-// process and no file remains.
+// orrery run: executes the plan of a spec, and reports the same figures as `simulate`, but measured. Starts the ranks
+// by mpirun and watches them or, if a launcher has started this process as one rank, becomes that rank. Throws Error
+// with status 5 (kRankLost) if a rank was lost or hung, and Interrupted (processes.h) if the user stopped the run; in
+// each case no process and no file remains.
 Outcome run_command(const RunOptions& options, const Common& common);
 
 // orrery calibrate: measures single ops and transfers of this machine, on all ranks at the same time, and writes a
@@ -39,23 +39,23 @@ struct CalibrateOptions {
   std::string out;  // path of the profile to write, "" = stdout (imports only)
   std::string device = "cpu";
   std::int64_t ranks = 2;
-  bool quick = false;  // whether to measure two small shapes only
-  // Largest accepted noise: quartile distance over median of an op's times, averaged over ops by time.
+  bool quick = false;  // whether to measure only two small shapes
+  // Largest accepted noise of measurements: quartile distance over median of an op's times, averaged over ops by time.
   double noise = 0.3;
   std::string date;                  // date to write into the profile, "" = today
   std::vector<std::string> imports;  // files with other tools' measurements to import; then nothing is measured
-  // paths of specs whose exact shapes are measured too, besides the grid of shapes (own_shapes.h)
+  // paths of specs whose exact shapes of ops are measured too, besides the built-in grid of shapes (own_shapes.h)
   std::vector<std::string> own;
   double settle = 1;  // seconds for which a GPU runs each spec, for its clocks to settle
 };
 Outcome calibrate_command(const CalibrateOptions& options, const Common& common);
 Outcome import_command(const CalibrateOptions& options);
 
-// orrery validate: predicts every spec with a profile, runs the spec, and compares the two: kinds of ops, the engine
-// (the measured durations simulated again), step time, memory. If no profile is given, the machine is first measured
-// briefly (CPU ranks only). The exit status is 4 (kOutOfTolerance) if the error of a step time exceeds `tolerance`.
-// With `published` or `recipes` nothing is run: all measured steps in the files, or the built-in recipes, are
-// predicted, and the errors printed.
+// orrery validate: predicts every spec with a profile, runs the spec, and compares the two: times of kinds of ops, the
+// simulation's order and waiting (by simulating again with the measured durations), step time, memory. If no profile is
+// given, the machine is first measured briefly (CPU ranks only). The exit status is 4 (kOutOfTolerance) if the error of
+// a step time exceeds `tolerance`. With `published` or `recipes` nothing is run; instead all measured steps in the
+// files, or the built-in recipes, are predicted, and the errors printed.
 struct ValidateOptions {
   std::vector<std::string> specs, overrides;
   std::vector<std::string> served;     // files of measured inference to predict; then nothing is run
@@ -65,8 +65,8 @@ struct ValidateOptions {
   // Whether to fit the constants of models/data/fitted.json again with each source of measurements left out in turn.
   bool leave_one_out = false;
 
-  // Paths of files to write: scatter plot (SVG), page (Markdown), models/data/intervals.json and
-  // models/data/validated_rows.json; "": none.
+  // Paths of files to write, "" for none: a scatter plot (SVG), a page (Markdown), models/data/intervals.json and
+  // models/data/validated_rows.json.
   std::string scatter, page, intervals, rows;
   std::string profile;
   std::string device = "cpu";
@@ -76,7 +76,7 @@ struct ValidateOptions {
   std::int64_t mark_every = 1;
   double tolerance = 0.25;
   std::string out;        // folder to which the ranks' measurements are written, "" = none
-  bool composed = false;  // whether GPU ranks run one after another; then only compute and memory are compared
+  bool composed = false;  // whether GPU ranks run one after another, so that only compute and memory are compared
 };
 inline constexpr int kOutOfTolerance = 4;
 Outcome validate_command(const ValidateOptions& options, const Common& common);
@@ -84,9 +84,9 @@ Outcome validate_published_command(const ValidateOptions& options, const Common&
 Outcome validate_served_command(const ValidateOptions& options, const Common& common);
 Outcome validate_recipes_command(const Common& common);
 
-// orrery compare: predicts every spec with every combination of the varied values. vary: a key and its values,
+// orrery compare: predicts every spec with every combination of the varied values. vary: a key and its values, as in
 // "strategy.sharding=none,zero1"; commas inside [] and {} do not separate values. An impossible combination becomes a
-// row with the reason, unless nothing is varied or no combination is possible: then its Error is thrown.
+// row with the reason. If nothing is varied, or no combination is possible, the reason is thrown as an Error instead.
 struct CompareOptions {
   std::vector<std::string> specs;
   std::vector<std::string> overrides, vary;
@@ -97,9 +97,9 @@ struct CompareOptions {
 };
 Outcome compare_command(const CompareOptions& options, const Common& common);
 
-// orrery explain: explains a prediction. First comes what decides the step; with `all`, or where the output is no
-// terminal, then every value with its origin, the formulas, and similar published steps. picture: path of an SVG file
-// to write, which draws the layout (sim/picture/picture.h); "" = none.
+// orrery explain: explains a prediction. The output begins with what decides the step time. With `all`, or where the
+// output is no terminal, every value of the spec with its origin, the formulas, and similar published steps follow.
+// picture: path of an SVG file to write, which draws the layout of the plan (sim/picture/picture.h); "" = none.
 struct ExplainOptions {
   std::string spec;
   std::vector<std::string> overrides;
@@ -124,25 +124,28 @@ struct ExportOptions {
   std::string out;  // path of the file to write, "" = stdout
 };
 Outcome export_command(const ExportOptions& options);
-// Writes the spec's step as Chakra execution traces, one file for each rank: OUT.RANK.et (sim/chakra/from_plan.h).
+// Writes the step of a spec as Chakra execution traces, one file for each rank: OUT.RANK.et (sim/chakra/from_plan.h).
 Outcome export_chakra_command(const ExportOptions& options);
-// Whether the files to import are Chakra execution traces; import then simulates them on the machines of `on`
-// (sim/chakra/replay.h).
+// Whether the files to import are Chakra execution traces. If they are, `orrery import` simulates them on the machines
+// of `on` (sim/chakra/replay.h).
 bool is_chakra(const ImportOptions& options);
 Outcome import_chakra_command(const ImportOptions& options, const Common& common);
 
 // orrery trace: sums up traces of any origin, ours or PyTorch's (sim/summary/summary.h).
 struct TraceOptions {
   std::string action;              // "summarize"; for any other word throws Error
-  std::vector<std::string> files;  // paths of traces: a file per rank, or of several ranks
+  std::vector<std::string> files;  // paths of traces, each of one rank or of several
   double top = 15;                 // number of kernels and of operators to list
 };
 Outcome trace_command(const TraceOptions& options, const Common& common);
 
-// orrery whatif: replays a measured run, and says what slowed it down (sim/whatif/whatif.h).
+// orrery whatif: replays a measured run with something changed, and says what slowed the run down
+// (sim/whatif/whatif.h).
 struct WhatifOptions {
-  std::vector<std::string> files;           // traces or rows of one run, as read_measured_run() takes them
-  std::vector<std::string> without, speed;  // "rank=17", "stage=3" or "op=gc"; "network=2" or "compute=1.5"
+  std::vector<std::string> files;  // files of one measured run: traces, or tables (CSV) of times
+  // without: a rank or stage that is to take average times, or an op that is to take none ("rank=17", "stage=3",
+  // "op=gc"); speed: factors by which transfers or compute are faster ("network=2", "compute=1.5").
+  std::vector<std::string> without, speed;
   bool even_stages = false;
 };
 Outcome whatif_command(const WhatifOptions& options, const Common& common);
@@ -151,8 +154,8 @@ Outcome whatif_command(const WhatifOptions& options, const Common& common);
 // status is 1 if something is missing that every machine needs.
 Outcome doctor_command(const Common& common);
 
-// orrery list: lists names. what: models, clusters, gpus, schedules, shardings, software, recipes or limits; for any
-// other word throws Error that names these. markdown: print a Markdown table.
+// orrery list: lists names. what: models, clusters, gpus, schedules, shardings, software, recipes or limits; any other
+// word gives an Error that lists these. markdown: print a Markdown table.
 Outcome list_command(std::string_view what, const Common& common, bool markdown = false);
 std::vector<std::string_view> list_names();
 

@@ -9,8 +9,8 @@
 
 namespace orrery {
 
-// The commit that this program was built from, twelve hexadecimal digits, with a plus sign if files had been changed;
-// "unknown" if it was built without git. cmake/commit.cmake writes it at every build.
+// The commit from which this program was built: twelve hexadecimal digits, with a plus sign if files had been changed;
+// "unknown" if it was built without git. cmake/commit.cmake writes the value at every build.
 extern const char* const kCommit;
 
 // The program's version as one line, for example "orrery 0.2.0 (commit 1f0c4d2ab93e, data 6b1d03c7f28a)".

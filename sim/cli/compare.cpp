@@ -31,14 +31,14 @@ struct Axis {
   std::vector<std::string> values;
 };
 
-// One row of the comparison: a spec with one value of each varied key, and the result.
+// One row of the comparison: a spec with one value of each varied key, and the predicted result.
 struct Case {
   std::string spec;
   std::shared_ptr<const SpecText> text;  // text of the spec; nullptr if the file cannot be read
   std::vector<std::string> values;       // values of the varied keys, in the order of the keys
   std::vector<std::string> overrides;
   std::string name;
-  std::vector<Origin> origins;  // all values of the spec
+  std::vector<Origin> origins;  // all values of the spec, with where each comes from
   std::optional<Report> report;
   std::optional<RunCost> cost;  // time and cost of a training run of --tokens tokens
   std::exception_ptr failure;
@@ -77,7 +77,7 @@ std::string stem(const std::string& path) {
 std::shared_ptr<const SpecText> text_of_spec(const std::string& spec) {
   try {
     return std::make_shared<const SpecText>(read_spec_text(spec));
-  } catch (const Error&) {  // the error is reported when the spec is predicted
+  } catch (const Error&) {  // the error will be reported when the spec is predicted
     return nullptr;
   }
 }
@@ -184,7 +184,8 @@ std::vector<std::string> figures(const Report& r, const Scales& scales) {
           r.memory.fits ? "yes" : "NO: " + lack_text(r.memory)};
 }
 
-// Days, rent and owner's cost (millions of dollars) of a training run, as cells of the table; "-" where not known.
+// Days, rent and owner's cost (millions of dollars) of a training run as texts for a row of the table; "-" where a
+// figure is not known.
 std::vector<std::string> run_figures(const RunCost& cost) {
   const auto figure = [](const std::optional<double>& v, double unit) {
     return v ? fmt::format("{:.4g}", *v / unit) : "-";
@@ -198,7 +199,7 @@ std::string quoted(const std::string& text) {
   return '"' + doubled + '"';
 }
 
-// The comparison as CSV. Of an impossible combination the row holds only the reason.
+// The comparison as CSV. The row of an impossible combination of values holds only the reason why it is impossible.
 std::string csv_text(const std::vector<Case>& cases, const std::vector<Axis>& axes) {
   std::string text = "spec";
   for (const Axis& axis : axes) text += ',' + quoted(axis.key);

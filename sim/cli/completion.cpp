@@ -13,8 +13,8 @@ constexpr std::string_view kBetween = " | ";
 
 bool is_word(std::string_view text) { return !text.empty() && text.find_first_of(" {}'\"") == std::string_view::npos; }
 
-// The words in a key's type such as "none | selective | full | list of parts". Parts like "list of parts", names and
-// paths are kinds of values, not words.
+// The words in the type of a spec's key, such as "none | selective | full | list of parts". Alternatives such as "list
+// of parts", names and paths are not words that a shell could offer.
 std::vector<std::string> words_of(const KeyReference& key) {
   if (key.type == "true or false") return {"true", "false"};
   if (key.type.find(kBetween) == std::string::npos) return names_at(key.key);
@@ -22,7 +22,8 @@ std::vector<std::string> words_of(const KeyReference& key) {
   for (std::size_t start = 0; start <= key.type.size();) {
     const std::size_t end = std::min(key.type.find(kBetween, start), key.type.size());
     std::string part = key.type.substr(start, end - start);
-    // The type of a key may be a list, such as "list of attention | recurrence"; the words follow "list of".
+    // The type of a key may be a list, such as "list of attention | recurrence"; the words to offer come after "list
+    // of".
     for (const std::string_view opening : {"one or a list of ", "list of "}) {
       if (part.starts_with(opening) && part != "list of parts") part.erase(0, opening.size());
     }

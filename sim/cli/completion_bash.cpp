@@ -34,7 +34,7 @@ std::string bash_branches(const std::string& command, const CommandEntry& entry)
   return text;
 }
 
-// The words that positional arguments of a command may be; "" where there are none.
+// The words that a command accepts as positional arguments; "" if it accepts any.
 std::string positional_words(const CommandEntry& entry) {
   std::string text;
   for (const OptionEntry& o : entry.positionals()) text += fmt::format(" {}", fmt::join(o.words, " "));

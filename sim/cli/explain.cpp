@@ -32,7 +32,7 @@ constexpr std::size_t kCriticalRows = 10, kValidatedRows = 5;
 
 double as_double(std::int64_t n) { return static_cast<double>(n); }
 
-// The reason why a key of the spec has no effect with this strategy; "" if it has an effect.
+// The text that a key of the spec has no effect with this strategy, and why; "" if it has an effect.
 std::string_view idle(const Spec& spec, const std::string& key) {
   const bool of_units = key == "strategy.prefetch_units" || key == "strategy.units_in_flight";
   return of_units && !row_of(spec.strategy.sharding).shards_parameters ? "; no effect: no units are gathered" : "";
@@ -94,7 +94,7 @@ std::string snapshots(const Spec& spec, const Prediction& p) {
 }
 
 Section states(const Spec& spec, const Prediction& p) {
-  // Dimensions in which some weights are sharded in another way than most: those of experts and of token embeddings.
+  // Dimensions of parallelism over which weights of experts and token embeddings are sharded, unlike other weights.
   constexpr Dimension kOthers[] = {Dimension::expert_data, Dimension::embedding};
   const StateFormula f = of_slot(state_formula(spec, p.plan), p.plan, 0);
   const double largest = as_double(p.report.memory.peak);
@@ -203,9 +203,8 @@ Section bubble(const Spec& spec, const Report& report) {
   return section;
 }
 
-// A text on whether a step's gradient depends on how the batch is cut into micro-batches. The gradient depends on it
-// only if the model computes something over several samples, as the routers of experts do; norms are computed over one
-// token.
+// A text on whether a step's gradient depends on how the batch is cut into micro-batches. It does so only if the model
+// computes something over several samples, as the routers of experts do; norms are computed over one token.
 Section coupling(const Spec& spec) {
   Section section{.title = "What micro-batches have in common"};
   if (spec.strategy.micro_batches() == 1) return section;
@@ -229,7 +228,7 @@ Section coupling(const Spec& spec) {
   return section;
 }
 
-// A text on the critical path of the step: the kinds of ops on it, those with most time first.
+// A text on the critical path of the step: the kinds of ops on it, those that take the most time first.
 Section critical(const Prediction& p) {
   std::map<std::string, Picoseconds> by_name;
   Picoseconds busy = 0, before = 0, late = 0;
@@ -256,8 +255,8 @@ Section critical(const Prediction& p) {
   return {"Critical path", {}, t, {}};
 }
 
-// A text on the bytes and exposed time of a technique's transfers: "; here 378.2 GB a step leave a GPU, 0.80 s of it
-// exposed".
+// A text on the bytes of a technique's transfers, and on their exposed time (in which the rank computes nothing): ";
+// here 378.2 GB a step leave a GPU, 0.80 s of it exposed".
 std::string spent_text(const Report& report, const std::string& group) {
   double bytes = 0, exposed = 0;
   for (const CommunicationRow& row : report.communication) {
@@ -269,8 +268,8 @@ std::string spent_text(const Report& report, const std::string& group) {
   return fmt::format("; here {} a step leave a GPU, {} exposed", orrery::volume_text(bytes), time_text(exposed));
 }
 
-// A text on techniques: what those in use save and cost, what the step would be without each, and what others would
-// change.
+// A text on techniques (forms of parallelism, sharding, recomputation, ...): what those in use save and cost, what the
+// step would be without each, and what each technique that is not in use would change.
 Section technique_effects(const Spec& spec, const Prediction& p, unsigned threads) {
   Section section{.title = "What each technique saves and costs here, by simulation without it"};
   for (const Effect& e : effects(p.profile, p.report, techniques(spec), threads)) {
@@ -326,8 +325,7 @@ std::string parameters_text(const Spec& spec) {
                      encoder);
 }
 
-// The sections on what decides the step time: what limits the step, its critical path, and what each technique does for
-// it.
+// The sections on what decides the step time: the step's limit, its critical path, and what each technique does for it.
 std::vector<Section> deciding(const Spec& spec, const Prediction& p, unsigned threads) {
   return {{"What limits the step",
            {fmt::format("step of {}: {}", time_text(p.report.step_time_s), p.report.limit)},
@@ -358,7 +356,7 @@ std::string counts_text(const Spec& spec) {
       given, static_cast<std::ptrdiff_t>(spec.origins.size()) - given);
 }
 
-// The page has all sections but the origins of values, which stand beside the spec.
+// The HTML page with all sections except that on the origins of values, which the page shows beside the spec.
 std::string page_of_sections(const Spec& spec, const SpecText& text, const Report& report,
                              const std::vector<Section>& first, const std::vector<Section>& others,
                              const ExplainOptions& options, const Common& common) {
@@ -367,7 +365,7 @@ std::string page_of_sections(const Spec& spec, const SpecText& text, const Repor
   return explain_page(spec, report, sections, {text, options.overrides, {}, common.command, common.version});
 }
 
-// Opens the file of the picture, if one is asked for, before anything is simulated: a bad name is bad input.
+// Opens the file of the picture, if one is asked for, before anything is simulated, so that errors show at once.
 std::optional<OutputFile> open_picture(const std::string& path) {
   if (path.empty()) return std::nullopt;
   check_picture_name(path);

@@ -9,7 +9,7 @@ namespace orrery {
 
 Heartbeat::Heartbeat(Progress progress, std::string command, std::chrono::milliseconds interval)
     : progress_(std::move(progress)), command_(std::move(command)), interval_(interval) {
-  sigset_t all, before;  // the new thread inherits a mask that leaves signals to the working thread
+  sigset_t all, before;  // the new thread inherits the mask `all`, so that signals reach the working thread
   sigfillset(&all);
   pthread_sigmask(SIG_BLOCK, &all, &before);
   thread_ = std::thread([this] { beat(); });

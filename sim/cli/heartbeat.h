@@ -11,8 +11,8 @@
 
 namespace orrery {
 
-// Prints a line such as "simulate: 6 s" whenever a command that is still working has printed nothing for an interval,
-// from a thread of its own, until the object is destroyed. In the first interval nothing is printed.
+// Prints a line such as "simulate: 6 s" whenever a command that is still working has printed nothing for an interval.
+// The lines come from a thread of their own, until the object is destroyed; in the first interval nothing is printed.
 class Heartbeat {
  public:
   Heartbeat(Progress progress, std::string command, std::chrono::milliseconds interval = std::chrono::seconds(3));

@@ -24,7 +24,8 @@ SampleCounts samples_of(const MeasuredTimes& times) {
   return counts;
 }
 
-// Returns the reasons for which most measurements were refused, with their counts, and all others as one.
+// Returns the most frequent reasons for which measurements were refused, with their counts, and all other reasons as
+// one entry.
 std::vector<std::pair<std::string, std::int64_t>> most_refused(const std::map<std::string, std::int64_t>& refused) {
   constexpr std::size_t kShown = 12;
   std::vector<std::pair<std::string, std::int64_t>> reasons(refused.begin(), refused.end());
@@ -38,7 +39,8 @@ std::vector<std::pair<std::string, std::int64_t>> most_refused(const std::map<st
   return reasons;
 }
 
-// Returns the share of the kernels' time in traces that the profile now has; "" without a trace.
+// Returns, as text, the share of the kernels' time in the imported traces that became samples of the profile; "" if no
+// file is a trace.
 std::string taken_share(const std::vector<Imported>& files) {
   Seconds all = 0, taken = 0;
   for (const Imported& file : files) {
@@ -49,7 +51,7 @@ std::string taken_share(const std::vector<Imported>& files) {
                  : "";
 }
 
-// Adds to an imported profile what it was made of: the names of the files, and how many measurements were refused.
+// Adds to an imported profile the names of the files from which it was made, and how many measurements were refused.
 void describe_import(Profile& profile, const std::vector<std::string>& files,
                      const std::map<std::string, std::int64_t>& refused) {
   std::string names;

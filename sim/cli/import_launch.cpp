@@ -34,7 +34,8 @@ std::vector<std::string> missing_keys(const LaunchImport& imported) {
   return keys;
 }
 
-// The reason why load_spec() would refuse the imported spec; "" if it would not, or if keys are still missing.
+// The reason why load_spec() would refuse the imported spec; "" if it would accept the spec, or if keys are still
+// missing.
 std::string refusal(const LaunchImport& imported, const std::vector<std::string>& missing) {
   if (!missing.empty()) return "";
   try {

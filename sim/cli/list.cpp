@@ -162,14 +162,14 @@ constexpr NamedList kLists[] = {{"models", models},       {"clusters", clusters}
                                 {"recipes", recipes},     {"limits", limits},       {"keys", keys},
                                 {"aliases", aliases}};
 
-// A cell of a table as a JSON value: a number if the cell holds a number, null for "-", else a text.
+// An entry of a table as a JSON value: a number if the entry is one, null for "-", else a text.
 ordered_json value_of(const std::string& cell) {
   if (cell == "-") return nullptr;
   ordered_json value = ordered_json::parse(cell, nullptr, false);
   return value.is_number() ? value : ordered_json(cell);
 }
 
-// A table as JSON: one object for each row, with the columns' names and units as keys: {"gpu": "h100-sxm", "bf16
+// A table as JSON, with one object for each row, whose keys are the columns' names and units: {"gpu": "h100-sxm", "bf16
 // (TFLOP/s)": 989.4, ...}.
 std::string to_json(const Table& table) {
   ordered_json list = ordered_json::array();

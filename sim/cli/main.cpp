@@ -60,12 +60,12 @@ struct Options {
   orrery::WhatifOptions whatif;
   std::string list, shell, page = "orrery", manual_folder;
   bool json = false, markdown = false, quiet = false;
-  std::optional<std::string> html;  // path of the page to write
-  std::string command;              // the command line, for the page
+  std::optional<std::string> html;  // path of the HTML page to write
+  std::string command;              // the command line, to be shown on the HTML page
   unsigned threads = std::max(1U, std::thread::hardware_concurrency());
 };
 
-// Adds an option to a command that may be given several times, with one value each time.
+// Adds to a command an option that may be given several times, with one value each time.
 void add_repeated(CLI::App& app, const std::string& name, std::vector<std::string>& values, const std::string& about) {
   app.add_option(name, values, about)->allow_extra_args(false)->type_name("KEY=VALUE");
 }
@@ -76,13 +76,13 @@ void add_shared(CLI::App& app, std::vector<std::string>& overrides, std::string&
       ->type_name("FILE");
 }
 
-// Adds the option --html to a command that makes a page.
+// Adds the option --html to a command that can write its result as an HTML page.
 void add_page(CLI::App& app, Options& o) {
   app.add_option("--html", o.html, "write the result as one page to read and to print, without scripts")
       ->type_name("FILE");
 }
 
-// Makes an option take the name of a spec file; if no such file exists, an installed example may have that name.
+// Makes an option take the path of a spec file. If no file has that path, the name may be that of an installed example.
 CLI::Option* specs(CLI::Option* option) {
   const auto read = [](std::string& path) {
     path = orrery::or_installed_example(path);
@@ -182,7 +182,7 @@ void add_search(CLI::App& app, Options& o) {
 }
 
 // Handles Ctrl-C, or SIGTERM from a scheduler: the search ends with the best strategy found so far. A second signal
-// ends the program, unless it comes with the first: timeout(1) and schedulers signal a process and then its group.
+// ends the program, unless it comes with the first, as timeout(1) and schedulers signal a process and then its group.
 std::atomic<bool> stop_search = false;
 std::atomic<std::int64_t> stopped_at_ms = 0;
 void on_interrupt(int signal) {
@@ -436,8 +436,8 @@ void check_extras(const CLI::App& app) {
   if (chosen.empty()) throw Error(fmt::format("no command; known: {}; orrery -h says more", fmt::join(known, ", ")));
 }
 
-// Whether a file descriptor is a terminal that a user sees. Under mpirun it counts as none: mpirun gives every process
-// a terminal of its own and forwards the output to a terminal or a file.
+// Whether a file descriptor is a terminal that a user sees. Under mpirun the answer is no: mpirun gives every process a
+// terminal of its own and forwards the output to a terminal or a file.
 bool is_terminal(int descriptor) {
   const char* kind = std::getenv("TERM");
   return ::isatty(descriptor) != 0 && orrery::launched_rank() < 0 && kind != nullptr && std::strcmp(kind, "dumb") != 0;
@@ -445,7 +445,7 @@ bool is_terminal(int descriptor) {
 
 orrery::Common common_of(const Options& o) {
   orrery::Common common;
-  // Colours are off if this variable is set and not empty (no-color.org).
+  // Colours are off if the environment variable NO_COLOR is set and not empty (no-color.org).
   const char* no_color = std::getenv("NO_COLOR");
   common.style.bars = is_terminal(STDOUT_FILENO);
   common.style.columns = orrery::terminal_columns(common.style.bars);
@@ -462,8 +462,8 @@ orrery::Common common_of(const Options& o) {
   return common;
 }
 
-// Prints progress on stderr where a launcher forwards stderr, so that no terminal line can be redrawn: at most one line
-// every ten seconds.
+// Prints progress on stderr as separate lines, at most one every ten seconds, for use where a launcher forwards stderr
+// and no terminal line can be redrawn.
 orrery::Progress progress_in_lines() {
   using Clock = std::chrono::steady_clock;
   const auto last = std::make_shared<Clock::time_point>(Clock::now());
@@ -474,8 +474,8 @@ orrery::Progress progress_in_lines() {
   };
 }
 
-// Runs a search. Under mpirun or srun all processes search together. The first one reports while the rest still run,
-// because mpirun, which forwards Ctrl-C as SIGTERM, ends the processes about a second later.
+// Runs a search. Under mpirun or srun all processes search together. The first process reports the result while the
+// others still run, because mpirun, which forwards Ctrl-C as SIGTERM, ends all processes about a second later.
 orrery::Outcome search(const Options& o, orrery::Common common, std::unique_ptr<orrery::Peers>& peers) {
   peers = orrery::peers_of_environment();
   orrery::SearchCommandOptions options = o.search;
@@ -488,7 +488,7 @@ orrery::Outcome search(const Options& o, orrery::Common common, std::unique_ptr<
   try {
     return orrery::search_command(options, common);
   } catch (const Error&) {
-    // All processes get the same error. The first process that is still alive reports it; the others wait until it has.
+    // All processes get the same error. The first process that is still alive reports it, and the others wait for that.
     if (peers->first() != peers->rank()) return {};
     peers->gather("failed");
     throw;
@@ -573,8 +573,8 @@ int main(int argc, char** argv) {
     return run_command_line(argc, argv);
   } catch (const Error& error) {
     return fail(error.what(), error.exit_code);
-    // Everything is cleaned up by now. The program ends by the signal that interrupted it, as its parent process
-    // expects.
+    // All child processes and files of the command have been removed. The program ends by the signal that interrupted
+    // it, as its parent process expects.
   } catch (const orrery::Interrupted& stop) {
     std::signal(stop.signal, SIG_DFL);
     std::raise(stop.signal);

@@ -78,8 +78,8 @@ std::string options_section(const CommandEntry& command) {
   return text;
 }
 
-// The footer of a command's help as sections of a manual page: "example: ..." or "examples:" with a line each, then
-// "exit status: ...".
+// The footer of a command's help as sections of a manual page. A footer has "example: ..." or "examples:" with a line
+// each, then "exit status: ...".
 std::string footer_section(std::string footer) {
   std::string text;
   if (const std::size_t status = footer.find("exit status: "); status != std::string::npos) {

@@ -23,7 +23,7 @@ ManualPage program_page(const CommandEntry& program);
 std::vector<ManualPage> manual_pages(const CommandEntry& program);
 
 // Prints the manual page with this name or, if a folder is given, writes all pages there as files man1/NAME.1 and
-// man5/NAME.5. Throws Error that names the pages for any other name.
+// man5/NAME.5. Throws Error that lists the pages if no page has this name.
 Outcome manual_command(const CommandEntry& program, const std::string& page, const std::string& folder);
 
 }  // namespace orrery

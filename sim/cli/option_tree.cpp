@@ -25,8 +25,8 @@ bool means_file(const OptionEntry& o) {
   return std::find(std::begin(kFiles), std::end(kFiles), name) != std::end(kFiles);
 }
 
-// Sets how a shell completes an option's value, by the value's name in the help: "cpu|cuda" means words, KEY=VALUE a
-// key of the spec.
+// Sets how a shell completes an option's value, by the value's name in the help: for "cpu|cuda" the shell offers these
+// words, for KEY=VALUE the keys of a spec.
 void set_kind(OptionEntry& o) {
   if (o.value.find('|') != std::string::npos) {
     o.kind = ValueKind::words;

@@ -9,7 +9,7 @@ class App;
 
 namespace orrery {
 
-// The kinds of values on a command line, by which a shell chooses how to complete them.
+// The kinds of values of command-line options, by which a shell chooses how to complete a value.
 enum class ValueKind : unsigned char { none, words, keys, file, other };
 
 // An option, a flag (no value), or a positional argument (name without dashes).

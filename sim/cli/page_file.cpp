@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kBadPath = 2;  // exit status for a page that cannot be written
 
-// The word as a POSIX shell reads it back: between apostrophes unless it has harmless characters alone.
+// The word with the quotation that a POSIX shell needs: between apostrophes, unless all its characters are harmless.
 std::string shell_word(std::string_view word) {
   constexpr std::string_view kHarmless = "-_./=,:+@%";
   const bool plain = !word.empty() && std::all_of(word.begin(), word.end(), [&](unsigned char c) {

@@ -7,13 +7,13 @@
 
 namespace orrery {
 
-// The file of --html. It is opened before the command runs, so that a file that cannot be written is refused at once
-// and not after an hour's search; it gets its name and contents from write(), and without write() it does not appear.
-// Throws Error "--html: path: cannot write: reason" with status 2.
+// The file for the HTML page of the option --html. It is opened before the command runs, so that a file that cannot be
+// written is refused at once and not after an hour's search. It gets its name and contents from write(), and does not
+// appear unless write() is called. Throws Error "--html: path: cannot write: reason" with status 2.
 class PageFile {
  public:
-  explicit PageFile(
-      const std::optional<std::string>& path);  // nullopt: no page is asked for; write() then does nothing
+  // path: nullopt if no page is asked for, so that write() does nothing.
+  explicit PageFile(const std::optional<std::string>& path);
 
   void write(const std::string& page);
 
@@ -21,8 +21,8 @@ class PageFile {
   std::optional<OutputFile> file_;
 };
 
-// The command line as a page shows it, with quotation marks where a shell needs them. What does not change the result
-// is left out: where the program lies, --html, --threads, --quiet, --json and --csv.
+// The command line as an HTML page shows it, with quotation marks where a shell needs them. Words that do not change
+// the result are left out: the program's folder, --html, --threads, --quiet, --json and --csv.
 std::string command_words(int argc, const char* const* argv);
 
 }  // namespace orrery

@@ -38,7 +38,7 @@ Outcome report_run(const Job& job, const std::vector<RankRun>& runs, Seconds sta
   return {common.json ? to_json(report) : report_text(job.spec, report, common.style)};
 }
 
-// Waits for the result files of all other ranks, which may be complete a moment after rank 0 has ended.
+// Waits for the result files of all other ranks, which may be complete only a moment after rank 0 has ended.
 void wait_for_files(const Job& job, const std::string& folder, ProcessTree& tree) {
   Witnesses witnesses(folder, job.plan.ranks, false, now());
   const Seconds start = now();
@@ -58,7 +58,8 @@ constexpr int kSignalled = 128;
 
 constexpr mode_t kOthers = S_IRWXG | S_IRWXO;
 
-// The folder for the files of a launched job. Rank 0 removes it when the job ends, however it ends.
+// The folder for the files of a job that the user's launcher has started. Rank 0 removes it when the job ends, also
+// after an error.
 class JobFolder {
  public:
   JobFolder(std::string path, bool owner) : path_(std::move(path)), owner_(owner) {
@@ -67,7 +68,7 @@ class JobFolder {
     check_owner();
   }
   ~JobFolder() {
-    std::error_code ignored;  // nobody is left to whom an error could be reported
+    std::error_code ignored;  // an error of remove_all(), which can be reported to nobody any more
     if (owner_) fs::remove_all(path_, ignored);
   }
   JobFolder(const JobFolder&) = delete;
@@ -94,8 +95,8 @@ std::vector<std::string> launched_arguments(const Job& job, const std::string& f
   return rank_arguments(find_rank_program(job.options.device), arguments);
 }
 
-// Turns this process into one of the ranks. The user's own launcher has started the process, and ends all ranks when
-// one fails.
+// Turns this process into one of the ranks of a job. The user's own launcher has started the process, and ends all
+// ranks when one fails.
 [[noreturn]] void become_rank(const Job& job) {
   const JobFolder folder(job_folder(), false);
   std::vector<std::string> words = launched_arguments(job, folder.path());
@@ -107,7 +108,8 @@ std::vector<std::string> launched_arguments(const Job& job, const std::string& f
   throw Error(fmt::format("{}: cannot be started: {}", words[0], std::strerror(errno)), 1);
 }
 
-// Runs rank 0 of a launched job as a child process. This process reports the result and cleans up.
+// Runs rank 0 of a job that the user's launcher has started, as a child process; this process reports the result and
+// cleans up.
 Outcome run_launched(const Job& job, const Common& common) {
   const Seconds started = now();
   const HeldSignals signals;

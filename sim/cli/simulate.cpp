@@ -34,7 +34,7 @@ bool is_there(const std::string& name) {
   return fs::exists(name, unknown);
 }
 
-// The spec to simulate: the one that is given, or one made from a given model and machines (--on).
+// The spec to simulate: the one that is given, or one made from the given model and machines (--on).
 FirstAnswer spec_of(const SimulateOptions& o, const Common& common) {
   const bool model = names_a_model(o.spec);
   const std::vector<std::string_view> recipes = recipe_names();
@@ -58,7 +58,8 @@ void save(const std::string& path, const FirstAnswer& made, const std::vector<st
   save_spec(path, comment, made.spec, overrides);
 }
 
-// The lines on what was chosen for the user, printed before the report.
+// The lines on the values of the spec that were chosen for the user, such as the batch; they are printed before the
+// report.
 std::string chosen_text(const FirstAnswer& made, const Style& style) {
   if (made.chosen.empty()) return "";
   std::string text = heading("chosen", style) + "\n";
@@ -94,11 +95,11 @@ std::vector<std::string> price_lines(const Spec& spec, const Report& report) {
   return lines;
 }
 
-// The changes that the page names: each technique that the step uses or could use, and each rate of the machine, is
-// changed alone and simulated.
+// The changes that the HTML page advises. To find them, each technique that the step uses or could use, and each rate
+// of the machine, is changed alone and simulated.
 StepAdvice advice_on(const Spec& spec, const Prediction& p, const Common& common) {
   constexpr std::size_t kShown = 3;
-  constexpr double kWorthNaming = 0.002;  // share of the time of a token that a change must save
+  constexpr double kWorthNaming = 0.002;  // least share of a token's time that an advised change must save
   StepAdvice advice;
   common.progress("simulating changes for the page");
   std::vector<Effect> changes = effects(p.profile, p.report, techniques(spec), common.threads);
@@ -112,7 +113,8 @@ StepAdvice advice_on(const Spec& spec, const Prediction& p, const Common& common
     advice.strategy.push_back(t.used ? fmt::format("{}, {}", t.name, text_of(changes[i])) : text_of(changes[i]));
   }
   for (Sensitivity& s : sensitivities(spec, p.profile)) {
-    s.fits = s.fits || !p.report.memory.fits;  // a change is not blamed for what the step lacks without it
+    // not fitting in memory is not blamed on a change if the step does not fit without it
+    s.fits = s.fits || !p.report.memory.fits;
     if (advice.machine.size() < kShown && s.faster > kWorthNaming) advice.machine.push_back(lever_text(s));
   }
   advice.prices = price_lines(spec, p.report);

@@ -1,4 +1,4 @@
-// `orrery trace summarize`: sums up traces of any origin.
+// `orrery trace summarize`: sums up traces of any origin by rank, kind of kernel and operator.
 #include <fmt/format.h>
 
 #include "models/base/error.h"

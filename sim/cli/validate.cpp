@@ -25,9 +25,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::int64_t kMostHere = 64;  // most ranks that are run to measure this machine
+constexpr std::int64_t kMostHere = 64;  // most ranks that are started to measure this machine
 
-// Any noise is accepted: on a busy machine a bad prediction is better than none, and the noise is printed with it.
+// The accepted noise when `validate` measures the machine itself. There is no limit, because on a busy machine a bad
+// prediction is better than none, and the noise is printed with it.
 constexpr double kAnyNoise = 1e9;
 
 // Writes the measurements of each rank into the folder that the user has named (--out), one file per rank.
@@ -70,9 +71,9 @@ void write(const ValidateOptions& options, const std::string& name, const std::s
   file.commit();
 }
 
-// The rows of the result's table, one for each spec that is run. A spec that fails gives a row with the reason, unless
-// it is the only spec. The output file is rewritten after each row, so that measurements are kept even if a later run
-// fails.
+// The rows of the table of results, one for each spec that is run. A spec that fails gives a row with the reason,
+// unless it is the only spec. The output file is rewritten after each row, so that the results so far are kept if a
+// later run fails.
 template <class Row>
 struct Rows {
   std::vector<Row> rows;
@@ -101,7 +102,7 @@ struct Rows {
   }
 };
 
-// A plot of predicted over measured values, with a point for each named pair.
+// A plot of predicted over measured values on logarithmic axes, still without points.
 PagePlot plot_of(const std::string& title, const std::string& unit) {
   PagePlot plot{title,
                 {.x_name = "measured, " + unit, .y_name = "predicted, " + unit},
@@ -168,7 +169,7 @@ Outcome validate_composed(const ValidateOptions& options, const Common& common) 
   return outcome;
 }
 
-// The number of ranks of the first spec that can be read. Errors of specs are reported in their own rows.
+// The number of ranks of the first spec that can be read. A spec that cannot be read is reported later, in its own row.
 std::int64_t ranks_to_measure(const ValidateOptions& options) {
   for (const std::string& path : options.specs) {
     try {
@@ -181,7 +182,7 @@ std::int64_t ranks_to_measure(const ValidateOptions& options) {
   return 2;
 }
 
-// Validates without a given profile: measures the machine first.
+// Validates without a given profile; for this the machine is measured first.
 Outcome validate_unmeasured(ValidateOptions options, const Common& common) {
   const TemporaryFolder folder(temporary_parent());
   options.profile = folder.path() + "/machine.json";

@@ -73,7 +73,8 @@ void save(const std::string& path, const std::string& text) {
   file.commit();
 }
 
-// The sections of a page: errors of sources come first, the long table of steps and what lies beside them last.
+// The sections of the HTML page in another order: summaries of errors come first, and the three tables of single steps
+// (predicted, doubtful and not supported) last.
 std::vector<Section> summaries_first(std::vector<Section> sections) {
   constexpr std::ptrdiff_t kOfRows = 3;
   std::rotate(sections.begin(), sections.begin() + kOfRows, sections.end());
@@ -87,7 +88,8 @@ std::string rows_line(const std::vector<PublishedCase>& cases) {
 
 }  // namespace
 
-// All output is printed at the end, so that no half-written files remain if the user stops the command.
+// Compares predictions with published measurements of training steps. All output is printed at the end, so that no
+// half-written files remain if the user stops the command.
 Outcome validate_published_command(const ValidateOptions& options, const Common& common) {
   std::vector<PublishedRow> rows;
   for (const std::string& path : options.published) {
@@ -118,7 +120,7 @@ Outcome validate_published_command(const ValidateOptions& options, const Common&
   return outcome;
 }
 
-// Predicts measured inference: compares predictions with the figures in the files of measured inference.
+// Compares predictions with published measurements of inference, read from files.
 Outcome validate_served_command(const ValidateOptions& options, const Common& common) {
   std::vector<ServedRow> rows;
   for (const std::string& path : options.served) {

@@ -39,15 +39,15 @@ std::string layout_text(const Strategy& s) {
   return text + fmt::format(" {}", name_of(s.sharding));
 }
 
-// A figure as text: "8.95 s", "46.2 %", "400 TFLOP/s".
+// A figure of a recipe as text: "8.95 s", "46.2 %", "400 TFLOP/s".
 std::string figure_text(const std::string& figure, double value) {
   if (figure == "step_time_s") return time_text(value);
   if (figure == "mfu") return percent_text(value) + " MFU";
   return fmt::format("{:.0f} TFLOP/s", value);
 }
 
-// The predicted value of a recipe's figure. MFU and TFLOP/s count attention over all s x s pairs of tokens, as papers
-// do.
+// The predicted value of the figure that was published for a recipe. MFU and TFLOP/s count attention over all s x s
+// pairs of tokens, as papers do.
 double predicted_figure(const Report& r, const std::string& figure) {
   if (figure == "mfu") return r.mfu_full_attention;
   if (figure == "model_tflops_per_gpu") return r.model_tflops_full_attention;
@@ -103,7 +103,7 @@ Section section_of(const std::vector<Row>& rows) {
   return section;
 }
 
-// A plot for each kind of figure that recipes were published with.
+// An HTML page with one plot for each kind of published figure (step time, MFU, TFLOP/s).
 std::string page_of_recipes(const std::vector<Row>& rows, const Section& section, const Common& common) {
   std::map<std::string, PagePlot> plots;
   for (const Row& r : rows) {

@@ -29,11 +29,11 @@ namespace {
 
 constexpr double kPressureUnit = 65536;
 
-// For each node that has members of a group, how many members it has: {8, 8} for 16 members on two nodes. Each class of
-// ranks has a list of Spreads, and classes with equal lists have equal op times. The list has one Spread for each
-// dimension, then Spreads of flags (0 or 1): for each stage that the class sends to (Transfer::offset), whether it is
-// on the same node (kHops) and whether it is in another pod (kHopCrossings); for each dimension, whether the group
-// spans pods (kCrossings); last, the class's slow-down and whether it is a server (kSlowdown).
+// A Spread says how many members of a group each node has: {8, 8} for 16 members on two nodes. Each class
+// of ranks has a list of Spreads, and classes with equal lists have equal op times. The list has one Spread for each
+// dimension of parallelism, then Spreads of flags (0 or 1): for each stage that the class sends to (Transfer::offset),
+// whether it is on the same node (kHops) and whether it is in another pod (kHopCrossings); for each dimension, whether
+// the group spans pods (kCrossings); last, the class's slow-down and whether it is a server (kSlowdown).
 using Spread = std::vector<int>;
 constexpr std::size_t kHops = kDimensions, kHopCrossings = kDimensions + 1, kCrossings = kDimensions + 2,
                       kSlowdown = kDimensions + 3;
@@ -87,7 +87,7 @@ class CostModel {
   Spread spread(const GroupTable& table, std::int64_t rank) const {
     Spread result;
     std::int64_t last = -1;
-    for (const std::int32_t r : table.groups[table.member_of[rank]]) {  // ranks of one node are adjacent
+    for (const std::int32_t r : table.groups[table.member_of[rank]]) {  // members on the same node are adjacent
       const std::int64_t node = node_of(r);
       if (node != last) result.push_back(0);
       ++result.back();
@@ -104,8 +104,8 @@ class CostModel {
     return result;
   }
 
-  // Returns whether this class of ranks and the stage `offset` further (modulo the number of stages), to which it
-  // sends, are on one node.
+  // Returns whether the ranks of class s are on the same node as the stage to which they send, `offset` stages further
+  // (modulo the number of stages).
   bool is_near(std::uint32_t s, std::int64_t offset) const {
     return node_of(plan_.classes[s].representative) == node_of(stage_beside(s, offset));
   }
@@ -143,13 +143,14 @@ class CostModel {
         .first->second;
   }
 
-  // Returns whether the profile is from `orrery calibrate`, with waits between tasks, which imported profiles lack.
+  // Returns whether the profile is from `orrery calibrate`. Such a profile has waits between tasks, which profiles made
+  // from other tools' measurements lack.
   bool calibrated() const { return !profile_.measured.empty() && !profile_.rest_built_in; }
 
   static std::int64_t ranks_in(const Spread& members) { return std::accumulate(members.begin(), members.end(), 0); }
 
-  // Returns the transfer with its measured time, where the profile has one for as many ranks and bytes; else the
-  // transfer as modelled.
+  // Returns the transfer with its measured time if the profile has one for as many ranks and bytes, else the transfer
+  // with its modelled time.
   NcclChoice measured(NcclChoice choice, std::string_view kind, const Spread& members, Bytes bytes) const {
     const TransferTable* table =
         find_transfers(profile_.measured, kind, ranks_in(members), static_cast<std::int64_t>(members.size()));
@@ -212,7 +213,7 @@ class CostModel {
   // Returns the microseconds of host time to add per layer and pass if neighbouring stages are on different nodes.
   double far_stage_us() const { return has_far_stages() ? spec_.software.host.far_stage_layer_us * tensor_reach() : 0; }
 
-  // Finds the fraction of the time to issue a layer's ops that the host itself needs (Costs::host_part).
+  // Finds the share of the time to issue a layer's ops that the host's own work takes (Costs::host_part).
   void find_host_parts() {
     const double far = far_stage_us(), own = spec_.software.host.host_layer_us;
     if (far == 0 && own == 0) return;
@@ -220,19 +221,20 @@ class CostModel {
     if (whole <= far) return;
     const double mine = own > 0 ? std::min(own, whole - far) : whole - far;
     costs_.host_part = (far + mine) / whole;
-    // The host also needs the time added for stages on different nodes, but not while a pipeline fills: then the host
-    // waits for nobody, and the device waits for other stages.
+    // The host's own work includes the time added for stages on different nodes, except while a pipeline fills: then
+    // the host waits for nobody, and the device waits for other stages.
     costs_.filling_part = mine / whole;
   }
 
-  // Adds issue times to durations: with blocking launches the device idles while the host prepares the next kernel.
+  // Adds the issue times of ops to their durations, because with blocking launches the device idles while the host
+  // prepares the next kernel.
   static void block_launches(std::vector<OpTiming>& row) {
     for (OpTiming& t : row) t.duration += std::exchange(t.issue, 0);
   }
 
   void compute(std::size_t i, OpTiming& t, double slowdown) const {
     const Op& op = plan_.ops[i];
-    // Samples in a profile are measured from the end of one kernel to the end of the next, so they include the gaps.
+    // Samples in a profile last from the end of one kernel to the end of the next, including the gap between the two.
     const bool sampled = calibrated() && measured_time(profile_.measured, op.work, plan_.element_bytes);
     const Seconds gap =
         sampled ? profile_.measured.gap : profile_.kernel_gap_us * kMicrosecond * kernels_of(op.work, profile_);
@@ -252,7 +254,7 @@ class CostModel {
       t.host = t.host || t.ports[p] > 0;
     }
     t.memory = memory_share(work.device_bytes_per_s);
-    // The measured slow-down of compute beside a copy includes the effect of shared memory bandwidth, which is
+    // The measured slow-down of compute during a copy includes the effect of shared memory bandwidth, which is
     // therefore not added again.
     if (work.device_bytes_per_s > 0 && profile_.measured.beside_slowdown > 1) {
       t.pressure = static_cast<std::uint32_t>(kPressureUnit * (profile_.measured.beside_slowdown - 1) + 0.5);
@@ -289,7 +291,7 @@ class CostModel {
     return lasting(choice, choice.seconds + nccl_late_members(members, c.kind));
   }
 
-  // Returns the cost of a collective of a single rank, which copies within the device's own memory.
+  // Returns the cost of a collective in a group of a single rank, which is a copy within the device's own memory.
   NcclChoice copied(const Collective& c) const {
     NcclChoice choice;
     choice.seconds = choice.nccl_seconds =
@@ -321,7 +323,8 @@ class CostModel {
     return lasting(choice, choice.seconds + nccl_choose(group, CollectiveKind::all_gather, t.bytes).seconds);
   }
 
-  // Returns the cost of a transfer between pods, which lasts at least as long as the busiest uplink needs.
+  // Returns the cost of a transfer between pods of nodes, which lasts at least as long as the busiest oversubscribed
+  // uplink needs.
   NcclChoice over_uplinks(NcclChoice c, Dimension d, const NcclModel& members, Uplinks::Pattern pattern) const {
     const NcclTopology& t = members.topology;
     const double node_bytes = c.nic_share * t.nics * t.nic_GBps * 1e9 * c.seconds;
@@ -340,7 +343,7 @@ class CostModel {
     const double sms = spec_.cluster.gpu.sms;
     const double taken = std::min<double>(choice.channels, sms / 2);
     t.pressure = static_cast<std::uint32_t>(kPressureUnit * (taken / (sms - taken)) * (1 + profile_.contention) + 0.5);
-    // Bytes that cross NVLink are read from memory and written to memory, at least once each.
+    // Bytes that cross NVLink are read from device memory and written to device memory, at least once each.
     const double wire = choice.nvlink_share * spec_.cluster.gpu.nvlink_GBps * 1e9;
     t.memory = memory_share(2 * wire);
     t.nic = static_cast<Rate>(std::min(choice.nic_share, 1.0) * static_cast<double>(kFullRate));
@@ -377,7 +380,7 @@ class CostModel {
   std::vector<Seconds> compute_;
   std::set<std::int64_t> offsets_;  // the different values of Transfer::offset in the plan
   std::int64_t node_gpus_ = 1;
-  double slowest_ = 1;  // the op time of the job's slowest GPU over that of a typical GPU
+  double slowest_ = 1;  // time of an op on the job's slowest GPU over that on a typical GPU
   std::map<Spread, NcclModel> models_;
   Uplinks uplinks_;
   Costs costs_;

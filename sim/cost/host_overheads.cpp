@@ -21,8 +21,9 @@ void add_host_overheads(const Plan& plan, const Software& software, double far_u
   const auto last_of = [](const std::vector<std::uint32_t>& pass) {
     return std::span(pass).last(std::min<std::size_t>(1, pass.size()));
   };
-  // Finds the first and the last block of a stage. If all stages share the vocabulary (each holds a part of it), every
-  // stage has a part of the embedding lookups and of the logits.
+  // Finds whether a stage begins its forward with this block (embedding or receive), or its backward (output or
+  // exchange with the next stage). If all stages share the vocabulary (each holds a part of it), every stage has a part
+  // of the embedding lookups and of the logits.
   const bool shared = std::any_of(plan.blocks.begin(), plan.blocks.end(),
                                   [](const Block& block) { return block.role == BlockRole::exchange; });
   for (const Block& block : plan.blocks) {
@@ -38,8 +39,8 @@ void add_host_overheads(const Plan& plan, const Software& software, double far_u
     if (first) add(last_of(block.forward), software.host.micro_batch_us);
     if (last) add(last_of(block.backward), software.host.micro_batch_us);
   }
-  // The host's overhead per step is added to the op after which the host has read the loss; if there is no such op, it
-  // is divided among the ops that update the weights.
+  // The host's overhead per step is added to the op after which the host reads the loss; if there is no such op, it is
+  // divided among the ops that update the weights.
   const auto reads_loss = [](const Op& op) {
     const auto* wait = std::get_if<Wait>(&op.work);
     return wait != nullptr && wait->device && op.phase == Phase::step;

@@ -14,12 +14,12 @@ namespace orrery {
 struct HostWork {
   Seconds seconds = 0;
   std::array<double, kPorts> share{};
-  double device_bytes_per_s = 0;  // bandwidth of the device's memory that the copy takes, bytes per second
+  double device_bytes_per_s = 0;  // bytes per second of the device memory's bandwidth that the copy takes
 };
 
-// Bandwidths in bytes per second when nothing else runs; 0: not known. link: between a device and its host, either
-// direction; memory: the host's memory (infinite where the cluster does not describe it, so that it slows no copy);
-// update: the optimizer on the host's processors; stores: memory tiers behind the host (disks).
+// Bandwidths in bytes per second when nothing else runs; 0 if not known. link: between a device and its host, in either
+// direction; memory: the host's memory (infinite if the cluster does not describe it, so that it slows no copy);
+// update: memory traffic of an optimizer on the host's processors; stores: memory tiers behind the host (disks).
 struct StoreRates {
   double read = 0, write = 0;
 };
@@ -29,12 +29,13 @@ struct HostRates {
 };
 HostRates host_rates(const Cluster& cluster);
 
-// Returns whether an op works outside the device: a copy between memory tiers, or an op that the host's processors
-// compute.
+// Returns whether an op works outside the device, that is, copies between memory tiers (device, host, disks) or
+// computes on the host's processors.
 bool is_host_work(const Op& op);
 
-// Returns the time of an op that works outside the device, and the bandwidth that the op uses. start: seconds to start
-// a copy. Throws Error if the op needs a host or disks that the cluster does not describe.
+// Returns the time of an op that works outside the device (a copy between memory tiers, or compute on the host), and
+// the bandwidth that the op uses. start: seconds to start a copy. Throws Error if the op needs a host or disks that the
+// cluster does not describe.
 HostWork host_work(const Op& op, const Plan& plan, const Cluster& cluster, Seconds start);
 
 }  // namespace orrery

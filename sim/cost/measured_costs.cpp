@@ -45,8 +45,8 @@ class MeasuredCosts {
     for (std::size_t i = 0; i < result.size(); ++i) {
       if (used[i]) result[i] = moves(plan_.ops[i]) ? transfer(slot, i) : compute(slot, i);
     }
-    // times_.step is the time between steps in which the host finishes one step before it issues the first task of the
-    // next; it is added to the issue time of the first task.
+    // times_.step is the host's time from the end of one step to the issue of the first task of the next; it is added
+    // to the issue time of that task.
     result[plan_.tasks[plan_.classes[slot].begin].op].issue += picoseconds(times_.step);
     return result;
   }
@@ -92,7 +92,7 @@ class MeasuredCosts {
   const Spec& spec_;
   const Profile& profile_;
   const MeasuredTimes& times_;
-  std::vector<Bytes> cleared_;  // for each op, the bytes of gradient sums that the op must set to zero first
+  std::vector<Bytes> cleared_;  // for each op, the bytes of gradient buffers that the op must set to zero first
   Costs costs_;
 };
 

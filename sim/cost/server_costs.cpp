@@ -27,8 +27,8 @@ NcclChoice served_here(const Collective& c, std::int64_t at_once, const Spec& sp
   return nccl_point_to_point(pair, true, std::max(c.bytes, static_cast<Bytes>(held)));
 }
 
-// Returns the cost of the messages between all workers and the servers that workers exchange data with: of each chain
-// of parameter servers the first server (push) or the last one (pull).
+// Returns the cost of the messages between all workers and the servers with which workers exchange data: in each chain
+// of parameter servers, a push goes to the first server and a pull comes from the last.
 NcclChoice around(const Collective& c, const Plan& plan, const Spec& spec, const Profile& profile) {
   const std::int64_t gpus = nccl_node_gpus(spec.cluster), workers = plan.workers(), node = std::min(gpus, workers);
   const std::int64_t nics = std::clamp<std::int64_t>(spec.cluster.nics, 1, gpus), nodes = ceil_div(workers, node);
@@ -37,7 +37,8 @@ NcclChoice around(const Collective& c, const Plan& plan, const Spec& spec, const
   const std::int64_t near = beside ? c.servers / nodes : 0;  // number of servers on each worker's machine
   const std::int64_t on_nic = beside ? ceil_div(ceil_div(c.servers, nodes), nics) : 1;
   const double each = static_cast<double>(c.bytes) / static_cast<double>(c.servers);
-  // Only one worker's messages are counted: other workers send at other times, or share the NICs in the simulation.
+  // With asynchronous workers only one worker's messages are counted, because the others send at other times or share
+  // the NICs in the simulation.
   if (plan.asynchronous_workers) {
     return nccl_point_to_point(pair_on(spec, profile, {1, 1}), false,
                                static_cast<Bytes>(each * static_cast<double>(c.servers - near)));
@@ -48,8 +49,8 @@ NcclChoice around(const Collective& c, const Plan& plan, const Spec& spec, const
                              static_cast<Bytes>(std::max(of_workers, of_servers)));
 }
 
-// Returns the time in which every chain of parameter servers, all at the same time, passes the sums of gradients on to
-// the next server of the chain.
+// Returns the time in which every chain of parameter servers passes the sums of gradients on to the next server of the
+// chain, all chains at the same time.
 Seconds hop(const Collective& c, const Plan& plan, const Spec& spec, const Profile& profile) {
   const std::int64_t gpus = nccl_node_gpus(spec.cluster), node = std::min(gpus, plan.workers());
   const std::int64_t nodes = plan.servers_beside ? ceil_div(plan.workers(), node) : c.servers;

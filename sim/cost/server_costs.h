@@ -9,7 +9,7 @@ namespace orrery {
 
 // Returns the time of a push to a plan's parameter servers, or of a pull from them: every server exchanges a message
 // with every worker. Messages that leave a machine share the machine's NICs, and the busiest NIC sets the time. A
-// server uses one NIC: on a machine without workers that machine's NIC, else one of the workers' NICs. With S servers
+// server uses one NIC of its machine, which is one of the workers' NICs if the machine has workers too. With S servers
 // that each have a NIC of B bytes per second, and W workers whose gradients take Psi bytes, a push takes Psi W / (S B),
 // as long as the workers' own NICs are not full. If all workers are on one machine, the messages go over each GPU's
 // link to the host, and in and out of the host's memory. If servers update in order of arrival (asynchronous workers),

@@ -10,9 +10,9 @@
 namespace orrery {
 namespace {
 
-// Identifies a NIC or port by its ranks. The key is a stage or class of ranks, the value its number of ranks there. In
-// a folded plan (one rank of each class), NICs or ports with equal numbers are one link. In an unfolded plan the only
-// key is the index of the NIC or port.
+// Identifies a NIC or port by the ranks that use it. In a folded plan (one rank of each class) it counts the ranks by
+// stage or class, and NICs or ports with equal counts are one link. In an unfolded plan the only key is the index of
+// the NIC or port.
 using Mix = std::map<std::int64_t, std::int64_t>;
 
 struct Lanes {
@@ -53,7 +53,7 @@ class NicFinder {
     return seat / gpus_ * nics_ + seat % gpus_ * nics_ / gpus_;
   }
 
-  // Ranks on the same node as `rank`, in order: workers, then parameter servers.
+  // Ranks on the same node as `rank`, in order: first workers, then parameter servers.
   std::vector<std::int64_t> ranks_on_node(std::int64_t rank) const {
     std::vector<std::int64_t> result;
     const std::int64_t node = plan_.seat_of(rank) / gpus_;
@@ -71,8 +71,8 @@ class NicFinder {
     return result;
   }
 
-  // Returns the index of the port that a rank uses. The link to the host has one port for each PCIe switch, other ports
-  // exist once per node.
+  // Returns the index of the port (a link that ranks of a node share) that a rank uses. The PCIe link to the host has
+  // one port for each PCIe switch; other ports exist once per node.
   std::int64_t port_of(std::int64_t rank, Port port) const {
     const bool link = port == Port::d2h || port == Port::h2d;
     const std::int64_t seat = plan_.seat_of(rank), node = seat / gpus_, at = seat % gpus_ / on_switch_;
@@ -92,8 +92,8 @@ class NicFinder {
     return result;
   }
 
-  // Returns, for each class of ranks, the number of its ranks on the same NIC as `rank`. Classes of one stage are
-  // counted apart, since they may use different NICs.
+  // Returns, for each class of ranks, the number of its ranks on the same NIC as `rank`. Classes of one pipeline stage
+  // are counted separately, since they may use different NICs.
   Mix slots(std::int64_t rank) const {
     Mix result;
     for (const std::int64_t r : ranks_beside(rank)) ++result[slot_of_[r]];
@@ -103,8 +103,8 @@ class NicFinder {
   // Counts the groups of one dimension that have members among the ranks of one stage on one NIC.
   struct Groups {
     std::int64_t all = 0;  // number of different groups of the dimension on the NIC
-    // The number of those groups whose first member on the NIC is of the same class as `rank` (a stage may have several
-    // classes of ranks).
+    // The number of those groups on the NIC whose first member there is of the same class as `rank` (a stage may have
+    // several classes of ranks).
     std::int64_t own = 0;
     bool first = true;
   };
@@ -122,7 +122,7 @@ class NicFinder {
     return result;
   }
 
-  // Returns whether transfers of more than one flow can be on the NIC at the same time.
+  // Returns whether more than one flow (the transfers of several lanes or ranks) can be on the NIC at the same time.
   bool contested(std::int64_t rank, const Lanes& lanes) const {
     const Mix users = mix(rank);
     std::int64_t flows = lanes.nic.empty() ? 0 : static_cast<std::int64_t>(users.size()) - 1;
@@ -137,8 +137,8 @@ class NicFinder {
   std::vector<std::uint32_t> slot_of_;
 };
 
-// The link id of each port, by port and by the ranks that it serves. In a folded plan (one rank of each class), ports
-// that serve the same number of ranks of each class are one link.
+// The link id of each port (a link that ranks of a node share), by port and by the ranks that it serves. In a folded
+// plan (one rank of each class), ports that serve the same number of ranks of each class are one link.
 using PortIds = std::map<std::pair<std::size_t, Mix>, LinkId>;
 
 void find_ports(const NicFinder& nics, const Lanes& lanes, std::int64_t rank, bool folded, PortIds& ids,

@@ -36,8 +36,8 @@ void Uplinks::count_edges(std::size_t dimension) {
   }
 }
 
-// Finds for each pod how many pairs of ranks cross its boundary: a group with n members, k of them inside the pod (or
-// node), has k (n - k) such pairs.
+// Finds for each pod how many pairs of ranks cross its boundary: a group with n members, k of them inside the pod, has
+// k (n - k) such pairs. The pairs that cross the boundary of a node are counted in the same way.
 void Uplinks::count_pairs(std::size_t dimension, std::int64_t node_gpus) {
   std::map<std::int64_t, double> leaving;
   for (const auto& group : plan_.dimensions[dimension].groups) {
@@ -60,7 +60,8 @@ bool Uplinks::crosses(Dimension d, std::int64_t rank) const {
   if (pod_gpus_ == 0) return false;
   const GroupTable& table = plan_.dimensions[static_cast<std::size_t>(d)];
   const auto& group = table.groups[table.member_of[rank]];
-  return crosses(group.front(), group.back());  // compares first and last member, because members are in rank order
+  // compares the first and the last member, because members are in rank order
+  return crosses(group.front(), group.back());
 }
 
 Seconds Uplinks::least_time(Dimension d, Pattern pattern, double node_bytes) const {

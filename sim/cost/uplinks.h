@@ -18,8 +18,8 @@ namespace orrery {
 // sends to every member outside. Other traffic on the uplink at the same moment is ignored.
 class Uplinks {
  public:
-  // How a group's transfer crosses the boundary of a pod. neighbours: only between two nodes that follow each other in
-  // a ring or tree; pairs: between every member inside and every member outside.
+  // Between which ranks a group's transfer crosses the boundary of a pod. neighbours: between two nodes that follow
+  // each other in a ring or tree; pairs: between every member inside the pod and every member outside.
   enum class Pattern : std::uint8_t { neighbours, pairs };
 
   // node_gpus: number of GPUs that reach each other without a NIC.
@@ -42,8 +42,8 @@ class Uplinks {
   std::int64_t pod_gpus_ = 0;  // number of GPUs in a pod; 0: no link is oversubscribed
   double capacity_ = 0;        // capacity of a pod's uplink in each direction, bytes per second
 
-  // [dimension]: the bytes that all groups of the dimension together send out of the busiest pod, over the bytes that
-  // one group sends out of a node.
+  // For each dimension of parallelism: the bytes that all its groups together send out of the busiest pod, over the
+  // bytes that one group sends out of a node.
   std::array<double, kDimensions> edges_{}, pairs_{};
 };
 

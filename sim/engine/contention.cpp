@@ -11,8 +11,8 @@ constexpr std::int64_t kCapacity = 1 << 20;  // capacity of every link, in units
 
 // Returns the weight of a flow (a transfer) on a link (NIC, NVLink or port). share: the share of the link's bandwidth
 // that the flow would use at full speed; busiest: the largest such share among the flow's links. On the link with the
-// largest share the weight is the link's full capacity; on the flow's other links it is less, in proportion to the
-// shares.
+// largest share the weight is the link's full capacity; on the flow's other links it is smaller in proportion to the
+// share.
 std::int64_t weight(Rate share, Rate busiest) {
   return share == busiest ? kCapacity : std::max<std::int64_t>(1, kCapacity * share / busiest);
 }
@@ -29,7 +29,7 @@ Contention::Contention(const Plan& plan, const Timing& timing)
   for (LinkId i = 0; i < timing.link_count; ++i) share_.add_link(kCapacity);
 }
 
-// Changes by `pressure` the slow-down that running transfers cause to compute of the ranks of class `slot`.
+// Changes by `pressure` the slow-down that running transfers cause to compute on the ranks of class `slot`.
 void Contention::press(std::uint32_t slot, std::uint32_t pressure) {
   Rank& rank = ranks_[slot];
   rank.pressure += pressure;
@@ -94,9 +94,9 @@ void Contention::start_flow(TaskId task, Endpoint& end) {
   const Rate nvlink = links.nvlink_out != kNone ? t.nvlink : 0;
   Rate busiest = std::min(std::max(nic, nvlink), kFullRate);
   for (const Rate share : t.ports) busiest = std::max(busiest, share);
-  // One flow stands for the transfers of all groups of a class of ranks. Its load on a NIC is that of all the class's
-  // groups there; its load on NVLink is that of one rank; its load on a port (a link that ranks of a node share, such
-  // as PCIe) is that of all the class's ranks on the port.
+  // One flow stands for the transfers of all groups of a class of ranks. The flow's load on a NIC is that of all the
+  // class's groups on the NIC; its load on NVLink is that of one rank; its load on a port (a link that ranks of a node
+  // share, such as PCIe) is that of all the class's ranks on the port.
   std::array<LinkUse, FairShare::kMaxUses> uses;
   std::size_t count = 0;
   const auto use = [&](LinkId link, Rate share, std::int64_t times) {
@@ -141,8 +141,8 @@ TaskId Contention::lead_of(TaskId end) const {
   return match == kNone ? end : plan_.members_of(match).front();
 }
 
-// Lists the transfer in this lane among transfers whose speed may have changed, if this rank now slows it more or less
-// than before. A transfer is listed once, however many of its ranks have changed.
+// Lists the transfer in this lane (stream) among transfers whose speed may have changed, if this rank now slows it more
+// or less than before. A transfer is listed once, however many of its ranks slow it differently.
 void Contention::list_if_changed(std::uint32_t lane) {
   Endpoint& end = ends_[lane];
   const Stretch now = end_stretch(end, ranks_[lane / kLanes]);

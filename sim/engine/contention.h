@@ -33,7 +33,8 @@ class Contention {
 
   Contention(const Plan& plan, const Timing& timing);
 
-  // Must be called when a compute task starts. Returns the task's stretch until the next settle().
+  // Must be called when a compute task starts. Returns the task's stretch (time now over time alone) until the next
+  // settle().
   Stretch start_compute(TaskId task) {
     const std::uint32_t slot = plan_.tasks[task].lane / kLanes;
     Rank& rank = ranks_[slot];
@@ -50,22 +51,22 @@ class Contention {
   }
 
   // Must be called when a transfer starts on all its ranks. members: the transfer's tasks, one per rank, of which the
-  // first stands for the transfer. Returns the transfer's stretch until the next settle().
+  // first stands for the transfer. Returns the transfer's stretch (time now over time alone) until the next settle().
   Stretch start_transfer(std::span<const TaskId> members);
   void stop_transfer(std::span<const TaskId> members);
 
   // Returns whether tasks have started or stopped since the last settle(), so that the speed of other tasks may have
-  // changed. One settle() handles all starts and stops of one moment.
+  // changed. One call of settle() handles all starts and stops at one moment of simulated time.
   bool unsettled() const { return !dirty_.empty() || share_.stale(); }
   const std::vector<Change>& settle();
 
  private:
   struct Rank {
     std::uint32_t pressure = 0;  // sum of OpTiming::pressure over the rank's running transfers
-    // share of the rank's memory bandwidth that its running tasks together would use, in 1/65536
+    // sum of the shares of the rank's memory bandwidth that its running tasks would use, in 1/65536
     std::uint32_t memory = 0;
     std::uint32_t lanes = 0;     // bit mask: a bit for each lane (stream) of the rank in which a transfer runs
-    std::uint32_t yielding = 0;  // number of running transfers that the rank's compute slows
+    std::uint32_t yielding = 0;  // number of running transfers that compute of the rank slows
     TaskId compute = kNone;
     bool dirty = false;
 
@@ -73,21 +74,22 @@ class Contention {
     Stretch crowding() const { return std::max(kAlone, memory); }
   };
 
-  // One rank's part in the transfer that runs in one of its lanes (streams), or that ran in the lane last.
+  // The part that one rank has in a transfer: the transfer that runs in one of the rank's lanes (streams), or that ran
+  // there last.
   struct Endpoint {
     TaskId task = kNone;
     Stretch stretch = kAlone;  // slow-down of the transfer by this rank
     FlowId flow = kNone;
     bool listed = false;  // whether changes_ already holds the transfer; kept in the transfer's first member only
-    Rate limit = 0;       // rate of the flow when no other flow slows it
+    Rate limit = 0;       // rate of the flow if no other flow shares its links
   };
 
   const OpTiming& timing_of(TaskId t) const { return rows_[plan_.tasks[t].lane / kLanes][plan_.tasks[t].op]; }
   bool on_contested_link(TaskId end) const;
   void start_flow(TaskId task, Endpoint& end);
   void touch(std::uint32_t slot);
-  // Adds to the share of memory bandwidth that the tasks of a rank would use. If that is more than there is, the speed
-  // of all tasks of the rank changes.
+  // Adds to the share of memory bandwidth that the running tasks of a rank would use together. If that is more than
+  // there is, the speed of all tasks of the rank changes.
   void load(std::uint32_t slot, std::uint32_t memory) {
     Rank& rank = ranks_[slot];
     const Stretch before = rank.crowding();
@@ -105,7 +107,7 @@ class Contention {
   const Timing& timing_;
   std::vector<const OpTiming*> rows_;  // for each class of ranks, the times of every op
   std::vector<Rank> ranks_;
-  std::vector<Endpoint> ends_;  // for each lane, its rank's part in the transfer that runs in the lane
+  std::vector<Endpoint> ends_;  // for each lane (stream), its rank's part in the transfer that runs in it
   std::vector<std::uint32_t> dirty_;
   FairShare share_;
   std::vector<std::uint32_t> lane_of_flow_;

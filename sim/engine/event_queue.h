@@ -14,8 +14,8 @@ namespace orrery {
 
 // Pending events of a simulation, taken in the order of time, then id, then serial. Nothing may be pushed before now().
 // Many ranks act at the same instants, so the heap holds instants rather than events, each with a linked list (chain)
-// of the events due then. A small table, recent_, remembers the chains to which events were added last; an instant that
-// is no longer in the table gets a second chain, and all chains of an instant are taken together.
+// of the events due at that instant. A small table, recent_, remembers the chains to which events were added last; an
+// instant that is no longer in the table gets a second chain, and all chains of an instant are taken together.
 class EventQueue {
  public:
   struct Event {
@@ -80,11 +80,11 @@ class EventQueue {
  private:
   struct Link {
     Event event;
-    std::uint32_t next = kNone;  // index of the next link of the same chain, or of the list of unused links
+    std::uint32_t next = kNone;  // index of the next link in its chain, or in the list of unused links
   };
   struct Recent {
     Picoseconds time = -1;
-    std::uint32_t last = kNone;  // index of the last link of the chain of events at this time
+    std::uint32_t last = kNone;  // index of the last link in the chain of events at `time`
   };
   static constexpr std::uint32_t kNone = 0xffffffffU;
   static constexpr int kRecentBits = 4;
@@ -129,9 +129,9 @@ class EventQueue {
   Picoseconds now_ = 0;
   std::vector<Event> due_;  // the events at time now(), in order
   std::size_t taken_ = 0;   // number of events of due_ that take() has returned
-  Heap late_;               // events pushed for now() after the clock had reached it
+  Heap late_;               // events pushed for the time now() after the clock had reached that time
   Heap instants_;           // times later than now(), each with its chain of events
-  bool spent_ = false;      // whether all events at the first time of instants_ are taken
+  bool spent_ = false;      // whether all events of the earliest instant in instants_ have been taken
   std::vector<Link> links_;
   std::uint32_t spare_ = kNone;
   std::array<Recent, std::size_t{1} << kRecentBits> recent_;

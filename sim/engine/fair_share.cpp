@@ -97,7 +97,7 @@ void FairShare::fill_from(FlowId seed) {
 }
 
 // Collects the flows that share tight links (links that can fill up) with `seed`, directly or through other flows, and
-// these links. The rates of the collected flows start from 0.
+// collects the tight links too. The rates of the collected flows start from 0.
 void FairShare::gather(FlowId seed) {
   region_flows_.clear();
   region_links_.clear();
@@ -127,7 +127,7 @@ void FairShare::see(FlowId id) {
 }
 
 // Returns the lowest rate at which any of the collected links becomes full, and puts all links that are full at this
-// rate into full_, before any flow's rate is fixed. Links whose flows all have fixed rates are dropped.
+// rate into full_, before the rate of any flow is fixed. Links whose flows all have fixed rates are dropped.
 Rate FairShare::find_full_links() {
   Rate lowest = std::numeric_limits<Rate>::max();
   std::size_t kept = 0;
@@ -145,8 +145,8 @@ Rate FairShare::find_full_links() {
   return lowest;
 }
 
-// Fixes the rates of flows that reach their own limits at or below `level`, before any link is full; that can only make
-// links fill up later.
+// Fixes the rates of flows that reach their own limits at or below the rate `level`, before any link fills up; a flow
+// fixed at its limit can only make links fill up later.
 void FairShare::stop_limited(Rate level) {
   lowest_limit_ = kFullRate + 1;
   for (const FlowId id : region_flows_) {

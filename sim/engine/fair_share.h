@@ -13,8 +13,8 @@ using Rate = std::int64_t;  // rate of a flow, in units of 1/2^24 of its full sp
 
 inline constexpr Rate kFullRate = Rate{1} << 24;
 
-// The part of a link's capacity that a flow takes at full rate, in units of the capacity. If a flow stands for several
-// equal flows, weight is the sum over these.
+// The share of a link's capacity that a flow takes at full rate, in units of the capacity. If a flow stands for several
+// equal flows, weight is the sum of their shares.
 struct LinkUse {
   LinkId link = 0;
   std::int64_t weight = 0;
@@ -40,18 +40,18 @@ class FairShare {
   // Adds a link with 0 < capacity < 2^38 units (so kB/s rather than B/s). The weights on a link sum up to < 2^38.
   LinkId add_link(std::int64_t capacity);
 
-  // Adds a flow over at most kMaxUses different links, 0 < limit <= kFullRate. Ids of removed flows are used again. A
-  // flow whose links have capacity for all their flows gets its limit as its rate at once and slows no other flow; else
+  // Adds a flow over at most kMaxUses different links, 0 < limit <= kFullRate. Ids of removed flows are used again. If
+  // the flow's links have capacity for all their flows, its rate is its limit at once and it slows no other flow; else
   // its rate is 0 until update().
   FlowId add_flow(std::span<const LinkUse> uses, Rate limit = kFullRate);
 
   void remove_flow(FlowId id);
 
-  // Returns whether calls since the last update can have changed rates.
+  // Returns whether flows added or removed since the last update() can have changed rates.
   bool stale() const { return !new_flows_.empty() || !eased_links_.empty(); }
 
-  // Recomputes the rates that calls since the last update can have changed. Returns the flows whose rates have changed;
-  // the span lasts until the next update.
+  // Recomputes the rates that flows added or removed since the last update() can have changed. Returns the flows whose
+  // rates have changed; the span is valid until the next update().
   std::span<const FlowId> update();
 
   Rate rate(FlowId id) const { return flows_[id].rate; }
@@ -89,8 +89,8 @@ class FairShare {
     std::span<const Use> all() const { return {uses.data(), count}; }
   };
 
-  // Returns the value in marks_ for a flow that the current update() has visited and whose rate still grows. The mark
-  // is one more once the rate is fixed.
+  // Returns the mark (in marks_) of a flow that the current update() has visited and whose rate still grows. Once the
+  // flow's rate is fixed, its mark is one more.
   std::uint64_t growing_mark() const { return 2 * visit_; }
   bool growing(FlowId id) const { return marks_[id] == growing_mark(); }
 
@@ -105,14 +105,14 @@ class FairShare {
 
   std::vector<Link> links_;
   std::vector<Flow> flows_;
-  // for each flow its mark (growing_mark()); outside flows_, so that skipping a visited flow is cheap
+  // for each flow its mark (growing_mark()); kept outside flows_, so that skipping a visited flow is cheap
   std::vector<std::uint64_t> marks_;
   std::vector<FlowId> spare_;
   std::vector<FlowId> new_flows_;    // flows added since the last update
   std::vector<LinkId> eased_links_;  // tight links from which flows were removed since the last update
   std::vector<FlowId> changed_;
   std::uint64_t visit_ = 0;           // number of the current update, counted from the first
-  std::vector<FlowId> region_flows_;  // flows connected through tight links (links that can fill up)
+  std::vector<FlowId> region_flows_;  // flows connected with each other through tight links (that can fill up)
   std::vector<LinkId> region_links_;
   std::vector<LinkId> full_;  // links that are full at the rate that the growing flows have reached
   std::size_t stopped_ = 0;   // number of flows in region_flows_ whose rates are fixed

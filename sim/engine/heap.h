@@ -11,7 +11,7 @@
 namespace orrery {
 
 // The key of an event, 16 bytes, ordered by time, then id, then serial. id: number of the task, or of the list of
-// events, that is due at this time. serial: tells an outdated event from the event of the same id that replaced it.
+// events, that is due at the time; serial: tells an outdated event from the event of the same id that replaced it.
 struct TimedId {
   Picoseconds time = 0;
   std::uint32_t id = 0;
@@ -29,15 +29,15 @@ struct TimedId {
 
 // A queue that returns the least key first; equal keys come in any order. It is a heap with four children per key, half
 // as deep as a binary heap (LaMarca and Ladner, The influence of caches on the performance of heaps, 1996). pop() moves
-// the hole at the root down to a leaf, puts the last key there and moves it up as far as needed, which is seldom far.
-// Keys are never changed or removed: users skip outdated keys when these come first.
+// the free position at the root down to a leaf, puts the last key there and moves it up as far as needed, which is
+// seldom far. Keys are never changed or removed; users skip outdated keys when they come first.
 class Heap {
  public:
   bool empty() const { return keys_.empty(); }
   std::size_t size() const { return keys_.size(); }
   const TimedId& top() const { return keys_.front(); }
   // Returns whether a second key has the same time as the least key. Only the children of the root are compared, since
-  // the second least key is among them.
+  // the second least key is among these.
   bool tied() const {
     bool found = false;
     for (std::size_t i = 1; i < std::min(keys_.size(), kChildren + 1); ++i) found |= keys_[i].time == keys_[0].time;
@@ -71,8 +71,8 @@ class Heap {
  private:
   static constexpr std::size_t kChildren = 4;
 
-  // Moves the hole at the root down, filling it with the least child on each level; returns the index of the leaf that
-  // becomes free.
+  // Moves the free position (hole) at the root down, filling it with the least child on each level; returns the index
+  // of the leaf that becomes free.
   std::size_t sink_hole() {
     TimedId* const keys = keys_.data();
     const std::size_t size = keys_.size();

@@ -23,8 +23,9 @@ class KernelQueues {
   // Returns whether a task has to wait until the kernels launched before it have begun.
   bool must_queue(TaskId t) const { return !fronts_.empty() && is_kernel(t); }
 
-  // Must be called when a kernel (a task for which must_queue() is true) waits only for this queue. Calls begin(task),
-  // in launch order, for this kernel if it may begin, and for the kernels behind it that may then begin too.
+  // Must be called when a kernel (a task for which must_queue() is true) waits only for the launch queue. Calls
+  // begin(task), in launch order, for this kernel if it may begin, and for the kernels behind it that may then begin
+  // too.
   template <typename Begin>
   void arrive(TaskId t, Begin begin) {
     const std::uint32_t slot = plan_.slot_of(t);
@@ -64,7 +65,7 @@ class KernelQueues {
   }
 
   const Plan& plan_;
-  std::vector<TaskId> fronts_;  // for each class of ranks, the next kernel to begin; empty: no kernel waits
+  std::vector<TaskId> fronts_;  // for each class of ranks, its next kernel to begin; empty if kernels need not wait
   std::vector<char> held_;      // for each task, whether arrive() has been called for it
 };
 

@@ -17,7 +17,8 @@ namespace {
 using Stretch = Contention::Stretch;
 constexpr Stretch kUnit = Contention::kAlone;
 constexpr std::uint32_t kIssued = 0;  // serial of the events that mark the moment when a host has issued a task
-// The number of event times between two reads of the flag `stop`; two reads are some milliseconds apart.
+// The number of event times that the engine handles between two reads of the flag `stop`, which are some milliseconds
+// apart.
 constexpr std::uint32_t kTurnsToLook = 1U << 14;
 // How many tasks ahead of the current one the engine prefetches task data into the CPU cache. With 1.3 million tasks of
 // 64 ranks, values from 6 to 24 are equally fast.
@@ -36,30 +37,30 @@ Picoseconds scale(Picoseconds a, std::uint64_t b, std::uint64_t c) {
 struct Waiter {
   TaskId awaited = kNone;
   std::uint32_t dependency = 0;  // index of the awaited task in Plan::dependencies
-  std::uint32_t next = kNone;    // index of the next waiter in the list of the awaited task's lane
+  std::uint32_t next = kNone;    // index of the next waiter in the list of waiters for tasks of one lane
 };
 
 // A lane is an in-order queue, as a CUDA stream is. Its first task (head) runs, or waits to run.
 struct Lane {
-  // left: the time that the running task, at the moment `since`, still needed until its end if nothing slowed it.
+  // left: the time that the running task still needed at the moment `since` if nothing slowed it afterwards.
   Picoseconds left = 0, since = 0;
   Stretch stretch = kUnit;
   std::uint32_t serial = 0;  // serial of the latest event of the lane's first task
   TaskId head = kNone;
-  std::uint32_t waiters = kNone;  // first waiter in the list of those that wait for a task of this lane
+  std::uint32_t waiters = kNone;  // first waiter in the list of those that wait for tasks of this lane
   bool unissued = false;          // whether the lane's first task waits only for its host to issue it
 };
 
 // The host thread of a class of ranks. It issues the tasks of these ranks in order, up to a task before which it must
 // wait for other tasks to end. The issue times up to that task depend on nothing else, so each is computed only when
-// its task becomes the first of its lane: then the task's data is still in the cache.
+// its task becomes the first of its lane (stream), because then the task's data is still in the cache.
 struct HostThread {
   const OpTiming* row = nullptr;  // times of every op on the ranks of the class
   TaskId next = 0;                // the next task to be issued
-  // The next task before which the host waits; if there is none, the end of the class's tasks.
+  // The next task before which the host waits for other tasks to end; if there is none, the end of the class's tasks.
   TaskId wait = 0;
   Picoseconds clock = 0;
-  std::vector<TaskId> waits;  // tasks still to be issued before which the host waits, the next one last
+  std::vector<TaskId> waits;  // tasks not yet issued before which the host waits for other tasks, the next one last
 };
 
 class Engine {
@@ -99,11 +100,12 @@ class Engine {
       } else if (!queue_.advance()) {
         break;
       }
-      // When the last task has ended, outdated events may be left in the queue: events of tasks that ended earlier than
+      // When the last task has ended, outdated events may be left in the queue, those of tasks that ended earlier than
       // was first computed. So a time after `latest` means that the step is late only if tasks remain.
       if (now() > latest && done_ < count_) return {std::move(trace_), true};
     }
-    // Only a plan on which check_plan() was not called can deadlock: check_plan() refuses plans that do.
+    // A deadlock can occur only in a plan on which check_plan() was not called, because check_plan() refuses plans that
+    // deadlock.
     if (done_ < count_) throw Error("plan: deadlock: its tasks wait for each other in a circle");
     return {std::move(trace_), false};
   }
@@ -112,7 +114,8 @@ class Engine {
   std::uint32_t lane_of(TaskId t) const { return plan_.tasks[t].lane; }
   Picoseconds now() const { return queue_.now(); }
 
-  // Puts the tasks of every lane in issue order, and lists the tasks before which hosts wait.
+  // Puts the tasks of every lane (stream) in issue order, and lists the tasks before which host threads wait for other
+  // tasks.
   void line_up() {
     for (const Op& op : plan_.ops) op_waits_.push_back(op.host_waits);
     for (std::uint32_t s = 0; s < hosts_.size(); ++s) {
@@ -133,15 +136,15 @@ class Engine {
       finish(e.id);
   }
 
-  // Returns whether the host waits for the dependencies of task t, and issues t only after these have ended; else the
-  // lane waits.
+  // Returns whether the host waits for the dependencies of task t and issues t only after they have ended; if not, the
+  // lane (stream) of the task waits for them.
   bool held_by_host(TaskId t) const {
     return op_waits_[plan_.tasks[t].op] && !plan_.dependencies_of(t).empty() &&
            t != plan_.classes[plan_.slot_of(t)].begin;
   }
 
-  // Lets the host of the ranks of class `slot` issue tasks up to its next wait, and past waits for tasks that have all
-  // ended.
+  // Lets the host of the ranks of class `slot` issue its tasks up to the next one before which it has to wait for tasks
+  // that have not ended.
   void resume(std::uint32_t slot, TaskId cause) {
     HostThread& host = hosts_[slot];
     const TaskId end = plan_.classes[slot].end;
@@ -181,7 +184,7 @@ class Engine {
     });
   }
 
-  // Must be called when a task has become the first of its lane.
+  // Must be called when a task has become the first of its lane (stream).
   void come_up(std::uint32_t lane, TaskId cause) {
     const TaskId t = lanes_[lane].head;
     if (held_by_host(t) || await(lane, t, dependencies_end(t))) ready(lane, cause);
@@ -189,8 +192,8 @@ class Engine {
 
   std::uint32_t dependencies_end(TaskId t) const { return plan_.tasks[t + 1].first_dependency; }
 
-  // Returns whether the dependencies of task t before index `end` have ended. If not, the waiter is listed to wait for
-  // the last of those that have not; go_on() then looks at earlier dependencies.
+  // Returns whether the dependencies of task t before index `end` have ended. If not, the waiter (a lane or a host
+  // thread) is listed to wait for the last of the dependencies that have not ended; go_on() then looks at earlier ones.
   bool await(std::uint32_t waiter, TaskId t, std::uint32_t end) {
     for (std::uint32_t i = end; i > plan_.tasks[t].first_dependency; --i) {
       const TaskId before = plan_.dependencies[i - 1];
@@ -279,7 +282,7 @@ class Engine {
     queue_.push(lane.since + length, {lane.head, ++lane.serial});
   }
 
-  // Lets a running task continue at another speed: from now on it takes `stretch` times as long as alone.
+  // Lets a running task continue at another speed: from now on it takes `stretch` (in 1/65536) times as long as alone.
   void restretch(const Contention::Change& change) {
     Lane& lane = lanes_[lane_of(change.task)];
     if (lane.stretch == change.stretch) return;
@@ -305,8 +308,8 @@ class Engine {
     complete(t);
   }
 
-  // Prefetches the data of later tasks into the cache. The tasks of each class of ranks are visited in order, but there
-  // are too many classes for the processor's own prefetching.
+  // Prefetches the data of later tasks into the cache. The engine visits the tasks of each class of ranks in order, but
+  // there are too many classes for the processor's own prefetching.
   void fetch_ahead(TaskId t) const {
     const TaskId ahead = std::min(t + kFetchAhead, count_ - 1);
     __builtin_prefetch(&plan_.tasks[ahead]);
@@ -334,7 +337,7 @@ class Engine {
   EventQueue queue_;
   TaskId done_ = 0;
   Trace trace_;
-  std::vector<char> op_waits_;     // for each op, whether the host waits before tasks of the op
+  std::vector<char> op_waits_;  // for each op, whether the host waits for dependencies before it issues tasks of the op
   std::vector<HostThread> hosts_;  // for each class of ranks, its host thread
   std::vector<Lane> lanes_;
   std::vector<Waiter> waiters_;  // the waits of tasks in all lanes, then the waits of all hosts

@@ -8,7 +8,7 @@
 
 namespace orrery {
 
-// Thrown when the user has stopped the computation.
+// Thrown when the user has stopped the simulation.
 struct Stopped {};
 
 // Simulates the steps of a plan event by event, from idle devices to the last task. Lanes (streams) run their tasks in

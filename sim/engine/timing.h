@@ -10,9 +10,9 @@
 
 namespace orrery {
 
-// Ports are what ranks of a node share besides NICs and NVLink: the link between the devices on one PCIe switch and the
-// host, one port per direction (d2h, h2d); the host's processors and memory; and, from first_store on, two ports for
-// each memory tier behind the host (the node's disks), one for reads and one for writes.
+// Ports are links and resources that ranks of a node share besides NICs and NVLink: the link between the devices on one
+// PCIe switch and the host, one port per direction (d2h, h2d); the host's processors; the host's memory; and, from
+// first_store on, two ports for each memory tier behind the host (the node's disks), one for reads and one for writes.
 enum class Port : std::uint8_t { d2h, h2d, processors, host_memory, first_store };
 inline constexpr std::size_t kPorts = static_cast<std::size_t>(Port::first_store) + 2 * kTiersBehindHost;
 constexpr Port read_port(MemoryTier tier) {
@@ -25,20 +25,19 @@ struct OpTiming {
   Picoseconds duration = 0;
   Picoseconds issue = 0;  // time that the host thread takes to launch the op
 
-  // For a transfer: by how much compute of the same rank is slowed while the transfer runs, in 1/65536 of the time that
-  // compute takes alone.
+  // The slow-down that a transfer causes to compute of the same rank while it runs, in 1/65536 of the time that compute
+  // takes alone.
   std::uint32_t pressure = 0;
-  // For a transfer: by how much the transfer is slowed while its rank computes, in 1/65536 of the transfer's time
-  // alone.
+  // The slow-down of a transfer while its rank computes, in 1/65536 of the time that the transfer takes alone.
   std::uint32_t yield = 0;
   // Share of the rank's memory bandwidth that the task uses while it runs, in 1/65536.
   std::uint32_t memory = 0;
-  // For a transfer: the shares of its rank's NIC and NVLink bandwidth that the transfer uses at full speed.
+  // The shares of its rank's NIC and NVLink bandwidth that a transfer uses at full speed.
   Rate nic = 0, nvlink = 0;
-  bool out = true, in = true;        // whether the transfer uses NIC and NVLink to send (out) and to receive (in)
-  bool host = false;                 // whether the transfer uses any of `ports`
+  bool out = true, in = true;        // whether a transfer uses NIC and NVLink to send (out) and to receive (in)
+  bool host = false;                 // whether the task uses a port, such as the PCIe link to the host
   std::array<Rate, kPorts> ports{};  // for each port, the share of its bandwidth that the task uses at full speed
-  // For a transfer: the dimension of parallelism (tensor, data, ...) whose groups make this transfer.
+  // The dimension of parallelism (tensor, data, ...) whose groups make a transfer.
   Dimension group = Dimension::pipeline;
 };
 
@@ -56,8 +55,8 @@ constexpr std::array<LinkId, kPorts> all_ports(LinkId link) {
 struct SlotLinks {
   LinkId nic_out = kNone, nic_in = kNone, nvlink_out = kNone, nvlink_in = kNone;
   std::array<std::int64_t, kDimensions> flows{};
-  // link_of_port: the link id of each port, kNone where no task of these ranks uses the port. ranks_on_port: number of
-  // ranks of this class on each port.
+  // link_of_port: the link id of each port (a link that ranks of a node share), kNone if no task of this class of ranks
+  // uses the port; ranks_on_port: number of ranks of this class on each port.
   std::array<LinkId, kPorts> link_of_port = all_ports(kNone);
   std::array<std::int64_t, kPorts> ranks_on_port{};
 };
@@ -68,8 +67,9 @@ struct SlotLinks {
 struct Timing {
   // for each class of ranks, the index of its row in `rows`
   std::vector<std::uint32_t> row_of_slot;
-  std::vector<std::vector<OpTiming>> rows;  // times of ops, by row and op of the plan
-  std::vector<SlotLinks> links;             // the links of each class of ranks; empty: none are shared
+  // times of ops, indexed by row (one for all classes of ranks with equal times), then by op of the plan
+  std::vector<std::vector<OpTiming>> rows;
+  std::vector<SlotLinks> links;  // the links of each class of ranks; empty if no links are shared
   LinkId link_count = 0;
   bool one_queue = false;  // whether a rank's kernels begin in the order of their launches, whatever their lanes
 

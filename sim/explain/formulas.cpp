@@ -28,8 +28,8 @@ double simulated_bytes(const Report& report, std::initializer_list<Dimension> gr
   return sum;
 }
 
-// For one dimension of parallelism: the bytes of collectives in recomputed parts of layers, as a multiple of those in
-// forward.
+// For one dimension of parallelism: the bytes of collectives in recomputed parts of layers, as a multiple of the bytes
+// of collectives in forward.
 double run_again(const Plan& plan, Dimension group) {
   double forward = 0, again = 0;
   for (const Frame& f : plan.frames) {
@@ -48,8 +48,8 @@ double run_again(const Plan& plan, Dimension group) {
   return forward > 0 ? again / forward : 0;
 }
 
-// For one dimension of parallelism: of the layers that have collectives in forward, the share that also has collectives
-// in backward. With frozen weights (LoRA), the layers before the first trained weight have no backward.
+// For one dimension of parallelism: the share of the layers with collectives in forward that also have collectives in
+// backward. With frozen weights (LoRA), the layers before the first trained weight have no backward.
 double run_back(const Plan& plan, Dimension group) {
   double forward = 0, back = 0;
   for (const Frame& f : plan.frames) {
@@ -66,8 +66,8 @@ double run_back(const Plan& plan, Dimension group) {
   return forward > 0 ? back / forward : 1;
 }
 
-// Bytes of the hidden states of one micro-batch on a tensor rank, before sequence parallelism divides them; a stage
-// sends as many for each of the model's residual streams.
+// Bytes of the hidden states of one micro-batch on a tensor rank, before sequence parallelism divides them. A stage
+// sends as many bytes for each of the model's residual streams.
 double hidden_bytes(const Spec& spec) {
   const Strategy& s = spec.strategy;
   return real(s.micro_batch) * real(spec.sequence / s.context) * real(spec.model.hidden) *
@@ -85,7 +85,7 @@ Volume tensor_volume(const Spec& spec, const Plan& plan) {
   const double again = s.sequence_parallel && spec.software.communication.regather_input ? blocks * gather : 0;
   const double full = run_again(plan, Dimension::tensor) * (1 + gather) * blocks;
   // With r replicas of a stage, each replica computes 1/r of the micro-batches. In the mean over all ranks, the p of
-  // the formula is therefore the number of replicas summed over stages.
+  // the formula (the number of stages) is therefore the number of replicas summed over stages.
   const double layers = real(spec.model.layers + spec.model.mtp_layers) / real(s.places()), m = real(s.micro_batches());
   const double per_layer = 2 * (1 + gather) * blocks + again + full;
   return {.what = "tensor (layers)",
@@ -105,7 +105,8 @@ Volume grid_volume(const Spec& spec) {
   const Model& m = spec.model;
   const BlockContext c(spec, row_of(s.sharding));
   const double q = real(c.tensor), w = real(c.width), rows = real(c.rows), cube = c.cube ? q : 1;
-  const std::int64_t kv_heads = std::max(m.kv_heads, c.tensor);  // with copies of heads that several ranks hold
+  // key-value heads, with the copies that several ranks hold
+  const std::int64_t kv_heads = std::max(m.kv_heads, c.tensor);
   const double heads = real(m.heads * m.head_dim), qkv = heads + real(2 * kv_heads * m.head_dim);
   const double up = real(m.feed_forward * (m.gated ? 2 : 1)), down = real(m.feed_forward), h = real(m.hidden);
   const double x = rows * (h + heads + h + down) / q * w, z = rows * (qkv + h + up + h) / q * w;
@@ -128,11 +129,11 @@ Volume grid_volume(const Spec& spec) {
       .bytes = per_micro_batch * real(s.micro_batches()) / real(s.pipeline)};
 }
 
-// The bytes that context parallelism moves. A ring of n ranks passes a block's keys and values (K bytes) on n - 1 times
-// in forward and n - 1 times in backward, and their gradients n times. An all-gather moves the keys and values of all
-// blocks twice, and a reduce-scatter moves their gradients once. Among the u ranks of a block (Ulysses), queries, keys,
-// values and results (A bytes) are exchanged once in each direction. Recomputed parts are moved once more, and layers
-// that do not run back move nothing in backward.
+// The bytes that context parallelism moves. The sequence is cut into n blocks, each of which u ranks share (Ulysses). A
+// ring passes a block's keys and values (K bytes) on n - 1 times in forward and n - 1 times in backward, and their
+// gradients n times. An all-gather moves the keys and values of all blocks twice, and a reduce-scatter moves their
+// gradients once. Among the u ranks of a block, queries, keys, values and results (A bytes) are exchanged once in each
+// direction. Recomputed parts are moved once more, and layers without a backward move nothing in backward.
 Volume context_volume(const Spec& spec, const Plan& plan) {
   const Strategy& s = spec.strategy;
   const bool gathers = s.context_kind == "allgather";
@@ -141,9 +142,10 @@ Volume context_volume(const Spec& spec, const Plan& plan) {
   const std::int64_t heads = spec.model.heads / s.tensor,
                      kv = std::max<std::int64_t>(1, spec.model.kv_heads / s.tensor);
   const double head = real(s.micro_batch) * real(spec.sequence / s.context) * real(spec.model.head_dim) *
-                      real(storage_bytes(s.precision));  // bytes of one head, for all tokens of a rank
+                      real(storage_bytes(s.precision));  // bytes of one attention head, for all tokens of a rank
 
-  // Keys and values of latent attention (MLA) are moved expanded to all heads; heads of values have fewer dimensions.
+  // Latent attention (MLA) moves keys and values expanded to all heads; its heads have fewer dimensions for values than
+  // for keys.
   const auto& mla = spec.model.mla;
   const double two = mla ? 1 + real(mla->v_head_dim) / real(spec.model.head_dim) : 2;
   const double block = two * real(std::max<std::int64_t>(1, (mla ? heads : kv) / s.context_ulysses)) * head * u;
@@ -162,7 +164,7 @@ Volume context_volume(const Spec& spec, const Plan& plan) {
 }
 
 // How many boundaries between virtual stages lie between different pipeline stages. If all stages share the vocabulary,
-// each stage counts as two more boundaries, for hidden states, embeddings, and the gradients of both.
+// each stage counts as two more boundaries, for hidden states, embeddings, and the gradients of these two.
 std::int64_t crossings(const Strategy& s) {
   const ScheduleShape shape = {s.pipeline, s.micro_batches(), s.virtual_stages, {}};
   const Schedule schedule = s.schedule == "file" ? parse_schedule(s.schedule_text, s.schedule_file, shape)
@@ -188,7 +190,7 @@ double moved_bytes(const Plan& plan, const RankClass& slot) {
   return bytes;
 }
 
-// The mean of moved_bytes() over all such loans of activations in a step; stages may have different layers.
+// The mean of moved_bytes() over all loans of activations (BPipe) in a step, since the layers of stages may differ.
 double mean_moved_bytes(const Plan& plan, const std::vector<Eviction>& moves) {
   std::map<std::int64_t, double> by_stage;
   for (const RankClass& slot : plan.classes) {
@@ -200,9 +202,10 @@ double mean_moved_bytes(const Plan& plan, const std::vector<Eviction>& moves) {
 }
 
 // The bytes that pipeline parallelism moves: over each boundary between stages, the residual streams (S bytes) in
-// forward and their gradient in backward. With p stages of v virtual stages there are p·v - 1 boundaries where these
-// are interleaved, and (p - 1)·v in a V-shaped placement. Replicas of a stage share each micro-batch; two copies of the
-// model share the number of micro-batches. Activations that stages lend each other (BPipe) are moved twice.
+// forward and their gradient in backward. With p stages of v virtual stages there are p·v - 1 boundaries if virtual
+// stages are interleaved, and (p - 1)·v if they are placed in a V. Replicas of a stage share each micro-batch; two
+// copies of the model share the number of micro-batches. Activations that stages lend each other (BPipe) are moved
+// twice.
 Volume pipeline_volume(const Spec& spec, const Plan& plan) {
   const Strategy& s = spec.strategy;
   const double cut = s.sequence_parallel || s.on_grid() ? real(s.tensor) : 1;
@@ -237,7 +240,7 @@ Volume vocabulary_volume(const Spec& spec) {
 }
 
 // The bytes that expert parallelism moves: the hidden state of each token is sent to the token's experts and back, in
-// forward and in backward, with an fp32 router weight in one direction of each.
+// forward and in backward. Each pass also moves an fp32 router weight in one of its two directions.
 Volume expert_volume(const Spec& spec, const Plan& plan) {
   const Strategy& s = spec.strategy;
   const Model& m = spec.model;

@@ -13,48 +13,50 @@ namespace orrery {
 // Textbook formulas with the numbers of a spec, printed for comparison with the plan and its simulation. No other
 // figure is computed from them.
 
-// Bytes of model states per parameter (ZeRO: Rajbhandari et al. 2020, section 3), and which states are sharded: of a
-// sharded state a rank holds 1/shards.
+// Bytes of model states (parameters, gradients, optimizer states) per parameter (ZeRO: Rajbhandari et al. 2020, section
+// 3), and which of the states are sharded; a rank holds 1/shards of a sharded state.
 struct StateFormula {
-  Bytes parameters = 0, gradients = 0, optimizer = 0;  // bytes per parameter, on the device or offloaded
-  Bytes whole = 0;                                     // bytes of optimizer states that each rank keeps unsharded
-  Bytes whole_gradients =
-      0;  // bytes of gradients that every rank keeps whole until they are reduced, beside its shards
-  // Mean bytes per parameter of states that only some parameters have: second moments with Muon or Adafactor, and
+  Bytes parameters = 0, gradients = 0, optimizer = 0;  // bytes of each state per parameter, on the device or offloaded
+  Bytes whole = 0;  // bytes of optimizer states per parameter that each rank keeps unsharded
+  // Bytes of gradients that every rank keeps unsharded until they are reduced, besides its shards.
+  Bytes whole_gradients = 0;
+  // Mean bytes per parameter of those states that not every parameter has: second moments with Muon or Adafactor, and
   // scales of eight-bit moments.
   double some = 0;
-  Bytes copies = 0;  // bytes of gradient copies for the host's update, sharded like the optimizer
+  Bytes copies = 0;  // bytes of gradient copies for an update on the host, sharded like the optimizer states
   bool shards_parameters = false, shards_gradients = false, shards_optimizer = false;
   std::int64_t shards = 1;
 
   double bytes(double elements) const;
 };
-// The formula for one kind of weights. copies: expert_data for weights of experts; embedding for token embeddings whose
-// gradients the first and last stage reduce together; data for all other weights. slot: the class of ranks whose
-// weights they are; with Muon a parameter's mean bytes depend on how many of a stage's weights are matrices.
+// The formula for the model states of one kind of weights. copies: expert_data for weights of experts; embedding for
+// token embeddings whose gradients the first and last stage reduce together; data for all other weights. slot: the
+// class of ranks that hold the weights; with Muon a parameter's mean bytes depend on how many of a stage's weights are
+// matrices.
 StateFormula state_formula(const Spec& spec, const Plan& plan, Dimension copies = Dimension::data,
                            std::size_t slot = 0);
-// The formula for one class of ranks, where not all ranks update weights: parameter servers hold shards of all states,
-// and ranks that update nothing hold no optimizer states.
+// Adapts the formula for model states to one class of ranks, because not all ranks update weights: parameter servers
+// hold shards of all states, and ranks that update nothing hold no optimizer states.
 StateFormula of_slot(StateFormula f, const Plan& plan, std::size_t slot);
-std::string term(Bytes per_parameter, bool sharded);  // one term of the formula as text: "12Ψ/N"
-std::string text_of(const StateFormula& f);           // the formula, for example "6Ψ + 12Ψ/N"
+std::string term(Bytes per_parameter, bool sharded);  // the bytes of one model state on a rank as text: "12Ψ/N"
+std::string text_of(const StateFormula& f);           // the whole formula as text: "6Ψ + 12Ψ/N"
 
-// Number of ranks in a group of dimension d. slot: the class of ranks whose group counts.
+// Number of ranks in a group of dimension d. slot: the class of ranks whose group is meant.
 std::int64_t group_size(const Plan& plan, Dimension d, std::size_t slot = 0);
 
-// Number of weights (elements) that a class of ranks holds before sharding, of one kind (copies, as in state_formula).
-// Only weights that train are counted. again: only those that are gathered a second time, for backward.
+// Number of trained weights (elements) of one kind (copies, as in state_formula) that a class of ranks holds before
+// sharding. again: counts only weights that are gathered a second time, for backward.
 std::int64_t elements_of(const Plan& plan, std::size_t slot, Dimension copies = Dimension::data, bool again = false);
-// The number of those weights that are in matrices of layers, which the Muon optimizer orthogonalizes.
+// Number of trained weights (elements) of one kind (copies, as in state_formula) that are in matrices of layers, which
+// the Muon optimizer orthogonalizes.
 std::int64_t layer_matrices(const Plan& plan, std::size_t slot, Dimension copies);
-// Bytes, as they are gathered, of the weights that do not train and that a class of ranks holds before sharding; copies
-// and again as in elements_of().
+// Bytes, in the form in which they are gathered, of the frozen (not trained) weights that a class of ranks holds before
+// sharding; copies and again as in elements_of().
 Bytes frozen_gathers(const Spec& spec, const Plan& plan, std::size_t slot, Dimension copies, bool again);
-// Bytes of the weights of a class of ranks that do not train.
+// Bytes of the frozen (not trained) weights on a rank of a class.
 double frozen_bytes(const Spec& spec, const Plan& plan, std::size_t slot);
 // Bytes of model states (parameters, gradients, optimizer states) that a class of ranks has in the plan, without
-// buffers beside them.
+// temporary buffers.
 Bytes states_in_plan(const Plan& plan, std::size_t slot);
 
 // Bytes that one GPU sends per step, averaged over ranks.
@@ -67,7 +69,8 @@ struct Volume {
 };
 std::vector<Volume> volumes(const Spec& spec, const Plan& plan, const Report& report);
 
-// The share of a step in which a pipeline with equal stages idles, without transfers, launches and optimizer.
+// The share of a step for which a pipeline with equal stages idles, if transfers, launches and the optimizer take no
+// time.
 struct Bubble {
   std::string formula;  // the share as a formula of p stages and m micro-batches: "(p-1)/(m+p-1)"
   double share = 0;

@@ -17,8 +17,8 @@ namespace {
 
 double figure(std::int64_t n) { return static_cast<double>(n); }
 
-// Mean over all ranks of an amount that each class of ranks has. sent: only the part that a rank sends in a ring of the
-// n ranks that hold copies of the same weights, which is the share (n - 1) / n.
+// Mean over all ranks of an amount that each class of ranks has. sent: counts only what a rank sends in a ring of the n
+// ranks that hold copies of the same weights, which is the share (n - 1) / n.
 template <class Amount>
 double average(const Plan& plan, Dimension copies, bool sent, const Amount& of_class) {
   double sum = 0;
@@ -29,12 +29,12 @@ double average(const Plan& plan, Dimension copies, bool sent, const Amount& of_c
   return sum / figure(plan.ranks);
 }
 
-// Mean number of weights (elements) on a rank that train.
+// Mean number of trained weights (elements) on a rank.
 double average_elements(const Plan& plan, Dimension copies, bool sent = false, bool again = false) {
   return average(plan, copies, sent, [&](std::size_t s) { return elements_of(plan, s, copies, again); });
 }
 
-// Mean bytes of the weights on a rank that do not train, as they are gathered.
+// Mean bytes of the frozen (not trained) weights on a rank, in the form in which they are gathered.
 double average_frozen(const Spec& spec, const Plan& plan, Dimension copies, bool sent, bool again) {
   return average(plan, copies, sent, [&](std::size_t s) { return frozen_gathers(spec, plan, s, copies, again); });
 }
@@ -44,9 +44,9 @@ bool holds_word_table(const Block& block) {
   return block.role == BlockRole::embedding && std::any_of(block.parameters.begin(), block.parameters.end(), is_table);
 }
 
-// Mean number of elements, over all ranks, of tied token embeddings on stages that have both ends of the model. The
-// embedding lookup and the logits of a micro-batch are far apart in time there, so that the gradients of that FSDP unit
-// are reduced twice, once for each of the two.
+// Mean number of elements, over all ranks, of tied token embeddings on stages that have both ends of the model. There
+// the embedding lookup of a micro-batch and its logits are far apart in time, so that the gradients of the embeddings'
+// FSDP unit are reduced twice, once for the lookup and once for the logits.
 double table_used_twice(const Spec& spec, const Plan& plan) {
   if (!spec.model.tied_embeddings || spec.strategy.pipeline == 1) return 0;
   // For each class of ranks: the elements of its token embeddings, and whether its stage computes logits.
@@ -77,13 +77,13 @@ std::string group_sizes(const Plan& plan, Dimension copies) {
 namespace {
 
 // The quantities that the formulas of data parallelism are written in: N ranks that hold the same weights, R replicas
-// of their shards, m micro-batches of a copy of the model (with several copies in a pipeline these share the
-// micro-batches), g bytes a gradient, w bytes a parameter, and the parameters Ψ of a rank: all of them, all that are
-// divided among the ranks, and those of the latter that are gathered again for backward.
+// of their shards, m micro-batches of a copy of the model (several copies in one pipeline share the micro-batches), g
+// bytes a gradient, w bytes a parameter, and Ψ parameters of a rank (elements). `divided` counts the parameters that a
+// rank sends in a ring, the share (N - 1) / N of Ψ, and `again` those of them that are gathered again for backward.
 struct DataSymbols {
   double ranks = 1, replicas = 1, micro_batches = 1, gradient = 0, parameter = 0;
   double elements = 0, divided = 0, again = 0;
-  bool eight_bit = false;  // gathers move 8 bits a parameter
+  bool eight_bit = false;  // whether gathers move 8 bits a parameter
 };
 
 DataSymbols data_symbols(const Spec& spec, const Plan& plan, Dimension copies) {
@@ -99,7 +99,8 @@ DataSymbols data_symbols(const Spec& spec, const Plan& plan, Dimension copies) {
           .eight_bit = spec.software.communication.gathers_eight_bit && is_eight_bit(s.precision)};
 }
 
-// The volume of a rank's reductions and gathers as if one of N ranks could do without any of the bytes.
+// The bytes of a rank's reductions and gathers. The text of the formula lacks the factor (N - 1) / N for the share that
+// a rank of N holds already; data_volume() adds it.
 Volume volume_of_all(const Spec& spec, const Plan& plan, const DataSymbols& d) {
   const ShardingRow& row = row_of(spec.strategy.sharding);
   const bool each = reduces_each_time(spec, row);
@@ -129,7 +130,8 @@ Volume volume_of_all(const Spec& spec, const Plan& plan, const DataSymbols& d) {
 
 }  // namespace
 
-// The bytes that data parallelism moves: reductions with g bytes per gradient, gathers with w bytes per parameter.
+// The bytes that data parallelism moves, in reductions with g bytes per gradient and gathers with w bytes per
+// parameter.
 Volume data_volume(const Spec& spec, const Plan& plan, Dimension copies) {
   const ShardingRow& row = row_of(spec.strategy.sharding);
   const DataSymbols d = data_symbols(spec, plan, copies);
@@ -139,7 +141,7 @@ Volume data_volume(const Spec& spec, const Plan& plan, Dimension copies) {
   v.numbers = fmt::format("Ψ = {:.4g}, N = {}, m = {}, g = {} B, w = {} B", d.elements, group_sizes(plan, copies), m, g,
                           d.parameter);
   const bool some_again = v.formula.find('A') != std::string::npos;
-  // Frozen weights have gathers of their own, in forward and where backward reads them.
+  // Frozen weights have gathers of their own: one in forward, and one in backward if backward reads them.
   const double frozen = row.shards_parameters ? average_frozen(spec, plan, copies, true, false) : 0;
   if (frozen > 0) {
     v.formula += " + m(F+G)";
@@ -164,7 +166,7 @@ Volume data_volume(const Spec& spec, const Plan& plan, Dimension copies) {
 }
 
 // The bytes that torch's DataParallel moves: weights to every rank and gradients back, each passed on by all but one
-// rank of a ring; and token ids, logits and their gradients between rank 0 and every other rank.
+// rank of a ring; and token ids, logits and gradients of the logits between rank 0 and every other rank.
 Volume master_volume(const Spec& spec, const Plan& plan) {
   const Strategy& s = spec.strategy;
   const double n = figure(group_size(plan, Dimension::data)), elements = average_elements(plan, Dimension::data);

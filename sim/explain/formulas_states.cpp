@@ -50,9 +50,9 @@ double StateFormula::bytes(double elements) const {
 
 namespace {
 
-// Bytes of optimizer moments per parameter that are not whole numbers: scales of eight-bit moments, and moments that
-// only some parameters have. Muon keeps a second moment of those weights of a class of ranks alone that are no matrices
-// of layers; stages differ in their share.
+// Bytes per parameter, not a whole number, of optimizer moments that are not one number for each parameter: scales of
+// eight-bit moments, and moments that only some parameters have. Muon keeps a second moment only of weights that are no
+// matrices of layers, whose share differs from stage to stage.
 double some_moments(const Optimizer& o, const Plan& plan, Dimension copies, std::size_t slot) {
   if (o.eight_bit) return 4.0 * o.moments() / static_cast<double>(kMomentBlock);
   const std::int64_t all = elements_of(plan, slot, copies);
@@ -85,8 +85,8 @@ StateFormula state_formula(const Spec& spec, const Plan& plan, Dimension copies,
     f.optimizer -= f.whole;
   }
   f.some = some_moments(s.optimizer, plan, copies, slot);
-  // Gradients that are summed unsharded until their reduction have the precision of the reduction; only the reduced
-  // shards are converted to a wider data type.
+  // Gradients that are summed without sharding until they are reduced have the precision of the reduction; only the
+  // shards that it leaves are converted to a wider data type.
   if (unit_gradients(spec, row) && !fresh_gradients(spec, row)) f.whole_gradients = storage_bytes(s.gradient_precision);
   if (s.zero_quantize.secondary_shards)
     f.some += static_cast<double>(width) * static_cast<double>(group_size(plan, copies)) /
@@ -122,35 +122,36 @@ std::string text_of(const StateFormula& f) {
   return whole == 0 ? term(cut, true) : term(whole, false) + " + " + term(cut, true);
 }
 
-// Whether a pass (forward or backward) of a block frees its gathered weights.
+// Whether a pass (forward or backward) of a layer frees the layer's gathered weights.
 static bool gives_up_unit(const Plan& plan, const std::vector<std::uint32_t>& pass, std::uint16_t gathered) {
   const auto is_unit = [&](const Operand& o) { return o.scope == Scope::unit && o.slot == gathered && o.tile == 0; };
   return std::ranges::any_of(pass, [&](std::uint32_t op) { return std::ranges::any_of(plan.ops[op].frees, is_unit); });
 }
 
-// How many times backward gathers a tile of a weight; the tile is freed after each use.
+// How many times backward gathers a tile of a weight, which is freed after each use.
 static std::int64_t uses_in_backward(const Plan& plan, const Block& block, std::uint16_t tile, std::uint16_t gathered) {
   const auto of_tile = [&](const Operand& o) { return o.scope == Scope::unit && o.slot == gathered && o.tile == tile; };
   return std::ranges::count_if(block.backward,
                                [&](std::uint32_t op) { return std::ranges::any_of(plan.ops[op].frees, of_tile); });
 }
 
-// Adds up `amount` over the weights of a class of ranks that have one kind of copies (replicas). again: counts only
-// weights that are gathered a second time, each as often as it is. gathered: the buffer of the FSDP unit into which the
-// weights are gathered.
+// Adds up `amount` over those weights of a class of ranks whose replicas lie in dimension `copies`. again: counts only
+// weights that are gathered a second time, each as often as it is gathered again. gathered: the buffer of the FSDP unit
+// into which the weights are gathered.
 template <class Amount>
 static std::int64_t sum_over_weights(const Plan& plan, std::size_t slot, Dimension copies, bool again,
                                      std::uint16_t gathered, const Amount& amount) {
   const bool apart = sums_table_apart(plan, slot);
   struct Unit {
-    // together: amount of the unit that is gathered at once; tiles: amount that is gathered tile by tile.
+    // together: amount of an FSDP unit that is gathered at once; tiles: amount that is gathered tile by tile.
     std::int64_t together = 0, tiles = 0;
-    // how often a micro-batch frees the unit's weights; each time they have to be gathered again
+    // how often a micro-batch frees the unit's weights (parameters gathered together), which then have to be gathered
+    // again
     std::int64_t gathers = 0;
   };
-  std::map<std::uint32_t, Unit> units;  // the key is the id of the unit's frame
-  // The weights counted so far, by unit and position in the model: an output tied to the embedding has the same
-  // weights.
+  std::map<std::uint32_t, Unit> units;  // by the id of the unit's frame (its set of buffers)
+  // The weights counted so far, by FSDP unit and position in the model, so that the weights of an output that is tied
+  // to the embedding count once.
   std::set<std::tuple<std::uint32_t, std::int64_t, std::int64_t>> seen;
   for (const Frame& f : plan.frames) {
     const Block& block = plan.blocks[f.block];
@@ -167,7 +168,7 @@ static std::int64_t sum_over_weights(const Plan& plan, std::size_t slot, Dimensi
           amount(block, p) * (tile && again ? uses_in_backward(plan, block, p.tile, gathered) : 1);
     }
   }
-  // A unit of several blocks is freed by an op of its own ("release unit").
+  // An FSDP unit of several layers is freed by an op of its own ("release unit").
   std::map<std::uint32_t, std::int64_t> released;
   for (TaskId t = plan.classes[slot].begin; t < plan.classes[slot].end; ++t) {
     const std::uint32_t frame = plan.tasks[t].frame;
@@ -193,7 +194,7 @@ std::int64_t layer_matrices(const Plan& plan, std::size_t slot, Dimension copies
   });
 }
 
-// Weights in NF4 are gathered as they are stored, with the scales of their blocks.
+// Weights in the 4-bit format NF4 are gathered as they are stored, with a scale for each group of weights.
 static Bytes bytes_of_frozen(const LocalParameter& p, Bytes width) {
   return !p.frozen ? 0 : p.nf4 ? nf4_bytes(p.out * p.in) : p.out * p.in * width;
 }
@@ -208,7 +209,8 @@ double frozen_bytes(const Spec& spec, const Plan& plan, std::size_t slot) {
   const Bytes width = storage_bytes(spec.strategy.precision);
   const auto shards = static_cast<double>(
       row_of(spec.strategy.sharding).shards_parameters ? group_size(plan, Dimension::data, slot) : 1);
-  // The key is (state, position in the model), so that a matrix shared by embedding and output counts once.
+  // The key is the set of buffers that holds the weight, and the weight's position in the model, so that a matrix
+  // shared by embedding and output counts once.
   std::map<std::pair<std::uint32_t, std::int64_t>, Bytes> blocks;
   for (const Frame& f : plan.frames) {
     if (f.slot != slot || f.state == kNone || f.micro_batch != 0) continue;

@@ -78,7 +78,7 @@ std::string cost_of(const ShardingRow& row) {
   return "no more bytes: a reduce-scatter and an all-gather of weights in the place of an all-reduce";
 }
 
-// Adds parameter servers as a technique, and, as another, how the weights on servers are protected against loss.
+// Adds parameter servers as a technique and, as another, how the weights on servers are protected against loss.
 void add_servers(const Spec& spec, List& list) {
   const Strategy& s = spec.strategy;
   if (!s.parameter_server) return;
@@ -190,7 +190,7 @@ void add_tensor(const Spec& spec, List& list) {
   }
 }
 
-// Adds the techniques within a pipeline schedule (such as split backward). once: the spec without these techniques.
+// Adds the techniques that are options of a pipeline schedule (such as split backward). once: the spec without them.
 void add_schedule(const Spec& spec, const Spec& once, List& list) {
   const Strategy& s = spec.strategy;
   if (!s.schedule_file.empty()) return;

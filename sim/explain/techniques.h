@@ -15,8 +15,8 @@ namespace orrery {
 struct Technique {
   std::string name;  // the technique in words: "pipeline of 8 stages"
   bool used = true;
-  std::string saves, costs;  // what the technique saves and costs, as text; "" for one that is not used
-  std::string instead;       // what the changed spec changes: "without it", "with interleaved, 2 chunks a stage"
+  std::string saves, costs;  // what the technique saves and costs, as text; "" if it is not used
+  std::string instead;       // the change in words: "without it", "with interleaved, 2 chunks a stage"
   Spec other;
   std::string group{};  // name of the group of transfers that the technique makes, as in the report; "" if none
 };
@@ -28,7 +28,7 @@ std::vector<Technique> techniques(const Spec& spec);
 // given spec.
 struct Effect {
   Technique technique;
-  std::string refused;  // the rule that forbids the changed spec, "" if none; then no field below is set
+  std::string refused;  // the rule that forbids the changed spec, "" if none; if there is one, no field below is set
   double step_s = 0;
   // Share by which a token takes longer with the changed spec than with the given one: 0.1 = 10 % slower.
   double slower = 0;
@@ -40,15 +40,16 @@ struct Effect {
   std::string loses;
 };
 // Simulates the effects of techniques on `threads` threads; the results are in the order of the techniques. report: the
-// report of the given spec.
+// report of the spec that the techniques change.
 std::vector<Effect> effects(const Profile& profile, const Report& report, std::vector<Technique> techniques,
                             unsigned threads);
 
-// The effect as text: "without it: 13.2 % slower (exposed data 0.31 s more), 118.4 GiB more a GPU, does not fit".
+// The effect of a technique as text: "without it: 13.2 % slower (exposed data 0.31 s more), 118.4 GiB more a GPU, does
+// not fit".
 std::string text_of(const Effect& effect);
 
-// Questions of a buyer of machines: whether one GPU or one node holds the model, and how fast the step is without
-// NVLink or without InfiniBand. As for techniques, each is answered by simulating a changed spec.
+// Questions of a buyer of machines, each answered by simulating a changed spec: whether one GPU or one node holds the
+// model, and how fast the step is without NVLink or without InfiniBand.
 std::vector<Technique> situations(const Spec& spec);
 
 }  // namespace orrery

@@ -1,4 +1,4 @@
-// Finds what techniques are worth, by simulating the step without each of them.
+// Finds how much time and memory techniques save, by simulating the step without each of them.
 #include <atomic>
 #include <thread>
 

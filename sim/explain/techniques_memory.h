@@ -11,11 +11,11 @@ namespace orrery {
 // options of techniques that are no longer used are reset.
 Spec changed(const Spec& spec, const std::function<void(Strategy&)>& change);
 
-// Resets the options that belong to the sharding used before: shard groups, units, when gradients are reduced and how
-// many bits they have.
+// Resets the options that belong to the sharding that the strategy used before: shard groups, FSDP units, when
+// gradients are reduced and how many bits they have.
 void drop_sharding_options(Strategy& s);
-// Adds to the list the techniques that change which gradients and weights are transferred, which weights train, and
-// what samples consist of.
+// Adds to the list the techniques that change which gradients and weights are transferred, which weights are trained,
+// and what training samples consist of.
 void add_training(const Spec& spec, std::vector<Technique>& list);
 
 // Adds to the list the techniques that spend time or bytes to save memory: ZeRO-R, tiling, kinds of attention.

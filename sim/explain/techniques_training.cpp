@@ -1,5 +1,5 @@
-// Techniques of training: when gradients are reduced, FSDP units, adapters, packed samples, optimizers with other
-// states.
+// Techniques that concern training itself: when gradients are reduced, FSDP units, adapters, packed samples, and
+// optimizers with different states.
 #include <fmt/format.h>
 
 #include "models/spec/gradients.h"

@@ -41,7 +41,7 @@ class Text {
     (add(parts), ...);
   }
 
-  // Begins the next element of the JSON array of events; `parts` are its first texts.
+  // Begins the next element of the JSON array of events. parts: texts with which the element begins.
   template <class... Parts>
   void event(const Parts&... parts) {
     if (text_.size() >= kPiece) pass_on();
@@ -62,7 +62,8 @@ class Text {
   void add(Microseconds t) { add_fraction(t.nanoseconds, 1000); }
   void add(ExactMicroseconds t) { add_fraction(t.time, 1000000); }
 
-  // Writes value / unit (a power of ten) as a decimal number, in integer arithmetic and so without rounding error.
+  // Writes value / unit as a decimal number (unit: a power of ten), in integer arithmetic and so without rounding
+  // error.
   void add_fraction(std::int64_t value, std::int64_t unit) {
     if (value < 0) text_.push_back('-');
     const std::int64_t size = value < 0 ? -value : value;
@@ -141,8 +142,9 @@ class Writer {
     }
   }
 
-  // The file may repeat the simulated step. at(): the time in the file of a moment within the current repetition;
-  // number_of(): the number of a task or match in the current repetition, counted over all repetitions.
+  // The trace file may contain several repetitions of the simulated step. at(): the time in the file of a moment within
+  // the current repetition; number_of(): the number of a task or transfer in the current repetition, counted over all
+  // repetitions.
   Picoseconds at(Picoseconds time) const { return step_ * trace_.step_time + time; }
   std::uint64_t number_of(std::uint64_t id, std::size_t in_a_step) const {
     return static_cast<std::uint64_t>(step_) * in_a_step + id;
@@ -173,8 +175,8 @@ class Writer {
     thread(kHost, "host", kLanes);
   }
 
-  // The name of a class of ranks: "stage 0 (ranks 0, 1, ... x16)". These are the ranks at one position of all pipeline
-  // groups, or some of these ranks; the plan holds only one of them.
+  // The name of a class of ranks in the trace: "stage 0 (ranks 0, 1, ... x16)". The ranks of a class have the same
+  // position in their pipeline groups, and the plan holds only one of them.
   std::string process_name(std::uint32_t s) const {
     const RankClass& slot = plan_.classes[s];
     if (slot.multiplicity == 1) return fmt::format("{} (rank {})", slot.name, slot.representative);
@@ -227,8 +229,8 @@ class Writer {
     text.put(",\"chunk\":", frame.chunk, ",", arguments, ",\"issued\":", ExactMicroseconds{at(span.issued)},
              ",\"entered\":", ExactMicroseconds{at(span.entered)}, ",\"matched\":", ExactMicroseconds{at(span.matched)},
              ",\"ended\":", ExactMicroseconds{at(span.ended)}, ",\"cause\":");
-    // If everything that the task depended on had ended before the host launched the task, the launch is named as its
-    // cause.
+    // If all tasks that the task depended on had ended before the host launched the task, the launch is written as the
+    // cause of the task's start.
     if (span.cause == kNone || trace_.spans[span.cause].ended < span.issued) {
       text.put("\"launch\"}}");
     } else {
@@ -247,8 +249,9 @@ class Writer {
     text.put(",\"args\":{\"task\":", task_number(t), ",\"for task\":", task_number(last), "}}");
   }
 
-  // Writes an arrow from a send to the matching receive. Both run from the moment of the match; the arrow ends in the
-  // middle of the receive, so that viewers draw it to the receive's slice wherever that is in the file.
+  // Writes an arrow from a send to the receive of the same message. Send and receive both run from the moment when both
+  // ranks had reached them; the arrow ends in the middle of the receive, so that viewers draw it to the receive's slice
+  // wherever that is in the file.
   void write_arrow(Text& text, TaskId send) const {
     if (!std::get<Transfer>(plan_.op_of(send).work).send) return;
     const std::uint32_t match = plan_.tasks[send].match;
@@ -290,14 +293,15 @@ class Writer {
   std::span<const MemorySample> samples_;
   std::int64_t steps_ = 1, step_ = 0;  // step_: index of the repetition that is being written
   std::string device_;
-  // Names as JSON strings; the index is that of the op, kernel, block or kind of wait.
+  // Names as JSON strings: of each op, of each op's kernel, of each block (such as a layer), and of the wait for each
+  // class of ranks.
   std::vector<std::string> op_names_, kernel_names_, block_names_, wait_names_;
-  std::vector<std::string> arguments_;  // for each op, its "args" in the current class of ranks
+  std::vector<std::string> arguments_;  // for each op, its "args" for the class of ranks being written
   std::vector<TaskId> last_in_;         // for each match (the tasks of one transfer), the task that entered last
   std::uint32_t first_ = 0, end_ = 0;   // first class of ranks in the current file, and the one after the last
 };
 
-// The file name with a rank added: "out_rank8.json.gz" for "out.json.gz" and rank 8.
+// The path of a trace file with a rank added: "out_rank8.json.gz" for "out.json.gz" and rank 8.
 std::string path_of_rank(const std::string& path, std::int64_t rank) {
   const std::size_t name = path.find_last_of('/') + 1;  // position after the last slash, or 0: npos + 1 is 0
   const std::size_t json = path.rfind(".json");

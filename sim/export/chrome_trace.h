@@ -9,14 +9,15 @@
 namespace orrery {
 
 struct ChromeTraceOptions {
-  // Whether every class of ranks gets a file of its own (for out.json: out_rank0.json, out_rank8.json, ...), as
+  // Whether every class of ranks gets a trace file of its own (for out.json: out_rank0.json, out_rank8.json, ...), as
   // Holistic Trace Analysis needs.
   bool file_per_slot = false;
   std::string device;  // name of the GPU, for the trace's deviceProperties
 
-  // How many times the simulated step is written, one after another. Memory samples must be given for all these steps.
+  // How many times the simulated step is written to the trace, one after another. Memory samples must be given for all
+  // of these repetitions.
   std::int64_t steps = 1;
-  // Further members of the trace's JSON object, "\"name\": value"; not with file_per_slot.
+  // Further members of the trace's JSON object, as text: "\"name\": value". Not possible with file_per_slot.
   std::string members;
 };
 

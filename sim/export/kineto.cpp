@@ -66,7 +66,7 @@ Group group_of(const Plan& plan, Dimension dimension, std::int64_t rank) {
   return {index, table.groups[index]};
 }
 
-// A list of ranks as text, such as "[0, 1]"; of more than 30 only some are written, as Kineto does.
+// A list of ranks as text, such as "[0, 1]". From a list of more than 30 only some are written, as Kineto does.
 std::string list_of(GroupList::Group ranks) {
   constexpr std::size_t kMost = 30;
   if (ranks.size() <= kMost) return fmt::format("[{}]", fmt::join(ranks, ", "));

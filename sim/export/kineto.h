@@ -7,16 +7,16 @@
 
 namespace orrery {
 
-// The functions below name and describe tasks in the way of PyTorch's profiler (Kineto), so that tools for its traces
-// can read Orrery's: Holistic Trace Analysis recognises communication by kernel names that match ^nccl.*, and reads
-// sizes and groups from the arguments that record_param_comms gives to such kernels.
+// The functions below name and describe tasks as PyTorch's profiler (Kineto) does, so that tools for its traces can
+// read Orrery's traces: Holistic Trace Analysis recognises communication by kernel names that match ^nccl.*, and reads
+// sizes and groups from the arguments that record_param_comms gives to kernels with these names.
 
 // The text as a JSON string, quotes included. Bytes that are not UTF-8 become U+FFFD.
 std::string json_string(std::string_view text);
 
-// The name of a task's kernel: the op's name, such as "qkv", for compute; for transfers NCCL's name of its device
-// function, "ncclDevKernel_AllReduce_Sum_bf16", "ncclDevKernel_AllGather", "ncclDevKernel_SendRecv", without algorithm
-// and protocol, which NCCL picks at run time; an algorithm that the plan names is appended ("..._RING").
+// The name of a task's kernel. For compute it is the op's name, such as "qkv". For a transfer it is NCCL's name of the
+// device function, "ncclDevKernel_AllReduce_Sum_bf16", "ncclDevKernel_AllGather" or "ncclDevKernel_SendRecv", without
+// algorithm and protocol, which NCCL picks at run time; an algorithm that the plan names is appended ("..._RING").
 std::string kernel_name(const Op& op);
 
 // The members of a kernel's "args" object, without braces: "op":"qkv","phase":"forward","flops":1024,"bytes":96. For

@@ -25,8 +25,8 @@ constexpr char kType[] = "operators on a type that is neither 16 nor 32 bits wid
 constexpr std::int64_t kMostExtent = std::int64_t{1} << 31;
 constexpr double kMostTensor = 1e15;  // most elements of a tensor
 
-// The shape of an operator's input; empty if that input has none, if the shape was not recorded, or if no GPU could
-// hold it.
+// The shape of an operator's input; empty if there is no such input, if the shape was not recorded, or if no GPU could
+// hold a tensor of that shape.
 TorchShape torch_shape(const nlohmann::json& op, std::size_t input) {
   const auto args = op.find("args");
   if (args == op.end() || !args->is_object() || !args->contains("Input Dims")) return {};
@@ -35,7 +35,7 @@ TorchShape torch_shape(const nlohmann::json& op, std::size_t input) {
   TorchShape shape;
   double elements = 1;
   for (const nlohmann::json& d : dims[input]) {
-    if (!d.is_number_integer()) return {};  // the shape is unknown: the input is a list of tensors
+    if (!d.is_number_integer()) return {};  // the input is a list of tensors, so its shape is unknown
     shape.push_back(d.get<std::int64_t>());
     elements *= static_cast<double>(shape.back());
     if (shape.back() < 1 || shape.back() > kMostExtent || elements > kMostTensor) return {};
@@ -54,12 +54,12 @@ std::int64_t leading_rows(const TorchShape& s) {
   return std::accumulate(s.begin(), s.end() - 1, std::int64_t{1}, std::multiplies<>());
 }
 
-// An operator of a PyTorch trace that is to be recognised, and what is known about it.
+// An operator of a PyTorch trace that is to be recognised, with what is needed to recognise it.
 struct SeenOperator {
   const nlohmann::json& op;
   bool backward;
   const Products& forward;
-  TorchShape first;  // shape of the operator's input that table kOperators names
+  TorchShape first;  // shape of that input of the operator which table kOperators names
 };
 
 using Meant = std::variant<Work, const char*>;
@@ -79,8 +79,9 @@ Gemm torch_gemm(const TorchShape& mnk, Gemm::Role role) {
   return {.m = mnk[0], .n = mnk[1], .k = mnk[2], .role = role};
 }
 
-// The sizes (rows, experts, n, k) of a grouped product: rows (rows, k), sorted by expert, by one matrix (k, n) an
-// expert; none for other operators. They are one more than those of a product, so that both may stand in one set.
+// The sizes (rows, experts, n, k) of a grouped matrix product, which multiplies rows (rows, k), sorted by expert, by
+// one matrix (k, n) for each expert; nullopt for other operators. They are four sizes and a plain product has three, so
+// that one set can hold both.
 std::optional<TorchShape> torch_grouped_of(const nlohmann::json& op) {
   if (op.value("name", "") != "aten::_grouped_mm") return std::nullopt;
   const TorchShape a = torch_shape(op, 0), b = torch_shape(op, 1);
@@ -88,8 +89,8 @@ std::optional<TorchShape> torch_grouped_of(const nlohmann::json& op) {
   return TorchShape{a[0], b[0], b[2], b[1]};
 }
 
-// Recognises a grouped product: of rows by the experts' matrices, or, of two matrices (in, rows) and (rows, out) whose
-// rows are sorted by expert, the gradients of the experts' weights.
+// Recognises a grouped matrix product: either rows by the experts' matrices or, for the gradients of the experts'
+// weights, a matrix (in, rows) by a matrix (rows, out), with rows sorted by expert.
 Meant torch_grouped_product(const SeenOperator& s) {
   const TorchShape b = torch_shape(s.op, 1), ends = torch_shape(s.op, 2);
   if (s.first.size() != 2 || ends.size() != 1) return kNoShapes;
@@ -160,8 +161,9 @@ Meant torch_sum(const SeenOperator& s) {
   return Residual{.rows = leading_rows(s.first), .columns = s.first.back()};
 }
 
-// The operators that are recognised, each with the index of the input whose shape is read. Where is_causal is among the
-// inputs is known from the operators' signatures (native_functions.yaml; flash_attn/flash_attn_interface.py).
+// The PyTorch operators that are recognised, each with the index of the input whose shape is read. The position of
+// is_causal among the inputs is known from the operators' signatures (native_functions.yaml;
+// flash_attn/flash_attn_interface.py).
 struct Operator {
   std::string_view name;
   std::size_t input;
@@ -250,7 +252,7 @@ Recognised recognise(const nlohmann::json& op, bool backward, const Products& fo
     Meant meant = o.meant(seen);
     if (const auto* reason = std::get_if<const char*>(&meant)) return std::string(*reason);
     Work& work = std::get<Work>(meant);
-    // The results of PyTorch's products have the data type of the inputs.
+    // The result of a PyTorch matrix product has the data type of the inputs.
     if (auto* product = std::get_if<Gemm>(&work)) product->result_bytes = width;
     if (auto* product = std::get_if<GroupedGemm>(&work)) product->result_bytes = width;
     return shape_of(work, width);

@@ -22,9 +22,9 @@ struct Pass {
   Plan plan;
 };
 
-// Simulates one pass. With pipeline stages, passes follow each other without emptying the pipeline. Then D seconds lie
-// between two passes, the simulated time of two passes less that of one, but a micro-batch's next pass cannot begin
-// before its token has left the last stage.
+// Simulates one pass. Without pipeline stages, the next pass begins when this one has ended. With stages, passes follow
+// each other without emptying the pipeline: the time from pass to pass is the simulated time of two passes less that of
+// one, or longer if the next pass of a micro-batch would otherwise begin before its token has left the last stage.
 Pass pass_of(const Spec& spec, const Profile& profile, std::int64_t tokens, std::int64_t cached,
              const std::atomic<bool>* stop) {
   Prediction p = predict(pass_spec(spec, tokens, cached), profile, false, stop);
@@ -40,7 +40,7 @@ Pass pass_of(const Spec& spec, const Profile& profile, std::int64_t tokens, std:
   return {std::move(made), std::move(p.plan)};
 }
 
-// The bytes of the state buffers of a class of ranks: weights, or the cache.
+// The bytes of the weights, or (if `cache` is true) of the key-value cache, on a rank of one class.
 Bytes state_bytes(const Plan& plan, std::size_t slot, bool cache) {
   Bytes sum = 0;
   for (const Frame& frame : plan.frames) {
@@ -53,7 +53,7 @@ Bytes state_bytes(const Plan& plan, std::size_t slot, bool cache) {
   return sum;
 }
 
-// Memory of the rank that needs most. The passes over the prompt need the most working memory.
+// Memory of the rank that needs the most, from a pass over the prompt, since these passes need the most working memory.
 GeneratedMemory memory_of(const Spec& spec, const Pass& pass) {
   const Generation& g = *spec.generation;
   const MemoryReport& m = pass.made.report.memory;
@@ -87,7 +87,7 @@ GenerationReport predict_generation(const Spec& spec, Profile profile, const std
     if (cached == 0) result.memory = memory_of(spec, pass);
     result.prefill.push_back(std::move(pass.made));
   }
-  const std::int64_t steps = g.output - 1;  // the prompt's last pass makes the first token
+  const std::int64_t steps = g.output - 1;  // number of decode passes, as the prompt's last pass makes the first token
   if (steps > 0) {
     for (const std::int64_t done : {std::int64_t{0}, (steps - 1) / 2, steps - 1})
       result.decode.push_back(pass_of(spec, profile, 1, g.input + done, stop).made);

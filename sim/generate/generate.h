@@ -12,17 +12,17 @@
 
 namespace orrery {
 
-// One pass of generation: the tokens that it adds to each sequence, those that the cache holds before it, and its
-// simulated step. period_s: seconds from one such pass to the next in a steady pipeline; equal to the report's step
-// time without pipeline stages.
+// One forward pass of generation. tokens: the tokens that the pass adds to each sequence; cached: those whose keys and
+// values are in the cache before it; period_s: seconds from one pass to the next in a steady pipeline, equal to the
+// report's step time without pipeline stages; report: the simulated step.
 struct GeneratedPass {
   std::int64_t tokens = 0, cached = 0;
   double period_s = 0;
   Report report;
 };
 
-// Bytes of a GPU's memory, of the rank that needs the most: weights; the cache of all its sequences; `cache_a_sequence`
-// of one of them; working memory (activations, buffers, the CUDA context, NCCL).
+// Bytes of GPU memory that the rank with the greatest need takes. cache: keys and values of all its sequences;
+// cache_a_sequence: those of one sequence; working: activations, buffers, the CUDA context, NCCL.
 struct GeneratedMemory {
   Bytes capacity = 0, allowed = 0, weights = 0, cache = 0, cache_a_sequence = 0, working = 0;
 
@@ -30,27 +30,29 @@ struct GeneratedMemory {
   bool fits() const { return sum() <= allowed; }
 };
 
-// The prediction of a generation (workload: generate).
+// The prediction for a spec that generates text (workload: generate).
 struct GenerationReport {
   std::vector<GeneratedPass> prefill;  // the passes over a prompt, in order
-  std::vector<GeneratedPass> decode;  // passes of one token at the first, the middle and the last length of the context
+  // passes of one token, at the first, the middle and the last length of the context
+  std::vector<GeneratedPass> decode;
   GeneratedMemory memory;
-  double first_token_s = 0;    // time to first token (TTFT): all passes over the prompts
-  double token_s = 0;          // mean time per output token (TPOT) after the first
-  double total_s = 0;          // seconds from the begin of the prompts to the last token
-  double tokens_per_s = 0;     // generated tokens of all sequences a second, prefill included
-  double bandwidth_share = 0;  // of the memory bandwidth, the part that reading weights and cache needs in decode (MBU)
+  double first_token_s = 0;        // seconds of all passes over the prompts, the time to first token (TTFT)
+  double token_s = 0;              // mean time per output token (TPOT) after the first
+  double total_s = 0;              // seconds from the begin of the prompts to the last token
+  double tokens_per_s = 0;         // generated tokens of all sequences a second, prefill included
+  double bandwidth_share = 0;      // share of the memory bandwidth that reading weights and cache takes in decode (MBU)
   std::int64_t largest_batch = 0;  // sequences that fit in memory together, over all data ranks
 };
 
-// Predicts a spec with workload: generate. Decode passes are simulated at three lengths of the context and integrated
-// by Simpson's rule: times of kernels are nearly linear in it. Throws Stopped soon after `stop` is set.
+// Predicts a spec with workload: generate. Decode passes are simulated at three lengths of the context, and the time of
+// all passes is their integral by Simpson's rule, which is accurate because times of kernels are nearly linear in that
+// length. Throws Stopped soon after `stop` is set.
 GenerationReport predict_generation(const Spec& spec, Profile profile, const std::atomic<bool>* stop = nullptr);
 
-// JSON of schema orrery.generation/1, and a table for people.
+// The prediction as JSON of schema orrery.generation/1 (to_json), and as text to read (generation_text).
 std::string to_json(const Spec& spec, const GenerationReport& report);
 std::string generation_text(const Spec& spec, const GenerationReport& report, const Style& style);
-// The passes, with the shares of their times of each kind that takes a hundredth or more.
+// A table of the passes, with what each pass spends its time on; kinds of time below 1 % are left out.
 Table passes_table(const GenerationReport& report);
 
 }  // namespace orrery

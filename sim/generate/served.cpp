@@ -54,7 +54,7 @@ ServedRow row_of(const JsonValue& item) {
   return row;
 }
 
-// The precision of the matrix products under the name that a spec uses; "" if specs have no such precision.
+// The precision of the matrix products in the words of a spec; "" if specs do not have that precision.
 std::string precision_of(const ServedRow& row) {
   const std::string& word =
       row.gemm_precision.empty() || row.gemm_precision == "fp8_block" ? row.precision : row.gemm_precision;
@@ -101,8 +101,9 @@ GenerationReport report_of(const Spec& spec) { return predict_generation(spec, p
 
 bool says(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
-// Predicted seconds per token while `requests` requests are in progress: a decode pass over all of them, and the time
-// for the prompts of requests that begin meanwhile; each request brings one prompt for every `output` tokens.
+// token_s: predicted seconds per token while a number of requests are in progress, which is the time of a decode pass
+// over all of them and a share of the time for prompts of requests that begin meanwhile (each request brings one prompt
+// for every `output` tokens); prompt_s: predicted seconds of one prompt.
 struct UnderWay {
   double token_s = 0, prompt_s = 0;
 };

@@ -9,7 +9,8 @@
 namespace orrery {
 
 // One published measurement of an inference stack: the model, the machine and the load, and the measured figure.
-// `metric` says what `value` is: the time per output token, the time to the first token, or tokens per second.
+// metric: the quantity that `value` is, such as the time per output token, the time to the first token, or tokens per
+// second.
 struct ServedRow {
   // gemm_precision, cache_precision: precision of the matrix products and of the key-value cache
   std::string id, source, mode, framework, model, gpu, precision, gemm_precision, cache_precision;
@@ -19,7 +20,8 @@ struct ServedRow {
   std::vector<double> value;
 };
 
-// The prediction for a row, in the units of the row. refused: the reason if nothing could be predicted.
+// The prediction for one published measurement of inference, in the measurement's units. refused: the reason if nothing
+// could be predicted.
 struct ServedCase {
   const ServedRow* row = nullptr;
   struct Figure {
@@ -31,14 +33,16 @@ struct ServedCase {
   std::string refused;
 };
 
-// Reads a list of rows (docs/guide.md says which keys). Throws Error naming file and row.
+// Reads a list of published measurements of inference (docs/guide.md says which keys). Throws Error that names file and
+// row.
 std::vector<ServedRow> read_served(const std::string& path);
-// Predicts a row: a static batch; a prompt or a token alone; as many sequences as fit (offline); or a fixed number of
-// requests under way, each of whose tokens also waits for its share of the others' prompts.
+// Predicts the figures of one published measurement. The measured load is a static batch; or a prompt or a token alone;
+// or as many sequences as fit (offline); or a fixed number of requests in progress, where each token also waits for its
+// share of the other requests' prompts.
 ServedCase predict_served(const ServedRow& row);
 
-// The table of errors by figure, stack and GPU, with the reasons for rows that were not predicted and how often each
-// occurs, as sections and as text; and the same as JSON, which also has every row.
+// The errors of predictions, in tables by figure, inference stack and GPU, and how often each reason for not predicting
+// occurs: as sections, and as text. The JSON has the prediction of every row instead.
 std::vector<Section> served_sections(const std::vector<ServedCase>& cases);
 std::string served_text(const std::vector<ServedCase>& cases, const Style& style);
 std::string served_json(const std::vector<ServedCase>& cases);

@@ -15,7 +15,7 @@
 namespace orrery {
 namespace {
 
-constexpr std::uint64_t kParts = 5;  // of the groups of shapes, one part is judged
+constexpr std::uint64_t kParts = 5;  // one of this many groups of shapes is judged
 
 struct Ratio {
   double value = 1;  // predicted over measured
@@ -49,7 +49,7 @@ struct KnownGpu {
   Profile profile;
 };
 
-// The GPU of a table and its built-in constants; none if one of them is not known.
+// The GPU with this name and its built-in constants; nullopt if either is not known.
 std::optional<KnownGpu> known_gpu(const std::string& name) {
   try {
     KnownGpu known{find_gpu(name), {}};
@@ -60,8 +60,8 @@ std::optional<KnownGpu> known_gpu(const std::string& name) {
   }
 }
 
-// Seconds of a row's ops; none if the GPU does not have a rate for one of them. Attention is that of cuDNN where the
-// GPU has constants for it: the best of the frameworks' kernels.
+// Predicted seconds of a row's ops; nullopt if the GPU does not have a rate for one of them. For attention, the
+// constants of cuDNN's kernels, the fastest of the frameworks', are used if the GPU has them.
 std::optional<double> predicted(const KernelRow& row, const KnownGpu& known) {
   double sum = 0;
   try {
@@ -94,7 +94,8 @@ KernelErrors errors_of(const std::vector<Ratio>& ratios) {
 
 using Key = std::tuple<std::string, std::string, std::string, std::string>;  // kind, precision, framework, GPU
 
-// The median of the levels of other GPUs for the same kind, precision and framework; none if there are none.
+// The median, over all other GPUs, of the level (median of predicted over measured time) for the same kind of kernel,
+// precision and framework; nullopt if no other GPU has one.
 std::optional<double> level_elsewhere(const std::map<Key, KernelErrors>& all, const Key& key) {
   std::vector<double> levels;
   for (const auto& [other, e] : all) {

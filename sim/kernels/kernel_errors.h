@@ -9,18 +9,21 @@
 
 namespace orrery {
 
-// The errors of predicted kernels of one kind, precision and framework on one GPU. A level is the median of predicted
-// over measured time: what a formula of the right shape is off by as a whole. Shapes are divided by the hash of what
-// rows that differ in tokens have in common: every fifth group is judged, after the level of the other groups.
+// The errors of predicted kernels of one kind, precision and framework on one GPU. level: the median of predicted over
+// measured time, that is, the factor by which all predictions are off together. Rows that differ only in the number of
+// tokens form a group. Every fifth group is judged: its predictions are divided by the level of the other groups, so
+// that only errors in the shape of the formula remain.
 struct KernelErrors {
   std::string gpu, kind, precision, framework;
   std::int64_t rows = 0;
   double level = 1;
   double error = 0;             // median of |predicted / measured - 1|, with the built-in constants
-  double small = 0, large = 0;  // the same of the half of rows with less work, and of that with more
-  // -1 where there are no rows to judge, or no others
-  double swept = -1, swept_p90 = -1;  // of the judged rows, after their GPU's own level: median, and nine rows of ten
-  double unseen = 0;  // of all rows, after the median of the levels that other GPUs have there; -1 if there is none
+  double small = 0, large = 0;  // median errors of the half of the rows with less work, and of the half with more
+  // Errors of the judged rows after division by the level of the other rows on the same GPU; -1 if there are no judged
+  // rows or no others.
+  double swept = -1, swept_p90 = -1;  // median, and 90th percentile, of the judged rows' errors
+  // median error of all rows after division by the median level of other GPUs; -1 if no other GPU has one
+  double unseen = 0;
 };
 
 struct KernelReport {
@@ -28,8 +31,8 @@ struct KernelReport {
   std::map<std::string, std::int64_t> not_covered;
 };
 
-// Predicts all rows with the built-in constants of their GPUs. GPUs and kinds of kernels that are not known are counted
-// in `not_covered`. progress: called from time to time with a line.
+// Predicts all measured kernels with the built-in constants of their GPUs. Rows of unknown GPUs and kinds of kernels
+// are counted in `not_covered`. progress: called from time to time with a line of text.
 KernelReport predict_kernels(KernelRows rows, const std::function<void(std::string_view)>& progress);
 
 std::string kernels_text(const KernelReport& report, const Style& style);

@@ -28,14 +28,14 @@ Cells cells_of_line(std::string_view line) {
   }
 }
 
-// FNV-1a, 64 bits (Fowler, Noll, Vo).
+// The hash of a text by FNV-1a with 64 bits (Fowler, Noll, Vo).
 std::uint64_t fnv1a(std::string_view text) {
   std::uint64_t hash = 14695981039346656037ULL;
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
   return hash;
 }
 
-// The cells of one line by the names of the header.
+// One line of a CSV table, whose values are found by the names of the columns in the header.
 class NamedCells {
  public:
   NamedCells(const Cells& header, const Cells& cells) : header_(header), cells_(cells) {
@@ -64,7 +64,8 @@ class NamedCells {
   const Cells& cells_;
 };
 
-// The precision of products in a word of the tables; none for one that plans do not have.
+// The precision of matrix products that a word in the tables of measured kernels means; nullopt if plans do not have
+// it.
 std::optional<Precision> precision_of_word(std::string_view word) {
   if (word == "bfloat16" || word == "half" || word == "float16") return Precision::bf16;
   if (word == "fp8" || word == "fp8_block") return Precision::fp8;
@@ -78,7 +79,8 @@ Op op_of(Work work, Precision precision) {
   return op;
 }
 
-// 8-bit products of these tables take their operand in 16 bits, and make it 8 bits wide first.
+// Adds the cast before an 8-bit product: in the tables of measured kernels, the time of such a product includes the
+// conversion of its input from 16 to 8 bits.
 void add_quantisation(KernelRow& row, Precision precision, std::int64_t elements) {
   if (precision == Precision::fp8) row.ops.push_back(op_of(Cast{elements, 2, 1}, Precision::bf16));
 }
@@ -132,7 +134,7 @@ bool read_quantize(const NamedCells& c, KernelRow& row) {
   return true;
 }
 
-// Fills the row's ops; returns false for a row that plans have no op for.
+// Fills in the ops of a measured kernel; returns false for a kernel that no op of a plan describes.
 bool read_ops(const NamedCells& c, KernelRow& row) {
   if (!c.has("prec") || !c.has("fw")) return false;
   row.framework = c.text("fw");

@@ -9,18 +9,19 @@
 
 namespace orrery {
 
-// A measured kernel, or a few that run one after another: ops of a plan on one GPU, and the time that they took alone.
+// A measured kernel, or a few kernels that run one after another, as ops of a plan on one GPU, with the measured time
+// when nothing else ran.
 struct KernelRow {
   std::string gpu, kind, framework, precision;  // "h100-sxm", "gemm", "trtllm", "bfloat16"
   std::vector<Op> ops;
   double measured = 0;       // seconds
   double work = 0;           // FLOPs, or bytes where there are no FLOPs
-  std::uint64_t shapes = 0;  // hash (FNV-1a) of what rows have in common that differ in tokens alone
+  std::uint64_t shapes = 0;  // hash (FNV-1a) of all sizes except the number of tokens
 };
 
 struct KernelRows {
   std::vector<KernelRow> rows;
-  std::map<std::string, std::int64_t> not_covered;  // number of rows for which there is no op, by their kind or reason
+  std::map<std::string, std::int64_t> not_covered;  // number of rows that no op of a plan describes, by reason
 };
 
 // Reads a table of measured kernels (CSV with a header, gzipped or not) whose name begins with a GPU's:

@@ -26,7 +26,7 @@ const OptionWord* word_of(const OptionRow& row, const std::string& ours) {
   return found == row.words.end() ? nullptr : &*found;
 }
 
-// The values of a model of which the spec says nothing but sizes.
+// The default values of a model's keys, which are those in a spec that gives only the model's sizes.
 const std::map<std::string, std::string>& plain_model() {
   static const std::map<std::string, std::string> values = [] {
     const Spec spec = parse_spec(
@@ -40,14 +40,15 @@ const std::map<std::string, std::string>& plain_model() {
   return values;
 }
 
-// Whether a value of a built-in model or configuration file is one that a framework must be told.
+// Whether a framework must be told a value of a built-in model or configuration file, because the value differs from
+// the default.
 bool matters(const Origin& o) {
   const auto plain = plain_model().find(o.key);
   return o.key.starts_with("model.") && (plain == plain_model().end() || plain->second != o.value);
 }
 
-// The part of the model ("model.indexer") to which a key ("model.indexer.top_k") belongs if none of the part's keys was
-// said; else the key.
+// The component of the model ("model.indexer") to which a key ("model.indexer.top_k") belongs, if no key of the
+// component has an option in the launch file; else the key itself.
 std::string unsaid_part(const std::string& key, const std::vector<std::string>& said) {
   const std::size_t dot = key.find('.', std::string_view("model.").size());
   const std::string part = key.substr(0, dot);
@@ -101,8 +102,9 @@ Exported export_options(SpecValues values, const Framework& framework) {
     if (!other && !has(v.key.c_str()) && std::ranges::find(implied, v.key) == implied.end())
       out.unsaid.push_back(v.key);
   }
-  if (!has("model.layers")) return out;  // the model is code that the launch file does not describe
-  // Frameworks without an option for it divide the width by the heads; latent attention has widths of its own.
+  if (!has("model.layers")) return out;  // the model is defined in code, which the launch file does not describe
+  // Frameworks without an option for the head dimension divide the hidden size by the number of heads. Latent attention
+  // has other options for its dimensions.
   const std::int64_t heads = values.number_or("model.heads", 1);
   const bool divided = values.number_or("model.head_dim", 0) * heads == values.number_or("model.hidden", 0);
   if (divided || values.find("model.mla.kv_lora_rank") != nullptr) implied.emplace_back("model.head_dim");

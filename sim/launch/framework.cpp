@@ -115,7 +115,7 @@ const Framework& find_framework(std::string_view name) {
     if (known == name) return find();
     names.push_back(known);
   }
-  names.emplace_back("chakra");  // Chakra traces are not launch options (sim/chakra/)
+  names.emplace_back("chakra");  // Chakra traces can be exported, but not as launch options (sim/chakra/)
   throw Error("--to: " + unknown_name("framework", name, names));
 }
 

@@ -14,18 +14,19 @@ namespace orrery {
 // Import translates options to keys, export keys to options, so that one undoes the other.
 struct OptionRow {
   std::string_view option, key;
-  // pairs (word in the option, word in the key) for the same value; empty: both have the same number as value
+  // the framework's word for a value and the spec's word for it, in pairs; empty if the value is the same number or
+  // text in both
   std::span<const OptionWord> words = {};
   std::string_view assumed = {};  // value of the key where a complete launch file lacks the option
-  bool older = false;  // whether the row has an older or other spelling of an option, which export does not write
-  bool text = false;   // whether the value is a string, not a number
+  bool older = false;             // whether the option is an older or alternative spelling, which export does not write
+  bool text = false;              // whether the value is a string, not a number
 };
 
 enum class Syntax : unsigned char { shell, json, toml, yaml };
 
-// A training framework and what its launch files look like. prefixes: beginnings of option names that carry no meaning
+// A training framework and the form of its launch files. prefixes: beginnings of option names that carry no meaning
 // ("MODEL_ARGS."); signs: beginnings of option names by which the framework's files are recognised; ignored: beginnings
-// of names of options that change neither step time nor memory; variables: names of shell variables whose values
+// of the names of options that change neither step time nor memory; variables: names of shell variables whose values
 // scripts pass to options.
 struct Framework {
   std::string_view name, about, software;
@@ -35,10 +36,10 @@ struct Framework {
   std::span<const OptionWord> variables = {};
   // options whose value is the path of a further launch file of this framework
   std::span<const std::string_view> refers = {};
-  // whether an option that a file lacks has the default of its row (OptionRow::assumed)
+  // whether an option that a launch file lacks has the default value in its row of the table (OptionRow::assumed)
   bool assumes = true;
 
-  // The rows of all tables in the order in which import reads them: of two rows with the same key, the later one
+  // The rows of all tables in the order in which import reads them. If two rows have the same key, the later one
   // counts.
   std::vector<OptionRow> rows() const;
   std::string without_prefix(const std::string& option) const;
@@ -57,11 +58,11 @@ const Framework& nanotron();
 std::span<const OptionRow> launcher_rows();  // options of torchrun, deepspeed and Slurm
 std::span<const std::string_view> launcher_ignored();
 
-// The framework whose launch files have settings like these; nullptr if none is recognised.
+// The framework to which a launch file with these settings belongs; nullptr if none is recognised.
 const Framework* framework_of(const Settings& settings);
 
-// Finds a framework by the name that `orrery export` accepts (megatron, deepspeed, torchtitan, nanotron, fsdp). Throws
-// Error that lists these names for any other name.
+// Finds a framework by the name that `orrery export` accepts (megatron, deepspeed, torchtitan, nanotron, fsdp). Any
+// other name gives an Error that lists these.
 const Framework& find_framework(std::string_view name);
 
 }  // namespace orrery

@@ -39,8 +39,8 @@ bool begins_with_one(const std::string& name, std::span<const std::string_view> 
   return std::ranges::any_of(starts, [&](std::string_view start) { return name.starts_with(start); });
 }
 
-// Whether an option belongs to a launcher (torchrun, Slurm) and is ignored. One-letter options are compared by the
-// whole name, longer ones by their beginning.
+// Whether an option is one of a launcher (torchrun, Slurm) that has no effect on step time or memory. One-letter
+// options are compared by the whole name, longer ones by their beginning.
 bool is_launchers(const std::string& name) {
   return std::ranges::any_of(launcher_ignored(), [&](std::string_view word) {
     return word.size() == 1 ? name == word : name.starts_with(word);
@@ -122,7 +122,8 @@ class LaunchImporter {
     out_.not_translated.push_back({s.from, s.name, s.value, std::move(why)});
   }
 
-  // Records that a table row has translated a setting, so that no other row with the same option refuses it.
+  // Records that a row of the framework's table has translated a setting, so that no other row with the same option
+  // refuses it.
   void accept(const Setting& s, std::string_view key, std::string value) {
     said_.push_back(&s);
     std::erase_if(out_.not_translated, [&](const Untranslated& u) { return u.from == s.from && u.option == s.name; });
@@ -142,12 +143,12 @@ class LaunchImporter {
     }
     if (silent || (theirs == "-1" && row.key != "launch.shard")) return;
     if (!row.text && !is_number_text(theirs)) return refuse(s, unset.empty() ? "is no number" : unset);
-    // A count of zero means that the model has no such part ("num_experts: 0").
+    // A count of zero means that the model has no component of the kind ("num_experts: 0").
     const bool none = theirs == "0" && row.key.starts_with("model.");
     accept(s, row.key, none ? "" : row.text ? theirs : plain_number(theirs));
   }
 
-  // If the options are in another file that the script sources, takes their values from the script's variables.
+  // If the options are in another file that the script sources, takes the options' values from the script's variables.
   void translate_variable(const Settings& settings, const Framework& framework, const OptionRow& row) {
     for (const OptionWord& variable : framework.variables) {
       if (variable.ours != row.option) continue;
@@ -170,7 +171,7 @@ class LaunchImporter {
     shapes_ = shapes_ || (has_model && framework.name == "megatron");
   }
 
-  // Adds the keys that the current launch file gives to those of the files read before.
+  // Adds the keys that the current launch file gives to the keys from the files read before.
   void merge() {
     for (SpecValue& v : now_.all) {
       const SpecValue* old = out_.values.find(v.key);
@@ -197,7 +198,7 @@ class LaunchImporter {
 
   LaunchImport& out_;
   SpecValues now_;                    // keys from the launch file that is being read
-  std::vector<const Setting*> said_;  // settings of the current file that a row of the table has translated
+  std::vector<const Setting*> said_;  // settings of the current file that a row of a framework's table has translated
   const Framework* software_ = nullptr;
   bool shapes_ = false;
 };

@@ -9,13 +9,13 @@
 
 namespace orrery {
 
-// An option of a launch file that may change step time or memory, but for which a spec has no key.
+// An option of a launch file that may change step time or memory, but for which a spec has no key, with the reason.
 struct Untranslated {
   std::string from, option, value, why;
 };
 
-// The result of an import: the keys of a spec that launch files give, and the options without a key. remarks:
-// contradictions between files, and decisions that import has made; each names its file and line.
+// The result of an import: the keys of a spec that launch files give, and the options for which a spec has no key.
+// remarks: contradictions between files, and decisions that the import has made; each names its file and line.
 struct LaunchImport {
   SpecValues values;
   std::vector<Untranslated> not_translated;
@@ -27,9 +27,9 @@ struct LaunchText {
   std::string path, text;
 };
 
-// Reads the launch files of one run. If several give the same key, the first one counts, and a contradiction becomes a
-// remark. on: the cluster, such as "2xdgx-h100"; "" if none is named. Nothing in a file is executed. Throws Error for a
-// file that cannot be read or that belongs to no known framework.
+// Reads the launch files of one run. If several files give the same key, the first one counts, and a contradiction
+// becomes a remark. on: the cluster, such as "2xdgx-h100"; "" if none is named. Nothing in a file is executed. Throws
+// Error for a file that cannot be read or that belongs to no known framework.
 LaunchImport import_launch(const std::vector<LaunchText>& texts, std::string_view on = "");
 
 // A cluster named on the command line: "2xdgx-h100" or "dgx-h100" (one node). Throws Error for an unknown node.

@@ -11,7 +11,7 @@ namespace {
 
 using Remarks = std::vector<std::string>;
 
-// Number of ranks of one replica; at most 1e9, since a file may hold any numbers.
+// Number of ranks of one replica of the model; at most 1e9, since a file may hold any numbers.
 std::int64_t ranks_of_replica(const SpecValues& v) {
   double product_text = 1;
   for (const char* key : {"strategy.tensor", "strategy.pipeline", "strategy.context"})
@@ -19,7 +19,7 @@ std::int64_t ranks_of_replica(const SpecValues& v) {
   return product_text < 1e9 ? static_cast<std::int64_t>(product_text) : 1'000'000'000;
 }
 
-// Number of data-parallel ranks: as stated, or the number of GPUs over the ranks of a replica; 0: not known.
+// Number of data-parallel ranks: the stated number, or the number of GPUs over the ranks of a replica; 0 if not known.
 std::int64_t data_of(const SpecValues& v) {
   if (const auto data = v.number("strategy.data")) return *data;
   const std::int64_t gpus = v.number_or("gpus", 0);
@@ -45,7 +45,7 @@ void resolve_gpus(SpecValues& v, Remarks& remarks) {
     v.fill("gpus", total, Said::derived, fmt::format("{}: {} of each of {} nodes", each.from, gpus, count));
   } else if (!nodes.key.empty() && cluster.key.empty()) {
     // Keeps the number of nodes, which is useless without the number of GPUs per node, so that resolve_batch() reports
-    // that the latter is missing.
+    // that the number of GPUs per node is missing.
     v.set("launch.nodes", nodes.value, nodes.said, nodes.from);
   }
   if (cluster.key.empty()) return;
@@ -65,14 +65,14 @@ void resolve_shards(SpecValues& v) {
   const bool hybrid = copies > 1 && shards != 1;
   v.fill("strategy.sharding", !sharded ? "none" : hybrid ? "hsdp" : "fsdp", Said::stated, from);
   if (hybrid && v.text("strategy.sharding") == "fsdp") v.set("strategy.sharding", "hsdp", Said::stated, from);
-  if (shards < 1) return;  // as a number of shards, -1 means all data-parallel ranks
+  if (shards < 1) return;  // -1 shards stands for all data-parallel ranks
   v.fill("strategy.data", product_text(copies, shards), Said::stated,
          fmt::format("{}: {} replicas x {} shards", from, copies, shards));
   if (hybrid) v.fill("strategy.shard_group", fmt::format("{}", shards), Said::stated, from);
 }
 
-// Translates torchtitan's local batch: the sequences of one data-parallel rank in a step, which a pipeline cuts into
-// micro-batches.
+// Translates torchtitan's local batch, which is the number of sequences of one data-parallel rank in a step; a pipeline
+// cuts it into micro-batches.
 void resolve_local_batch(SpecValues& v) {
   const SpecValue local = v.take("launch.local_batch"), micro = v.take("launch.pipeline_micro_batch");
   if (local.key.empty()) return;
@@ -113,7 +113,7 @@ void resolve_accumulation(SpecValues& v, Remarks& remarks) {
   }
 }
 
-// Number of layers of the model, as stated, or as the built-in model with the stated name has.
+// Number of layers of the model: the stated number, or that of the built-in model with the stated name.
 std::int64_t layers_of(const SpecValues& v) {
   const SpecValue* name = v.find("model");
   return name == nullptr ? v.number_or("model.layers", 0) : find_model(name->value).layers;
@@ -134,7 +134,7 @@ void resolve_stages(SpecValues& v, Remarks& remarks) {
          fmt::format("{}: {} layers / ({} stages x {} layers)", each.from, layers, pipeline, stage));
 }
 
-// Megatron-LM's names of recomputed modules, and a spec's names of the same parts of a layer.
+// Megatron-LM's names of recomputed modules, and the names of these modules in a spec.
 constexpr OptionWord kModules[] = {
     {"core_attn", "attention"},    {"layernorm", "norm"}, {"mlp", "mlp"},
     {"moe_act", "moe_activation"}, {"moe", "moe"},        {"mla_up_proj", "mla_up_proj"}};
@@ -264,7 +264,8 @@ void resolve_batch(SpecValues& v, Remarks& remarks) {
                                   v.find("strategy.global_batch")->from, global, data, micro));
 }
 
-// Adds FSDP's number of shards and of replicas, for frameworks whose options express the sharding by these two degrees.
+// Adds the number of FSDP shards and of replicas, for frameworks whose options express the sharding by these two
+// numbers.
 template <class Add>
 void add_shards(SpecValues& v, std::int64_t data, const Add& add) {
   const std::string sharding = v.text("strategy.sharding");
@@ -281,7 +282,7 @@ void add_shards(SpecValues& v, std::int64_t data, const Add& add) {
   add("launch.replicate", fmt::format("{}", data / group));
 }
 
-// Adds the numbers of nodes, GPUs per node and micro-batches, in the way in which launchers and frameworks count them.
+// Adds the numbers of nodes, of GPUs per node and of micro-batches, as launchers and frameworks count them.
 template <class Add>
 void add_counts(SpecValues& v, const Add& add) {
   const std::int64_t gpus = v.number_or("gpus", 0), each = v.number_or("cluster.gpus_per_node", 8);
@@ -299,7 +300,7 @@ void add_counts(SpecValues& v, const Add& add) {
   add_shards(v, data, add);
 }
 
-// Adds the options that frameworks need for a model besides its shapes.
+// Adds the options that frameworks need for a model besides the model's sizes.
 template <class Add>
 void add_model(SpecValues& v, const Add& add) {
   const std::int64_t layers = v.number_or("model.layers", 0), heads = v.number_or("model.heads", 0);
@@ -320,7 +321,7 @@ void add_model(SpecValues& v, const Add& add) {
   }
 }
 
-// Translates the recomputed parts of a layer to Megatron-LM's module names.
+// Translates a spec's names of recomputed parts of a layer to Megatron-LM's module names.
 template <class Add>
 void add_recompute(SpecValues& v, const Add& add) {
   if (v.find("strategy.recompute_layers") != nullptr && v.text("strategy.recompute") == "full") {
@@ -374,8 +375,8 @@ void add_launch_keys(SpecValues& v, const Framework& framework) {
   constexpr std::int64_t kMost = 1'000'000;
   const std::int64_t layers = v.number_or("model.layers", 0), chunks = v.number_or("strategy.virtual_stages", 1);
   const std::int64_t stages = std::min(v.number_or("strategy.pipeline", 1), kMost) * std::min(chunks, kMost);
-  // Leaves out the number of virtual stages if it is 1, because some frameworks interleave as soon as the option is
-  // given.
+  // Leaves out the number of virtual stages if it is 1, because some frameworks interleave stages as soon as the option
+  // is given.
   if (chunks == 1) v.take("strategy.virtual_stages");
   if (stages > 0 && layers % stages == 0 && chunks > 1 && !asks("strategy.virtual_stages"))
     add("launch.layers_per_virtual_stage", fmt::format("{}", layers / stages));

@@ -74,7 +74,7 @@ std::string toml_text(const std::vector<Setting>& options) {
   std::string out, table;
   const OptionsJson root = nested_options(options);
   for (const auto& [section, keys] : root.items()) {
-    // TOML options outside sections would be launcher options, which this framework's files do not state; they are
+    // TOML options outside sections are launcher options, which files of this framework do not state, so they are
     // skipped.
     if (!keys.is_object()) continue;
     out += fmt::format("{}[{}]\n", out.empty() ? "" : "\n", section);

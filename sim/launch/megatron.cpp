@@ -226,7 +226,7 @@ constexpr std::string_view kIgnored[] = {"lr",
                                          "rank",
                                          "eval_global_batch"};
 // Shell variables, and the options to which scripts pass them, in the scripts of Narayanan et al. and many later ones.
-// The commands with the options may be in another file.
+// They are read because the commands with the options may be in another file.
 constexpr OptionWord kVariables[] = {{"TP", "tensor_model_parallel_size"},
                                      {"PP", "pipeline_model_parallel_size"},
                                      {"CP", "context_parallel_size"},

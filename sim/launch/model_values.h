@@ -8,8 +8,8 @@
 
 namespace orrery {
 
-// The keys of a spec for a model whose config.json was read from `path`: model.base with this path, and the model's
-// shapes.
+// The keys that a spec gets for a model whose config.json was read from `path`: model.base with this path, and the
+// sizes of the model.
 std::vector<SpecValue> model_values(const Model& model, const std::string& path);
 
 }  // namespace orrery

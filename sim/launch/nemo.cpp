@@ -1,5 +1,5 @@
 // Table of the options of NeMo's YAML files (the launcher's, examples/nlp/language_modeling/conf) and of
-// Megatron-Bridge, beyond the options that both share with Megatron-LM.
+// Megatron-Bridge, without those options that NeMo shares with Megatron-LM.
 #include "sim/launch/framework.h"
 
 namespace orrery {

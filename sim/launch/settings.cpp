@@ -13,7 +13,7 @@ constexpr SyntaxSuffix kSyntaxSuffixes[] = {{".toml", read_toml},    {".json", r
                                             {".yml", read_tree},     {".sh", read_shell},  {".slurm", read_shell},
                                             {".sbatch", read_shell}, {".bash", read_shell}};
 
-// Whether some line of the text begins with `start`, blanks before it not counted.
+// Whether some line of the text begins with `start`, after any blanks.
 bool has_line(std::string_view text, std::string_view start) {
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size());

@@ -21,9 +21,9 @@ struct Settings {
   std::vector<Setting> all;
   std::vector<std::string> remarks;
   bool refers = false;
-  // variables of a script, which may be passed to options in a file that the script sources
+  // the script's variables, which may be passed to options in another file that the script sources
   std::vector<Setting> variables;
-  std::vector<Settings> parts;  // launch files within this file, such as a configuration that a script writes
+  std::vector<Settings> parts;  // launch files contained in this file, such as a configuration that a script writes
 
   const Setting* find(std::string_view name) const;  // the last setting with this name
 };
@@ -31,14 +31,14 @@ struct Settings {
 // The functions below read launch files, one function for each syntax. path: name of the file for messages. Nothing in
 // a file is ever executed. Text that cannot be read gives an Error with one line "file:line: what, and what to do".
 
-// Reads a shell script, a Slurm file or a command line: assignments, ${X:-default}, arrays, $(( )), and if, elif and
-// case on variables that are assigned. A variable that the text does not set stays as it is spelled.
+// Reads a shell script, a Slurm file or a command line. It understands assignments, ${X:-default}, arrays, $(( )), and
+// if, elif and case on variables that are assigned. A variable that the text does not set stays as it is spelled.
 Settings read_shell(std::string_view text, const std::string& path);
 // Reads YAML or JSON; keys of nested maps become dotted names.
 Settings read_tree(std::string_view text, const std::string& path);
 Settings read_toml(std::string_view text, const std::string& path);
 
-// Reads a launch file in the syntax that the file's name shows or, if the name shows none, the first lines.
+// Reads a launch file in the syntax that the file's name shows or, if the name shows none, that the contents show.
 Settings read_settings(std::string_view text, const std::string& path);
 
 }  // namespace orrery

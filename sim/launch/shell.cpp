@@ -30,7 +30,7 @@ bool is_shell_option(const std::string& field) {
          field[1] != '.';
 }
 
-// The length of NAME in a word "NAME=value" or "NAME+=value"; 0 for any other word.
+// The length of the variable's name in a word "NAME=value" or "NAME+=value"; 0 for any other word.
 std::size_t assigned_name(const std::string& word) {
   std::size_t end = 0;
   while (end < word.size() && (std::isalnum(static_cast<unsigned char>(word[end])) != 0 || word[end] == '_')) ++end;
@@ -132,7 +132,7 @@ class ShellScript {
     add_options(fields);
   }
 
-  // Splits a quoted field that holds a whole command line, as after `bash -c`, into words.
+  // Splits a field into words if it is the quoted text of a whole command line, as after `bash -c`.
   static void add_words(ShellWord field, std::vector<ShellWord>& out) {
     if (field.text.find(" --") == std::string::npos || field.text.starts_with("--"))
       return out.push_back(std::move(field));
@@ -178,8 +178,8 @@ class ShellScript {
     }
   }
 
-  // Collects the script's variables. If the script itself states no options but sources a file, the options in the
-  // variables' values are collected too.
+  // Collects the script's variables. If the script itself states no options but sources another file, the options in
+  // the variables' values are collected too.
   void add_variables() {
     const bool none = settings_.all.empty() && settings_.refers;
     for (const auto& [name, items] : values_.all()) {

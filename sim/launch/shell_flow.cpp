@@ -14,7 +14,8 @@ constexpr std::size_t kDeepestFlow = 64;
 
 bool is_test(const std::string& word) { return word == "[" || word == "[[" || word == "test"; }
 
-// The text of a word in a condition. A variable that the script does not set (still spelled "$NAME") is empty there.
+// The text of a word in a condition of a script. A variable that the script does not set (still spelled "$NAME") counts
+// as empty in conditions.
 std::string set_text(const std::string& text) { return text.starts_with("$") ? "" : text; }
 
 std::optional<long long> shell_number(const std::string& text) {

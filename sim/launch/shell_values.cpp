@@ -10,12 +10,12 @@ namespace orrery {
 namespace {
 
 constexpr int kDeepestVariable = 16;  // greatest nesting depth of ${A:-${B:-...}}
-// Most characters in one variable, in case a script doubles it in a loop.
+// Most characters in one variable, a limit for scripts that double a variable in a loop.
 constexpr std::size_t kMostVariable = 1 << 20;
 
 bool in_variable(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
-// The position at which `close` closes the bracket that was opened before position `at`.
+// The position of the bracket `close` that closes the bracket opened just before position `at`.
 std::size_t closing_bracket(std::string_view text, std::size_t at, char open, char close) {
   for (int depth = 1; at < text.size(); ++at) {
     if (text[at] == open) ++depth;
@@ -43,7 +43,7 @@ const std::vector<ShellWord>* ShellValues::find(const std::string& name) const {
   return found == variables_.end() ? nullptr : &found->second;
 }
 
-// Expands what is inside of ${...}: "NAME", "NAME:-default", "NAME[@]" and the like.
+// Expands the text inside of ${...}, which is "NAME", "NAME:-default", "NAME[@]" and the like.
 void ShellValues::expand(std::string_view inside, std::string_view spelled, Reading& reading) {
   const bool quoted = reading.quoted;
   const int line = reading.line, depth = reading.depth;
@@ -80,7 +80,8 @@ void ShellValues::Reading::flush() {
 void ShellValues::read_escaped(Reading& r) {
   const char next = r.word[r.at + 1];
   if (r.quoted && std::string_view("$`\"\\\n").find(next) == std::string_view::npos) r.plain += '\\';
-  // For a line continuation this keeps the line break, which separates words like a blank and keeps line numbers right.
+  // In a line continuation the character after the backslash is the line break. It is kept, as it separates words like
+  // a blank and keeps line numbers right.
   r.plain += next;
   r.at += 2;
 }

@@ -10,12 +10,12 @@
 
 namespace orrery {
 
-// The variables of a shell script, and the replacement of variables in words by their values. A variable that the
-// script does not set stays as it is spelled ("$DATA_PATH"), and so does a command substitution ("$(nproc)"), because
-// nothing is executed.
+// The variables of a shell script, and the expansion of words in which they occur. A variable that the script does not
+// set stays as it is spelled ("$DATA_PATH"), and so does a command substitution ("$(nproc)"), because nothing is
+// executed.
 class ShellValues {
  public:
-  // Sets a variable to its items: one, or any number for an array. append: NAME+=value.
+  // Sets a variable to its items: one item, or any number for an array. append: whether the assignment is NAME+=value.
   void set(const std::string& name, std::vector<ShellWord> items, bool append = false);
   const std::vector<ShellWord>* find(const std::string& name) const;
   const std::map<std::string, std::vector<ShellWord>>& all() const { return variables_; }
@@ -33,23 +33,24 @@ class ShellValues {
     std::string text;
     bool quoted = false;
     int line = 0;
-    bool ends_field = false;  // whether this is an item of an array, so that the next one begins a new field
+    bool ends_field = false;  // whether the piece is an item of an array, after which a new field begins
   };
-  // A word that is being cut into pieces: the position of the next character, the pieces so far, and the characters
-  // since the last of these, which no quotes or variable divide.
+  // A word that is being cut into pieces: the position of the next character, the pieces so far, and the plain
+  // characters since the last piece, that is, characters without quotes and variables.
   struct Reading {
     std::string_view word;
     int line = 0;
     bool quoted = false;  // whether the word stands in double quotes
-    int depth = 0;        // nesting depth of the variables and quotes around it
+    int depth = 0;        // nesting depth of the expansions and quotes around the word
     std::size_t at = 0;
     std::vector<Piece> out;
     std::string plain;
 
-    void flush();  // makes a piece of the plain characters
+    void flush();  // makes a piece of the characters in `plain`
   };
   std::vector<Piece> pieces(std::string_view word, int line, bool quoted, int depth);
-  // Each reads what begins at reading.at: a character after a backslash, quotes, or what begins with a dollar sign.
+  // The functions below each read one construct at the position reading.at: a character after a backslash, a text in
+  // quotes, or an expansion that begins with a dollar sign.
   static void read_escaped(Reading& reading);
   void read_quotes(Reading& reading);
   void read_dollar(Reading& reading);

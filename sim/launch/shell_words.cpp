@@ -138,7 +138,8 @@ class ShellLexer {
     now_.words.push_back({std::move(word), line});
   }
   void end_command(std::string by) {
-    if (now_.words.empty() && by != ";;") return;  // a command may be empty before ";;", which ends a branch of case
+    // only before ";;", which ends a branch of case, is an empty command kept
+    if (now_.words.empty() && by != ";;") return;
     now_.ended_by = std::move(by);
     commands_.push_back(std::move(now_));
     now_ = {};
@@ -149,7 +150,7 @@ class ShellLexer {
   std::size_t at_ = 0, words_ = 0;
   int line_ = 1;
   bool in_array_ = false;
-  std::string delimiter_;  // the line that will end the here-document which begins on the next line
+  std::string delimiter_;  // the line that ends a here-document whose text begins on the next line
   ShellCommand now_;
   std::vector<ShellCommand> commands_;
 };

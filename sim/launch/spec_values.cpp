@@ -12,7 +12,8 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-// A key of a spec whose value is a map or, in short form, a word. The word is then the value of the map's key `member`.
+// A key of a spec whose value is a map or, in short form, a word. The short form stands for a map in which the key
+// `member` has the word as its value.
 struct ShortKey {
   std::string_view key, member;
 };
@@ -20,7 +21,8 @@ constexpr ShortKey kShortKeys[] = {
     {"model", "base"}, {"cluster", "node"}, {"software", "profile"}, {"strategy.optimizer", "name"}};
 constexpr std::string_view kSectionOrder[] = {"model", "sequence", "cluster", "gpus", "software", "strategy"};
 
-// The key as it is printed: "software" becomes "software.profile" if further keys begin with "software.".
+// The key as a spec file prints it: "software" becomes "software.profile" if the spec also has keys that begin with
+// "software.".
 std::string long_key(const SpecValues& values, const std::string& key) {
   for (const ShortKey& s : kShortKeys) {
     if (key != s.key) continue;
@@ -84,7 +86,7 @@ OrderedJson in_json(const SpecValue& v) {
   return is_spec_number(v.value) ? OrderedJson::parse(v.value, nullptr, false) : OrderedJson(v.value);
 }
 
-// Prints the keys below a prefix, level by level.
+// Prints as YAML the keys that begin with `prefix`, level by level.
 void print_yaml(const std::vector<SpecValue>& values, const std::string& prefix, std::string& out) {
   const auto depth = static_cast<std::size_t>(std::count(prefix.begin(), prefix.end(), '.'));
   std::vector<std::string> done;

@@ -8,14 +8,14 @@
 
 namespace orrery {
 
-// The origin of a value of a spec: a launch file states it (stated), it follows from stated values (derived), it is the
-// framework's default (assumed), or it is not known (missing).
+// The origin of a value of a spec that is made from launch files: a launch file states the value (stated), it follows
+// from stated values (derived), it is the framework's default (assumed), or it is not known (missing).
 enum class Said : unsigned char { stated, derived, assumed, missing };
 
 // A key of a spec and its value as text ("strategy.tensor", "8"), with the source ("train.sh:12
-// --tensor-model-parallel-size"). Keys that begin with "launch." are not keys of a spec: they hold quantities that
-// frameworks count differently, which resolve_launch_keys() turns into keys of a spec, and add_launch_keys() the other
-// way round.
+// --tensor-model-parallel-size"). Keys that begin with "launch." are not keys of a spec but hold quantities that
+// frameworks count differently; resolve_launch_keys() turns these into keys of a spec, and add_launch_keys() does the
+// reverse.
 struct SpecValue {
   std::string key, value;
   Said said = Said::stated;
@@ -32,9 +32,9 @@ struct SpecValues {
   std::optional<std::int64_t> number(std::string_view key) const;
   std::int64_t number_or(std::string_view key, std::int64_t absent) const;
   void set(std::string_view key, std::string value, Said said, std::string from);
-  // Sets a key if it has no value yet.
+  // Sets a key of the spec, unless it has a value already.
   void fill(std::string_view key, std::string value, Said said, std::string from);
-  SpecValue take(std::string_view key);  // removes a key and returns its value; an empty value if the key is absent
+  SpecValue take(std::string_view key);  // removes a key; returns its value, which is empty if the key is absent
 };
 
 // The text of a spec file: YAML in which a comment on every line names the source of the value, or JSON with null for

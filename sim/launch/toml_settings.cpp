@@ -71,7 +71,8 @@ class TomlReader {
     if (at_ < text_.size() && peek() != '\n') fail("a line has more than its value");
   }
 
-  // Reads a table's header: [table], or [[table]] for one of a list of tables, which then all have the same name.
+  // Reads the header of a TOML table: [table], or [[table]] for one item of a list of tables, which then all have the
+  // same name.
   void read_header() {
     const bool list = looking_at("[[");
     at_ += list ? 2 : 1;
@@ -127,7 +128,7 @@ class TomlReader {
       return "";
     }
     std::string word = read_bare("");
-    if (looking_at(" ") && word.size() == 10 && word[4] == '-') {  // a date, after which a time follows
+    if (looking_at(" ") && word.size() == 10 && word[4] == '-') {  // a date, after which the time of day follows
       word += next();
       word += read_bare("");
     }
@@ -170,7 +171,7 @@ class TomlReader {
   const std::string& path_;
   std::size_t at_ = 0;
   int line_ = 1;
-  std::string table_;  // name of the current table, with which the names of its keys begin
+  std::string table_;  // name of the current table, which precedes the names of its keys
   std::set<std::string> seen_;
   Settings settings_;
 };

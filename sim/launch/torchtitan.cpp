@@ -1,5 +1,5 @@
-// Table of the options of torchtitan's TOML files and command line (torchtitan/config/job_config.py; rows marked as
-// older are the schema of 2024).
+// Table of the options of torchtitan's TOML files and command line (torchtitan/config/job_config.py). Rows marked as
+// older are options of the 2024 schema.
 #include "models/schedule/framework_names.h"
 #include "sim/launch/framework.h"
 

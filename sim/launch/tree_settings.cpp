@@ -24,7 +24,8 @@ std::string plain_word(const std::string& text) {
   return text;
 }
 
-// The name of an option for a key of the file; some files spell keys like command-line options ("--num-layers").
+// The name of the option that a key of the file gives. Some files spell keys like command-line options
+// ("--num-layers").
 std::string option_name(std::string_view key) {
   if (!key.starts_with("--")) return std::string(key);
   std::string name(key.substr(2));
@@ -33,7 +34,7 @@ std::string option_name(std::string_view key) {
 }
 
 // Replaces a variable by the default that its text states, as "${PRIMUS_TEAM:8}", "${oc.env:TP,8}" and "${TP:-8}" do;
-// other text is unchanged.
+// returns any other text unchanged.
 std::string with_default(const std::string& text) {
   if (!text.starts_with("${") || !text.ends_with("}") || text.find("${", 2) != std::string::npos) return text;
   const std::string inner = text.substr(2, text.size() - 3);

@@ -109,7 +109,7 @@ void CachingAllocator::reset_peaks() {
   }
 }
 
-// Bytes of a page, in which an expandable segment of the pool grows.
+// Bytes of the pages by which an expandable segment of a pool grows.
 Bytes CachingAllocator::page(std::uint32_t pool) const { return is_large(pool) ? kSharedSegment : kSmallSegment; }
 
 BlockId CachingAllocator::new_block(Bytes address, Bytes size, std::uint32_t pool, State state) {
@@ -124,7 +124,7 @@ BlockId CachingAllocator::new_block(Bytes address, Bytes size, std::uint32_t poo
   return id;
 }
 
-// Puts `right` between `left` and the block that follows `left`.
+// Puts the block `right` between `left` and the block that follows `left` in its segment.
 void CachingAllocator::link_after(BlockId left, BlockId right) {
   const BlockId next = blocks_[left].next;
   blocks_[right].prev = left;
@@ -134,7 +134,7 @@ void CachingAllocator::link_after(BlockId left, BlockId right) {
 }
 
 // PyTorch's get_free_block: finds the smallest free block of at least `size` bytes. With expandable segments, a block
-// may grow into the unmapped pages behind it; the next larger block is then preferred where that can grow less.
+// may grow into the unmapped pages behind it; the next larger block is then preferred if it can grow less far.
 BlockId CachingAllocator::find_free(std::uint32_t pool, Bytes size) const {
   const FreeSet& set = pools_[pool].free;
   const FreeBlock* best = set.at_least(size);
@@ -169,7 +169,7 @@ BlockId CachingAllocator::new_segment(std::uint32_t pool, Bytes size) {
 }
 
 // PyTorch's try_allocate_expandable_block: maps pages in the lowest address range that is long enough. If the device
-// runs out of memory, the pages mapped until then stay mapped, and are free.
+// runs out of memory meanwhile, the pages mapped so far stay mapped, and are free.
 BlockId CachingAllocator::expand(std::uint32_t pool, Bytes size) {
   BlockId id = find_range(pool, size);
   if (blocks_[id].state == State::unmapped && !map(id, std::min(size, blocks_[id].size))) return kNone;
@@ -183,7 +183,7 @@ BlockId CachingAllocator::expand(std::uint32_t pool, Bytes size) {
 }
 
 // PyTorch's find_expandable_block: finds the first of adjacent free or unmapped blocks that together have at least
-// `size` bytes. Where there are none it makes a new address range, 9/8 times as large as the device's memory.
+// `size` bytes. If there are none it makes a new address range, 9/8 times as large as the device's memory.
 BlockId CachingAllocator::find_range(std::uint32_t pool, Bytes size) {
   const auto usable = [&](BlockId id) {
     return id != kNone && (blocks_[id].state == State::free || blocks_[id].state == State::unmapped);
@@ -282,7 +282,7 @@ void CachingAllocator::release(BlockId id) {
   merge(id, blocks_[id].prev);
   merge(id, blocks_[id].next);
   insert(id);
-  // A completely free segment does not count as inactive split (memory_stats()).
+  // A completely free segment does not count as inactive split memory (memory_stats()).
   if (!split(blocks_[id])) inactive -= blocks_[id].size;
   if (!options_.expandable_segments) stats_.inactive_split.add(inactive);
 }

@@ -14,7 +14,8 @@ using BlockId = std::uint32_t;
 struct AllocatorOptions {
   // the most bytes that all segments may have: the device's memory less the CUDA context and libraries
   Bytes capacity = 0;
-  bool expandable_segments = false;  // whether segments can grow (PYTORCH_ALLOC_CONF=expandable_segments:True)
+  // whether segments can grow page by page (PYTORCH_ALLOC_CONF=expandable_segments:True)
+  bool expandable_segments = false;
 };
 
 struct Gauge {
@@ -29,18 +30,19 @@ struct Gauge {
 
 // The figures of torch.cuda.memory_stats(), in bytes. Always reserved >= active >= allocated, and active >= requested.
 struct AllocatorStats {
-  Gauge allocated;       // bytes of blocks handed out, rounding and unsplit remainders included
-  Gauge requested;       // bytes asked for, of blocks handed out or waiting for events
+  Gauge allocated;       // bytes of blocks handed out, including rounding and remainders that are not cut off
+  Gauge requested;       // bytes that callers asked for, of blocks handed out or waiting for events
   Gauge active;          // bytes of blocks that are handed out or that wait for events
-  Gauge reserved;        // bytes of segments, or of mapped pages of expandable segments
+  Gauge reserved;        // bytes of segments, or of the mapped pages of expandable segments
   Gauge inactive_split;  // free bytes in segments that are partly in use; expandable segments are not counted
-  std::int64_t device_allocations = 0;  // number of calls of cudaMalloc, and of mappings of pages
+  // number of calls of cudaMalloc, and of mappings of pages to expandable segments
+  std::int64_t device_allocations = 0;
   std::int64_t device_frees = 0;
-  // number of times that cached blocks were given back because a segment did not fit
+  // number of times that cached blocks were given back because a new segment did not fit in the device's memory
   std::int64_t retries = 0;
-  // Number of times that a segment did not fit although cached blocks had been given back.
+  // Number of times that a new segment did not fit in the device's memory although cached blocks had been given back.
   std::int64_t out_of_memory = 0;
-  Picoseconds synchronized_until = 0;  // time of the latest event that giving cached blocks back waited for
+  Picoseconds synchronized_until = 0;  // latest of the event times for which empty_cache() had to wait
 };
 
 // A replay of PyTorch's CUDA caching allocator without a device: addresses are numbers that only grow. Sizes of blocks
@@ -57,21 +59,22 @@ class CachingAllocator {
   explicit CachingAllocator(AllocatorOptions options);
 
   // Allocates a block of `bytes` > 0 on a stream (small numbers from 0). Events up to `now` count as completed. Returns
-  // nullopt when out of memory: then every unused segment has been given back to the device, and nothing else has
-  // changed.
+  // nullopt when out of memory; in this case every unused segment has been given back to the device, and nothing else
+  // has changed.
   std::optional<BlockId> malloc(Bytes bytes, int stream, Picoseconds now = 0);
 
   // Frees a block. A later malloc may return the same id.
   void free(BlockId id);
 
-  // Frees a block that other streams use (record_stream): the block stays active until a malloc after the time `until`,
-  // when the last event of these streams completes.
+  // Frees a block that other streams use (record_stream): the block stays active until a malloc() after the time
+  // `until`, at which the last event of the other streams completes.
   void free_after(BlockId id, Picoseconds until);
 
-  // Frees blocks whose events have completed by `now`, as every malloc does first.
+  // Frees the blocks for which free_after() was called and whose events have completed by `now`. Every malloc() does
+  // this first.
   void process_events(Picoseconds now);
 
-  // torch.cuda.empty_cache(): waits for events and gives unused segments, or pages, back to the device.
+  // Does what torch.cuda.empty_cache() does: waits for events and gives unused segments, or pages, back to the device.
   void empty_cache();
 
   void reset_peaks();
@@ -92,9 +95,9 @@ class CachingAllocator {
     Bytes address = 0;
     Bytes size = 0;
     Bytes requested = 0;
-    BlockId prev = kNone;  // blocks before (prev) and behind (next) this one in the same segment
+    BlockId prev = kNone;  // neighbours in the same segment: the block before (prev) and the one behind (next)
     BlockId next = kNone;
-    std::uint32_t pool = 0;  // index of the pool: 2 * stream, + 1 for the pool of large blocks
+    std::uint32_t pool = 0;  // index of the pool: twice the stream, plus 1 for the pool of large blocks
     State state = State::free;
   };
 

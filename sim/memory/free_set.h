@@ -46,7 +46,7 @@ class FreeSet {
   const FreeBlock* after(const FreeBlock& block) const { return from(block.size, block.address + 1); }
 
  private:
-  // Number of 64-bit words of the bitmap: one bit for each of 320 bins, for sizes below 2^49 bytes.
+  // Number of 64-bit words of the bitmap, which has one bit for each of 320 bins, enough for sizes below 2^49 bytes.
   static constexpr std::size_t kWords = 5;
 
   static std::size_t bin_of(Bytes size) {
@@ -57,7 +57,8 @@ class FreeSet {
     return (power - 2) * 8 + ((units >> (power - 3)) & 7);
   }
 
-  // The position in a bin (in descending order) after all blocks that are equal to or greater than (size, address).
+  // The position in a bin (a list in descending order) after all blocks that are equal to or greater than (size,
+  // address).
   template <class Blocks>
   static auto place(Blocks& blocks, Bytes size, Bytes address) -> decltype(blocks.begin()) {
     return std::partition_point(blocks.begin(), blocks.end(), [=](const FreeBlock& b) {

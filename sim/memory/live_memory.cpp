@@ -15,7 +15,8 @@ const BlockBuffer& slot_of(const Plan& plan, std::uint32_t frame, const Operand&
   return plan.blocks[plan.frames[frame].block].buffers[o.slot];
 }
 
-// The changes of allocated memory that the tasks of one class of ranks make, in the order of the tasks, not of time.
+// The changes of allocated memory that the tasks of one class of ranks make, in the order of the tasks, not of their
+// times.
 std::vector<Delta> deltas_of(const Plan& plan, const Trace& trace, const RankClass& slot, std::vector<bool>& held) {
   std::vector<Delta> deltas;
   const auto change = [&](TaskId t, const Operand& o, bool take) {

@@ -16,10 +16,10 @@ namespace orrery {
 namespace {
 
 constexpr std::size_t kLargest = 6;
-// How many steps are replayed after the first, at most, until a step's use of memory is steady.
+// The most steps that are replayed after the first while waiting for a step's use of memory to be steady.
 constexpr std::ptrdiff_t kReplayedSteps = 12;
 constexpr int kNotHeld = -1;
-constexpr int kBeyond = -2;  // marks a buffer that is on the host or on disks
+constexpr int kBeyond = -2;  // marks a buffer that is not on the device, but on the host or on disks
 constexpr int kPlaced = -3;  // marks a buffer in a preallocated range, which is allocated from the start
 
 struct Held {
@@ -31,16 +31,16 @@ struct Held {
 
 constexpr Bytes kWithoutEnd = Bytes{1} << 60;
 
-// The number of entries that a task puts into the device's launch queue: one for each kernel; for a collective on
-// another stream PyTorch also records two events and lets two streams wait for them (ProcessGroupNCCL.cpp, syncStream
+// The number of entries that a task puts into the device's launch queue: one for each kernel and, for a collective,
+// four more, because PyTorch records two events and lets two streams wait for them (ProcessGroupNCCL.cpp, syncStream
 // and WorkNCCL::synchronize).
 TaskId launches(const Op& op) {
   constexpr TaskId kEvents = 4;
   return static_cast<TaskId>(std::max(1, kernels_of(op.work))) + (moves(op) ? kEvents : 0);
 }
 
-// Whether a collective is the all-gather of weights at the end of a ZeRO-1 step, when each rank has updated a part of
-// them.
+// Whether a collective is the all-gather of weights at the end of a ZeRO-1 step, when each rank has updated its part of
+// the weights.
 bool gathers_parameters(const Op& op, const Collective& c) {
   return c.kind == CollectiveKind::all_gather && op.phase == Phase::step && op.lane == LaneKind::data_gather;
 }
@@ -91,8 +91,8 @@ class Replay : BlockSource {
  private:
   // Replays steps until memory is steady. Optimizer moments appear at the end of the first step, and later steps give
   // cached segments back to the device to make space for them. Memory is steady when a step gives nothing back, or
-  // calls cudaMalloc and cudaFree as often as the step before. If that never happens, the mean number of calls over the
-  // last half of the steps counts.
+  // calls cudaMalloc and cudaFree as often as the step before. If memory never becomes steady, the mean number of calls
+  // over the last half of the steps counts.
   void play_to_rest(const RankClass& slot) {
     std::vector<std::int64_t> calls;
     bool rests = false;
@@ -106,7 +106,7 @@ class Replay : BlockSource {
     result_.device_calls = std::accumulate(first, calls.end(), std::int64_t{0}) / (calls.end() - first) / plan_.steps;
   }
 
-  // Replays one more step. Returns whether the allocator had to give cached segments back to the device.
+  // Replays one more step. Returns whether the allocator gave cached segments back to the device.
   bool play(const RankClass& slot) {
     const AllocatorStats before = allocator_.stats();
     if (curve_ != nullptr) curve_->emplace_back();
@@ -156,7 +156,7 @@ class Replay : BlockSource {
     sample();
   }
 
-  // Adds a sample of the ranks' memory unless it equals the last one.
+  // Adds a sample of the memory of this class of ranks, unless it equals the last sample.
   void sample() {
     if (curve_ == nullptr || (!curve_->back().empty() && curve_->back().back().bytes == now_)) return;
     curve_->back().push_back({clock_, slot_, now_});
@@ -164,8 +164,8 @@ class Replay : BlockSource {
 
   // Finds the forward passes that fill the pipeline, from the third on. A stage sends the output of its first forward
   // at once. The send of its second output waits until the next stage has ended its first forward; the device's compute
-  // stream waits for the sends, while the host runs ahead. That this happens, and begins with the third forward, was
-  // inferred from the peak memory of nanotron's first stages.
+  // stream waits for the sends, while the host runs ahead. The peak memory of nanotron's first stages was the reason to
+  // infer this, and that it begins with the third forward.
   void find_filling(const RankClass& slot) {
     constexpr std::int32_t kTaken = 2;
     const auto micro_batch = [&](TaskId t) { return plan_.frames[plan_.tasks[t].frame].micro_batch; };
@@ -184,8 +184,8 @@ class Replay : BlockSource {
     while (update_ > slot.begin && plan_.op_of(update_ - 1).phase == Phase::step) --update_;
   }
 
-  // The time when the host would issue task t if, since the host's last wait, issuing took only the share of time that
-  // the host itself needs (host_part).
+  // The time when the host would issue task t if issuing had taken, since the host last waited, only the host's own
+  // share (host_part) of its simulated time.
   Picoseconds host_at(TaskId t) const {
     const Picoseconds issued = trace_.spans[t].issued;
     if (options_.host_part == 1 && options_.filling_part == 1) return issued;
@@ -204,8 +204,8 @@ class Replay : BlockSource {
 
   // How much later than in the trace the host issues task t. An allocation that has to be retried waits until the
   // device has ended the work that cached blocks wait for. The host issues all later tasks later by that time, up to
-  // the next point where it waits anyway: it then runs less far ahead of the device, so that fewer buffers are
-  // allocated at the same time.
+  // the next point where it waits anyway; it is then less far ahead of the device, so that fewer buffers are allocated
+  // at the same time.
   Picoseconds lag_at(TaskId t) const {
     if (lag_ == 0) return 0;
     const std::vector<HostResume>& waits = trace_.host[slot_];
@@ -220,8 +220,8 @@ class Replay : BlockSource {
     lagging_since_ = visited_;
   }
 
-  // Gathers the weights that each rank of the group has updated: into one buffer, and from there into one tensor for
-  // each rank.
+  // Allocates the tensors for an all-gather of weights of which each rank has updated a part: the collective's one
+  // buffer, and a tensor for each rank to which the buffer is copied.
   void gather_lists(TaskId t, const Collective& gather, Picoseconds now, Picoseconds ended) {
     const auto ranks =
         static_cast<std::int64_t>(plan_.dimensions[static_cast<std::size_t>(gather.group)].groups.front().size());
@@ -230,8 +230,8 @@ class Replay : BlockSource {
     pass_through(copies, t, now, ended);
   }
 
-  // Copies tensors into a flat buffer for a collective: the gradients of a bucket before their reduction, unless they
-  // are contiguous already; gathered weights arrive in such a buffer (ProcessGroupNCCL::allgather, newLikeFlat).
+  // Allocates the flat buffers of a collective. Gradients of a bucket are copied into one before their reduction,
+  // unless they are contiguous already; gathered weights arrive in one (ProcessGroupNCCL::allgather, newLikeFlat).
   void copy_flat(TaskId t, const Collective& of, Picoseconds now, Picoseconds ended) {
     const bool reduces = reduces_gradients(plan_.op_of(t).lane);
     if (reduces && !states_.has_gradients()) return;
@@ -240,8 +240,8 @@ class Replay : BlockSource {
     pass_through(copies, t, now, options_.blocking_launches ? 0 : ended);
   }
 
-  // Replays the update of a chunk with 16-bit gradients: frees the gradients of parameters that other ranks update,
-  // copies the gradients of this rank's part into one tensor, and converts that into a tensor in the data type of the
+  // Replays the update of a chunk of layers with 16-bit gradients: frees the gradients of parameters that other ranks
+  // update, copies the gradients of this rank's part into one tensor, and converts that tensor to the data type of the
   // master weights (DeepSpeed stage_1_and_2.py, step()).
   void widen_gradients(TaskId t, const Update& update, Picoseconds now) {
     if (!states_.has_gradients()) return;
@@ -257,8 +257,8 @@ class Replay : BlockSource {
     }
   }
 
-  // If task t adds a gradient to a sum, takes the memory block of that gradient from the gradient's buffer, so that the
-  // block can become the sum.
+  // If task t adds a gradient to a sum, takes the memory block away from the buffer of that gradient, so that the block
+  // can become the sum.
   std::optional<BlockId> added_gradient(TaskId t) {
     for (const Operand& o : plan_.op_of(t).operands) {
       if (o.scope != Scope::own || o.access != Access::read) continue;
@@ -273,8 +273,8 @@ class Replay : BlockSource {
     return std::nullopt;
   }
 
-  // Allocates temporary tensors for a collective. They are freed at the time `ended`, when the collective has ended,
-  // or, if `ended` is 0, as soon as the host goes on.
+  // Allocates temporary tensors for a collective. They are freed at the time `ended`, when the collective has ended, or
+  // immediately if `ended` is 0.
   void pass_through(const std::vector<Bytes>& copies, TaskId t, Picoseconds now, Picoseconds ended) {
     std::vector<BlockId> blocks;
     blocks.reserve(copies.size());
@@ -299,8 +299,8 @@ class Replay : BlockSource {
 
   Bytes size(BlockId block) const override { return allocator_.size(block); }
 
-  // Records until when the tensors of a collective are used, except the output of a weight gather, which is in buffers
-  // that the framework keeps.
+  // Records the time until which a collective uses its tensors, except for the output of a weight gather, which is in
+  // buffers that the framework keeps.
   void note_uses(TaskId t, Picoseconds ended) {
     const bool gathers = std::get<Collective>(plan_.op_of(t).work).kind == CollectiveKind::all_gather;
     for (const Operand& o : plan_.op_of(t).operands) {
@@ -334,8 +334,8 @@ class Replay : BlockSource {
     count(what.category, allocator_.size(held.block));
   }
 
-  // Allocates a block. If it does not fit even after the allocator's retry, the device counts as larger from then on:
-  // the figures then say how much memory it would have needed.
+  // Allocates a block. If it does not fit even after the allocator's retry, the device's capacity is raised from this
+  // moment on, so that the figures say how much memory would have been needed.
   BlockId allocate(Bytes bytes, int stream, Picoseconds now) {
     const std::int64_t retries = allocator_.stats().retries;
     const auto block = allocator_.malloc(bytes, stream, now);
@@ -385,7 +385,7 @@ class Replay : BlockSource {
     result_.tier_peak[t] = std::max(result_.tier_peak[t], beyond_[t]);
   }
 
-  // Must be called when a task has allocated all its buffers: the allocated memory may then be at its peak.
+  // Must be called when a task has allocated all its buffers, because the allocated memory may then be at its peak.
   void note_most(TaskId t) {
     sample();
     if (allocated_ <= result_.peak) return;
@@ -403,7 +403,7 @@ class Replay : BlockSource {
   CachingAllocator allocator_;
   StateTensors states_;
   std::vector<Held>& held_;   // for each buffer, its allocated block
-  std::vector<char>& named_;  // for each buffer, whether name_largest() counts it as alive now
+  std::vector<char>& named_;  // for each buffer, whether name_largest() has counted it as alive
   SlotMemory result_;
   CategoryBytes now_{};
   Bytes allocated_ = 0;
@@ -417,15 +417,15 @@ class Replay : BlockSource {
   std::int64_t calls_ = 0;  // number of calls of cudaMalloc and cudaFree in the last replayed step
   std::pair<TaskId, TaskId> filling_;
   TaskId update_ = 0;
-  // Peak of the reserved bytes up to the latest update.
+  // Peak of the reserved bytes until the latest update began.
   Bytes reserved_before_ = 0;
   // queued_: number of launches that may be waiting in the device's queue when the host makes the next one; oldest_:
-  // the first task with such launches.
+  // the first task that has launches among them.
   TaskId queued_ = 0, oldest_ = 0;
 };
 
-// Finds the buffers that were alive at the peak, and counts them by name: repeats, up to the peak, which buffers tasks
-// allocate and free.
+// Finds the buffers that were alive at the peak, and counts them by name, by repeating which buffers the tasks allocate
+// and free up to the peak.
 void Replay::name_largest() {
   if (result_.peak_task == kNone) return;
   const RankClass& slot = plan_.classes[plan_.slot_of(result_.peak_task)];
@@ -460,7 +460,7 @@ void Replay::name_largest() {
 
 std::vector<SlotMemory> replay_memory(const Plan& plan, const Trace& trace, const MemoryOptions& options,
                                       std::vector<MemoryCurve>* curves) {
-  std::vector<Held> held(plan.buffers);  // every class of ranks has buffers of its own
+  std::vector<Held> held(plan.buffers);  // each class of ranks has buffers of its own in the plan
   std::vector<char> named(plan.buffers);
   std::vector<std::vector<std::uint32_t>> frames(plan.classes.size());
   for (std::uint32_t f = 0; f < plan.frames.size(); ++f) frames[plan.frames[f].slot].push_back(f);

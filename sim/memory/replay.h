@@ -15,60 +15,64 @@ namespace orrery {
 
 using CategoryBytes = std::array<Bytes, kCategories>;
 
-// The memory of one class of ranks over two steps, or more if the second still gives cached segments back to the
-// device. As in PyTorch, memory follows the host's time: a buffer is allocated when the first task that uses it is
-// issued and freed when the last one is issued, or, if that one runs on another stream, when its event has completed.
+// The memory of one class of ranks over two steps, or more if the allocator still gives cached segments back to the
+// device in the second. As in PyTorch, memory follows the host's time: a buffer is allocated when the host issues the
+// first task that uses it, and freed when the host issues the last one or, if that task runs on another stream, when
+// its event has completed.
 struct SlotMemory {
   Bytes first_step_peak = 0;  // greatest number of bytes allocated up to the end of the first step
   Bytes peak = 0;             // greatest number of bytes allocated in all steps
   Bytes peak_reserved = 0;    // greatest number of bytes that the caching allocator reserves
 
-  // The most bytes that the caching allocator reserves from the last pass of the last step on. They are fewer than
-  // peak_reserved where cached segments were given back before.
+  // The most bytes that the caching allocator reserves from the beginning of the last step's update on. They are fewer
+  // than peak_reserved if cached segments were given back to the device before.
   Bytes update_reserved = 0;
   CategoryBytes at_peak{};  // bytes of each category at the peak; they sum to `peak`
   TaskId peak_task = kNone;
   int peak_step = 0;
-  std::vector<std::string> alive;  // the largest buffers at the peak, as texts: "38.5 GiB logits x 2"
-  std::int64_t retries = 0;        // number of times that the allocator had to give cached segments back
+  std::vector<std::string> alive;  // the largest buffers that are alive at the peak, as texts: "38.5 GiB logits x 2"
+  std::int64_t retries = 0;        // number of times that the allocator gave cached segments back to make space
 
-  // Number of calls of cudaMalloc and cudaFree in a steady step; 0 if the allocator needs none or runs out of memory,
-  // and for expandable segments, since the time to map their pages is not known.
+  // Number of calls of cudaMalloc and cudaFree in a steady step (one after the first steps, from which on nothing
+  // changes); 0 if the allocator needs none or runs out of memory, and for expandable segments, since the time to map
+  // their pages is not known.
   std::int64_t device_calls = 0;
   bool out_of_memory = false;
-  // The first request that did not fit: the bytes that it asked for (refused) and the bytes that were free then
-  // (free_then). If free_then is not less than refused, the memory was fragmented.
+  // The first request that did not fit in memory: the bytes that it asked for (refused), and the bytes that were free
+  // at that moment (free_then). If free_then is not less than refused, the memory was fragmented.
   Bytes refused = 0, free_then = 0;
-  TierBytes tier_peak{};  // greatest number of bytes in each memory tier beyond the device
+  TierBytes tier_peak{};  // greatest number of bytes in each memory tier beyond the device (host, disks)
 };
 
 struct MemoryOptions {
-  Bytes capacity = 0;   // greatest number of bytes of the allocator's segments together
-  Bytes workspace = 0;  // bytes of the cuBLAS workspace, taken through the allocator at the first task
+  Bytes capacity = 0;   // most bytes that all segments of the allocator may have together
+  Bytes workspace = 0;  // bytes of the cuBLAS workspace, which the first task allocates
   bool expandable_segments = false;
-  // Whether the input and output of a collective are freed only when the host sees that the collective has ended.
+  // Whether the input and output of a collective are freed only when the host notices that the collective has ended.
   bool collectives_hold_tensors = false;
   bool gathers_lists = false;  // whether ZeRO-1 copies gathered weights into one tensor per rank
 
-  // Whether the optimizer states exist from the start, rather than from the first update on.
+  // Whether the optimizer states exist from the start of training, rather than from the first update on.
   bool moments_at_start = false;
   // Whether the optimizer moments are one tensor for each weight, rather than one flat buffer.
   bool moments_by_weight = false;
-  // Whether gradients are one tensor for each weight, allocated when a step first adds to it and freed at the update.
+  // Whether gradients are one tensor for each weight, each allocated when a step first adds to it and freed at the
+  // update.
   bool gradients_by_weight = false;
   std::int64_t flat_copies = 0;    // number of flat buffers to which gradients are copied for a reduction
   Bytes flat_copy = 0;             // greatest number of bytes of one such flat buffer
   bool blocking_launches = false;  // whether the host waits for the end of every kernel
 
-  // The share of the time to issue ops that the host itself needs; the rest is the device's, to launch them, by which
-  // the host runs ahead of the device.
+  // The share of the time to issue ops that the host's own work takes. In the rest, the device launches the ops while
+  // the host goes on, so that the host gets ahead of the device by that time.
   double host_part = 1;
-  // The same share as host_part, but for the time in which the pipeline fills, that is, before the first backward.
+  // The share of the time to issue ops that the host's own work takes (host_part) while the pipeline fills, that is,
+  // before the first backward.
   double filling_part = 1;
 };
 
-// Replays the allocations of every class of ranks through the caching allocator. curves: if given, gets a memory curve
-// for each class.
+// Replays the allocations of every class of ranks through the caching allocator. curves: if not null, is filled with a
+// memory curve for each class.
 std::vector<SlotMemory> replay_memory(const Plan& plan, const Trace& trace, const MemoryOptions& options,
                                       std::vector<MemoryCurve>* curves = nullptr);
 

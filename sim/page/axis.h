@@ -14,9 +14,9 @@ struct PageAxis {
   double at(double value) const;  // coordinate of a value
 };
 
-// Round values for an axis to be marked at: of a linear axis about `count`, one of 1, 2 or 5 times a power of ten
-// apart; of a logarithmic axis powers of ten and, if these are few, 2 and 5 times each power, or for a range with fewer
-// than three of them as of a linear axis.
+// Round values at which an axis is marked. A linear axis has about `count` marks, and the distance between them is 1, 2
+// or 5 times a power of ten. A logarithmic axis is marked at powers of ten or, where its range is short, also at 2 and
+// 5 times each power; where this gives fewer than three marks, it is marked as a linear axis is.
 std::vector<double> ticks(const PageAxis& axis, int count = 6);
 
 // The value of a tick as text, without needless decimals: "0.5", "1000".

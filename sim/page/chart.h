@@ -6,10 +6,11 @@
 
 namespace orrery {
 
-// The width of a chart, in the units of its drawing: letters of 13 units are readable where the page is printed.
+// The width of a chart in its own units. It is chosen such that letters 13 units high are readable where the page is
+// printed.
 inline constexpr double kChartUnits = 880;
 
-// The style of the words of a chart. anchor: as in TextStyle; room: the width to which they are cut, 0 for no limit.
+// The text style of a chart's labels. anchor: as in TextStyle; room: the width to which labels are cut, 0 for no limit.
 TextStyle chart_words(std::string_view anchor, double room = 0);
 // The style of the figures along an axis.
 TextStyle axis_words(std::string_view anchor);

@@ -7,18 +7,18 @@ namespace orrery {
 std::string_view colour_of(TimeKind kind) {
   static constexpr std::array<std::string_view, kTimeKinds> kColours = {
       kForwardColour,  // compute
-      "#b58bd6",       // recompute
-      "#e69f00",       // exposed tensor
-      "#f0e442",       // exposed context
-      "#cc79a7",       // exposed expert
-      "#d55e00",       // exposed pipeline
-      "#009e73",       // exposed data
-      "#6d7480",       // offload
+      "#b58bd6",       // recomputation
+      "#e69f00",       // exposed tensor-parallel transfers
+      "#f0e442",       // exposed context-parallel transfers
+      "#cc79a7",       // exposed expert-parallel transfers
+      "#d55e00",       // exposed pipeline transfers
+      "#009e73",       // exposed data-parallel transfers
+      "#6d7480",       // exposed copies of offloaded tensors
       "#33308f",       // optimizer
-      "#d4d7dc",       // bubble
-      "#a9afba",       // imbalance
-      "#c3b9a4",       // launch
-      "#8c5a2b",       // other
+      "#d4d7dc",       // pipeline bubble
+      "#a9afba",       // waits for slower ranks of the same stage
+      "#c3b9a4",       // waits for the host to launch kernels
+      "#8c5a2b",       // other idle time
   };
   return kColours[static_cast<std::size_t>(kind)];
 }

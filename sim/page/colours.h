@@ -12,7 +12,8 @@ namespace orrery {
 // of memory Paul Tol's bright scheme (personal.sron.nl/~pault). The timeline's window (viz/) has the same ones.
 std::string_view colour_of(TimeKind kind);
 std::string_view colour_of(Category category);
-std::string_view chart_colour(std::size_t series);  // Okabe and Ito's set, again from the first after eight
+// colour of a series of a chart: one of Okabe and Ito's eight, repeated
+std::string_view chart_colour(std::size_t series);
 
 inline constexpr std::string_view kInkColour = "#20242c", kForwardColour = "#2c6fb3", kBackwardColour = "#7cb9e8",
                                   kWeightGradientColour = "#4a8f8f", kLimitColour = "#c0392b", kFaintColour = "#5b6270",

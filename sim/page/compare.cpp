@@ -54,7 +54,8 @@ std::string bars_part(const std::vector<ComparedSpec>& specs) {
   return bars.empty() ? "" : part("Step time", content);
 }
 
-// The keys whose values differ, in the order of the specs, with a value for each spec.
+// The keys for which the specs have different values, in the order in which the specs list them, each with the value of
+// every spec.
 std::vector<std::pair<std::string, std::vector<std::string>>> differing(const std::vector<ComparedSpec>& specs) {
   std::vector<std::string> keys;
   std::map<std::string, std::vector<std::string>> values;
@@ -67,7 +68,7 @@ std::vector<std::pair<std::string, std::vector<std::string>>> differing(const st
   }
   std::vector<std::pair<std::string, std::vector<std::string>>> result;
   for (const std::string& key : keys) {
-    // A spec that could not be read has no values at all, which is no difference.
+    // A spec that could not be read has no values at all, which does not count as a difference.
     const std::vector<std::string>& row = values.at(key);
     const std::string* first = nullptr;
     bool differs = false;
@@ -81,7 +82,8 @@ std::vector<std::pair<std::string, std::vector<std::string>>> differing(const st
   return result;
 }
 
-// The comparison with the intervals and the limits of each spec; step times have their exact values.
+// The table of the comparison, with two further columns: each spec's interval of step times, and what limits its step.
+// Step times hold their exact values as data.
 std::string specs_markup(const ComparePage& page) {
   Table t = page.table;
   t.columns.push_back({"8 of 10"});
@@ -94,7 +96,7 @@ std::string specs_markup(const ComparePage& page) {
     t.rows[i].resize(t.columns.size() - 2);
     const bool known = r != nullptr && r->step_time_low_s < r->step_time_high_s;
     t.rows[i].push_back(known ? time_text(r->step_time_low_s) + " to " + time_text(r->step_time_high_s) : "-");
-    // The reason of an impossible combination stands in the widest column, which is the last.
+    // The last column, which is the widest, holds the reason why a spec cannot be predicted.
     t.rows[i].push_back(r != nullptr ? r->limit : page.specs[i].reason);
     if (r == nullptr) t.rows[i][t.columns.size() - 3] = "impossible";
   }
@@ -105,7 +107,7 @@ std::string specs_markup(const ComparePage& page) {
   });
 }
 
-// The fastest spec that fits, as cards; a warning where none does.
+// Cards with the figures of the fastest spec that fits in memory, or a warning where none does.
 std::string best_part(const std::vector<ComparedSpec>& specs) {
   const ComparedSpec* best = nullptr;
   for (const ComparedSpec& c : specs) {

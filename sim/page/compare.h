@@ -9,7 +9,8 @@
 
 namespace orrery {
 
-// A spec that is compared. report: nullptr if it cannot be predicted; `reason` then says why. origins: all its values.
+// A spec in a comparison. report: its prediction, nullptr if it cannot be predicted; `reason` then says why. origins:
+// all values of the spec, and where each comes from.
 struct ComparedSpec {
   std::string name;
   const Report* report = nullptr;
@@ -17,7 +18,7 @@ struct ComparedSpec {
   std::vector<Origin> origins;
 };
 
-// The page of `orrery compare`. table: the comparison as the text has it.
+// The page of `orrery compare`. table: the table that the command also prints in the terminal.
 struct ComparePage {
   Table table;
   std::vector<ComparedSpec> specs;
@@ -25,8 +26,9 @@ struct ComparePage {
 };
 std::string compare_page(const ComparePage& page);
 
-// The values in which specs differ: a row for each key, a column for each spec ("-" where a spec has no such key). With
-// more than six specs a row for each spec and a column for each key. Of very many keys the first are shown.
+// A table of the values in which specs differ, with a row for each key and a column for each spec ("-" where a spec has
+// no such key). For more than six specs it has a row for each spec and a column for each key. Of very many keys only
+// the first are shown.
 Table differences(const std::vector<ComparedSpec>& specs);
 
 }  // namespace orrery

@@ -7,8 +7,8 @@
 namespace orrery {
 namespace {
 
-// Sizes are in CSS pixels and points. Text on paper is smaller, sections begin on a new sheet where they say so, and
-// nothing is cut in two that fits on one sheet.
+// The style sheet of a page, with sizes in CSS pixels and points. In print, text is smaller, sections that ask for it
+// begin on a new sheet, and nothing that fits on one sheet is split over two.
 constexpr std::string_view kStyle = R"(
 :root { --ink: #20242c; --faint: #5b6270; --line: #d9dde3; --paper: #ffffff; --tint: #f4f6f9; }
 * { box-sizing: border-box; }

@@ -9,7 +9,8 @@
 
 namespace orrery {
 
-// The page of `orrery explain`: the figures of the step, then what the text says, a part for each of its sections.
+// The page of `orrery explain`: the figures of the step, then a part for each section of the text that the command
+// prints.
 std::string explain_page(const Spec& spec, const Report& report, const std::vector<Section>& sections,
                          const SpecNotes& notes);
 

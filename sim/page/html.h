@@ -23,9 +23,9 @@ std::string paragraph(std::string_view text, std::string_view attributes = {});
 // id: the path of the figure in the command's JSON, unique on the page; text: the figure for people.
 std::string figure(std::string_view id, double value, std::string_view text);
 
-// A table with a header. swatches: for each row a colour that is shown before the first cell, "" for none; may be
-// shorter than the rows. "" for a table without rows.
-// cell: gives markup for a cell (row, column) in the place of its text, "" for the text.
+// A table with a header, as markup; "" for a table without rows. swatches: for each row a colour that is shown before
+// the first cell, "" for none; rows beyond the end of the list have none. cell: a function that returns markup to be
+// shown in a cell (row, column) instead of its text, or "" to keep the text.
 using CellMarkup = std::function<std::string(std::size_t row, std::size_t column)>;
 std::string table_markup(const Table& table, const std::vector<std::string>& swatches = {},
                          const CellMarkup& cell = {});
@@ -33,13 +33,13 @@ std::string table_markup(const Table& table, const std::vector<std::string>& swa
 // Lines of text as markup: each line a paragraph; a line that begins with two blanks or more is indented.
 std::string lines_markup(const std::vector<std::string>& lines);
 
-// A section with its title as a heading, its lines and its table; "" for an empty one.
+// A section with its title as a heading, its lines and its table; "" for a section without any of these.
 std::string section_markup(const Section& section);
 
 // A part of the page with a heading (plain text) and content (markup). attributes: as of element().
 std::string part(std::string_view title, std::string_view content, std::string_view attributes = {});
 
-// A part that is closed until the reader opens it; it is printed only where it is open.
+// A part of the page that is folded up until the reader opens it (<details>); a part that is folded up is not printed.
 std::string folded(std::string_view title, std::string_view content, bool open = false);
 
 }  // namespace orrery

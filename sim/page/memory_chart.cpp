@@ -16,20 +16,22 @@
 namespace orrery {
 namespace {
 
-constexpr std::int64_t kSlots = 450;  // slots of time of the chart
+constexpr std::int64_t kSlots = 450;  // number of intervals of equal length into which the chart divides the time
 constexpr double kBytesOfGiB = 1073741824.0;
 constexpr double kChartHeight = 370, kChartLeft = 64, kChartTop = 18, kChartBottom = 54;
 
 using Sums = std::array<Bytes, kCategories>;
 
-// The order from below, so that what lasts lies below what comes and goes.
+// The memory categories in the order in which they are stacked, lowest first: long-lived memory lies below memory that
+// is allocated and freed during the step.
 constexpr std::array<Category, kCategories> kUpwards = {Category::parameters, Category::gradients,
                                                         Category::optimizer,  Category::buffers,
                                                         Category::workspace,  Category::activations};
 
 Bytes sum_of(const Sums& bytes) { return std::accumulate(bytes.begin(), bytes.end(), Bytes{0}); }
 
-// [slot of time]: the bytes of the sample that has the most of those that hold in the slot.
+// For each of the intervals of equal length into which the chart divides the time, the bytes of the sample that has the
+// most bytes in the interval.
 std::vector<Sums> by_slot(const MemoryChart& chart) {
   std::vector<Sums> slots(kSlots);
   std::size_t next = 0;
@@ -45,7 +47,8 @@ std::vector<Sums> by_slot(const MemoryChart& chart) {
   return slots;
 }
 
-// The outline of a category's area, in slots and GiB: along its upper edge and back along its lower one.
+// The outline of one category's area as an SVG path: along its upper edge and back along its lower one. x: the axis of
+// the intervals of time; y: the axis of GiB.
 std::string outline(const std::vector<Sums>& slots, std::size_t level, const PageAxis& x, const PageAxis& y) {
   const auto height = [&](std::size_t slot, std::size_t levels) {
     Bytes bytes = 0;
@@ -65,7 +68,7 @@ std::string outline(const std::vector<Sums>& slots, std::size_t level, const Pag
   return there + back + 'Z';
 }
 
-// The axes of the chart: slots of time, seconds over the same pixels in a unit, and GiB.
+// The axes of the chart: x in numbers of intervals of time (slots), x again in seconds or a smaller unit, and y in GiB.
 struct MemoryAxes {
   PageAxis slots, time, GiB;
   Scale unit;
@@ -95,7 +98,7 @@ void draw_memory_axes(Drawing& d, const MemoryAxes& a) {
          chart_words("middle"));
 }
 
-// Draws the area of each category of memory, and returns their legend with the most bytes that each takes.
+// Draws the area of each category of memory. Returns legend entries with the most bytes that each category takes.
 std::vector<LegendEntry> draw_areas(Drawing& d, const std::vector<Sums>& slots, const MemoryAxes& a) {
   std::vector<LegendEntry> legend;
   for (std::size_t level = 0; level < kUpwards.size(); ++level) {
@@ -110,7 +113,7 @@ std::vector<LegendEntry> draw_areas(Drawing& d, const std::vector<Sums>& slots, 
   return legend;
 }
 
-// Draws the most that the job takes of the GPU and what the GPU has, as lines across with their words.
+// Draws two labelled horizontal lines: the most memory of the GPU that the job takes, and the memory that the GPU has.
 void draw_limits(Drawing& d, const MemoryChart& chart, const MemoryAxes& a) {
   const auto across = [&](Bytes bytes, std::string_view colour, std::string_view dashes, const std::string& words,
                           bool above) {

@@ -17,7 +17,7 @@ constexpr double kPlotLeft = 74, kPlotTop = 26, kPlotBottom = 50;
 constexpr std::string_view kShapes[] = {"●", "■", "▲", "◆"};
 constexpr std::size_t kColoursOfSeries = 8;
 
-// The points that are drawn, and the range of their coordinates.
+// The points that are drawn, and the axes with the ranges of their coordinates.
 struct Plotted {
   std::vector<const ScatterPoint*> points;
   PageAxis x, y;
@@ -46,7 +46,8 @@ Plotted plotted(const Scatter& s) {
     p.y.first = std::min(p.y.first, point.y);
     p.y.last = std::max(p.y.last, point.y);
   }
-  // A limit that is far away would press all points to the left edge.
+  // The limit line is left out where it lies farther right than this multiple of the largest x, since all points would
+  // then lie at the left edge.
   constexpr double kFar = 3;
   p.shows_limit = s.x_limit > 0 && s.x_limit < kFar * p.x.last;
   if (p.shows_limit) p.x.last = std::max(p.x.last, s.x_limit);

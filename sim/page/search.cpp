@@ -27,7 +27,8 @@ bool on_one_machine(const std::vector<FrontRow>& rows) {
 
 std::string number_of_row(std::size_t i) { return fmt::format("{}", i + 1); }
 
-// Step time over memory of the rows of the front, or of the strategies found where there is none.
+// A scatter plot of step time over memory: of the strategies of the Pareto front or, where there is no front, of all
+// strategies found.
 Scatter time_over_memory(const SearchPage& p) {
   double slowest = 0;
   for (const FrontRow& r : p.front) slowest = std::max(slowest, r.step_s);
@@ -49,7 +50,8 @@ Scatter time_over_memory(const SearchPage& p) {
   return s;
 }
 
-// Time over cost of a million tokens: of the rows of the front, or of each machine's best where there is none.
+// A scatter plot of time over price of a million tokens: of the strategies of the Pareto front or, where there is no
+// front, of the best strategy of each machine.
 Scatter time_over_cost(const SearchPage& p) {
   Scatter s{.x_name = "rent of a million tokens, $", .y_name = "time of a million tokens, s"};
   if (p.front.empty()) s.points = p.priced;

@@ -12,10 +12,11 @@
 
 namespace orrery {
 
-// The findings of a search for its page. space, result: of the machine that was chosen; machines: tables of all
-// machines and the run on them, empty where one was asked for; priced: for each machine what a million tokens cost
-// there and how many seconds they take, where several machines were asked for; front: the Pareto front, empty without
-// --pareto; remarks: further lines; repeat: the command that predicts the best again, "" for none.
+// The findings of a search for its page. space, result: the search on the machine that was chosen; machines: tables
+// that compare all machines, empty where the search was asked for one only; advice: further sections; priced: for each
+// machine the price and the time of a million tokens, where several machines were asked for; front: the Pareto front,
+// empty without --pareto; remarks: further lines; repeat: the command that predicts the best strategy again, "" for
+// none.
 struct SearchPage {
   const Space& space;
   const SearchResult& result;
@@ -28,8 +29,9 @@ struct SearchPage {
 };
 std::string search_page(const SearchPage& page, const SpecNotes& notes);
 
-// The page of `orrery search --maximize`. title: what was found; spec: the spec that was searched; strategy, report:
-// the largest size's, nullptr where no size fits; lines: what the text says of it.
+// The page of `orrery search --maximize`. title: what was found; spec: the spec that was searched; report: the
+// prediction for the largest size found, nullptr where no size fits; lines: the lines that the command also prints in
+// the terminal.
 std::string largest_page(const std::string& title, const Spec& spec, const Report* report,
                          const std::vector<std::string>& lines, const SpecNotes& notes);
 

@@ -92,7 +92,8 @@ std::string memory_part(const Spec& spec, const Prediction& p) {
   content += memory_chart({samples, p.trace.step_time, m.capacity, worst->device_peak});
   std::vector<std::string> lines = peak_lines(p.report);
   std::erase_if(lines,
-                [](const std::string& line) { return line.starts_with("alive then"); });  // the list has them all
+                // leaves out the line "alive then ..." on the largest buffers, all of which the page lists
+                [](const std::string& line) { return line.starts_with("alive then"); });
   content += at_peak_markup(*worst) + lines_markup(lines);
   content += element("h3", "All classes of ranks") + '\n' + table_markup(memory_table(p.report));
   for (const MemoryTier tier : kTiersBeyond) {

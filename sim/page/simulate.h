@@ -11,9 +11,9 @@
 
 namespace orrery {
 
-// Changes that would make the step faster or make it fit, each a line: of the strategy, and of the machine. tried:
-// number of changes that were simulated. fitting: table of the smallest changes that fit, empty where the step fits.
-// prices: lines on what the machine costs.
+// Changes that would make the step faster or make it fit, one line for each change. strategy, machine: changes of the
+// strategy, and of the machine; tried: number of changes that were simulated; fitting: table of the smallest changes
+// that make the step fit, empty where it fits already; prices: lines on what the machine costs.
 struct StepAdvice {
   std::vector<std::string> strategy, machine;
   std::size_t tried = 0;
@@ -25,7 +25,7 @@ struct StepAdvice {
 std::string simulate_page(const Spec& spec, const Prediction& prediction, const StepAdvice& advice,
                           const SpecNotes& notes);
 
-// The same for a spec that generates text (workload: generate): its times, passes and memory.
+// The page of `orrery simulate` for a spec that generates text (workload: generate): its times, passes and memory.
 std::string generation_page(const Spec& spec, const GenerationReport& report, const SpecNotes& notes);
 
 }  // namespace orrery

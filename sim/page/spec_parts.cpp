@@ -25,7 +25,7 @@ std::string defaults_part(const Spec& spec, const SpecNotes& notes) {
 std::string spec_part(const Spec& spec, const SpecNotes& notes) {
   const std::string& text = notes.spec_text.text;
   std::string shown = text.substr(0, kMostSpecBytes);
-  // A letter of several bytes is not cut in two.
+  // Removes the first bytes of a UTF-8 character that the cut has split.
   while (text.size() > shown.size() && !shown.empty() && (static_cast<unsigned char>(shown.back()) & 0x80U) != 0)
     shown.pop_back();
   std::erase(shown, '\r');

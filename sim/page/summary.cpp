@@ -12,7 +12,8 @@
 namespace orrery {
 namespace {
 
-constexpr double kSmallestShare = 0.0005;  // of a step, that a page shows; as report_text
+// the smallest share of a step's time that a page lists, the same as in report_text()
+constexpr double kSmallestShare = 0.0005;
 
 std::string memory_card(const Report& r, const auto& place) {
   const MemoryReport& m = r.memory;

@@ -17,12 +17,13 @@
 namespace orrery {
 namespace {
 
-constexpr std::size_t kMostClasses = 24;     // classes of ranks that are drawn
-constexpr std::int64_t kMostCells = 40'000;  // slots of all rows together, which bounds the size of the page
+constexpr std::size_t kMostClasses = 24;     // the most classes of ranks that are drawn
+constexpr std::int64_t kMostCells = 40'000;  // the most intervals of time (cells) in all rows together
 constexpr double kTimelineLeft = 222, kTimelineTop = 8;
 constexpr double kComputeRow = 18, kTransferRow = 10, kRowGap = 2, kClassGap = 9;
 
-// The kinds of work that a slot of a row can show; in a row of transfers there is the last one alone.
+// The kinds of work that the chart tells apart. A row of the compute lane may show any but `transfer`; a row of
+// transfers shows `transfer` alone.
 enum class Work : std::uint8_t { forward, backward, weight_gradient, recompute, optimizer, transfer };
 constexpr std::size_t kWorks = 6;
 
@@ -62,18 +63,18 @@ std::string_view name_of_work(Work work, TimeKind row) {
   }
 }
 
-// [kind of work]: picoseconds of a slot of time.
+// For each kind of work, the picoseconds that it takes of one interval of time.
 using Cell = std::array<Picoseconds, kWorks>;
 
 struct TimelineRow {
-  std::size_t slot = 0;             // class of ranks
+  std::size_t slot = 0;             // index of the class of ranks in the plan
   TimeKind kind = TimeKind::other;  // kind of the transfers; `compute` for the row of the compute lane
   std::vector<Cell> cells;
 };
 
 TimeKind row_kind(const Op& op) { return op.lane == LaneKind::compute ? TimeKind::compute : exposed_kind(op.lane); }
 
-// The classes of ranks that are drawn.
+// The indices of the classes of ranks that are drawn: all of them, or the first and the last ones.
 std::vector<std::size_t> classes_shown(const Plan& plan) {
   std::vector<std::size_t> shown;
   const std::size_t all = plan.classes.size(), half = kMostClasses / 2;
@@ -97,7 +98,7 @@ std::vector<TimelineRow> rows_of(const Plan& plan, const std::vector<std::size_t
   return rows;
 }
 
-// Adds what a task does to the slots of its row. `width`: picoseconds of a slot.
+// Adds the time of a task from `begin` to `end` to the intervals of its row. width: picoseconds of an interval.
 void add(TimelineRow& row, Work work, Picoseconds begin, Picoseconds end, Picoseconds width) {
   const auto cells = static_cast<Picoseconds>(row.cells.size());
   for (Picoseconds c = std::max<Picoseconds>(begin, 0) / width; c < cells && c * width < end; ++c)
@@ -123,10 +124,11 @@ void fill(std::vector<TimelineRow>& rows, const Plan& plan, const Trace& trace, 
   }
 }
 
-// How dark slots are drawn that are busy for hardly any time, a quarter, half, three quarters, or all of it.
+// Opacities with which an interval is drawn: the first for one that is busy for hardly any time, the last for one that
+// is busy for all of it.
 constexpr std::array<double, 5> kOpacities = {0.12, 0.3, 0.55, 0.8, 1};
 
-// How a slot is drawn: the kind of work that takes most of it, and how much of it is busy.
+// The look of an interval of time: the kind of work that takes most of it, and how much of it is busy.
 struct Look {
   std::size_t work = 0;
   int level = 0;  // 1 + index in kOpacities; 0: not drawn
@@ -141,7 +143,8 @@ Look look_of(const Cell& cell, Picoseconds width) {
   return {most, share < 0.002 ? 0 : std::clamp(static_cast<int>(4 * share + 0.5), 0, 4) + 1};
 }
 
-// The drawn slots of a row as one path for each look, in slots across and one unit high.
+// The drawn intervals of a row as one SVG path for each look. One unit across is an interval, and the row is one unit
+// high.
 std::map<Look, std::string> paths_of(const TimelineRow& row, Picoseconds width) {
   std::map<Look, std::string> paths;
   for (std::size_t begin = 0; begin < row.cells.size();) {
@@ -205,7 +208,7 @@ class Chart {
             std::map<std::pair<std::size_t, Work>, std::string>& legend) const {
     const Picoseconds width = std::max<Picoseconds>(1, ceil_div(period_.length(), cells_));
     const double height = height_of(row);
-    // The slots together are a little longer than the step where its length is no multiple of their number.
+    // The intervals together are a little longer than the step where the step's length is no multiple of their number.
     const double scale = (time.end - time.begin) * static_cast<double>(width) / static_cast<double>(period_.length());
     d.rect({time.begin, y, time.end - time.begin, height}, {{"fill", std::string(kIdleColour)}});
     const bool compute = row.kind == TimeKind::compute;

@@ -10,7 +10,7 @@
 
 namespace orrery {
 
-// A scatter plot with a heading and a line below it.
+// A scatter plot with a heading, and a line of text below it.
 struct PagePlot {
   std::string title;
   Scatter scatter;
@@ -27,8 +27,9 @@ struct ValidatePage {
 };
 std::string validate_page(const ValidatePage& page);
 
-// Plots of published steps (step time and peak memory) and of measured inference (a plot for each figure), with a
-// series for each source or stack. Doubtful rows and those without a prediction are left out.
+// Scatter plots of predicted against measured figures: of published steps (step time and peak memory) and of published
+// inference (a plot for each figure), with a series for each publication or software stack. Doubtful rows and those
+// without a prediction are left out.
 std::vector<PagePlot> published_plots(const std::vector<PublishedCase>& cases);
 std::vector<PagePlot> served_plots(const std::vector<ServedCase>& cases);
 

@@ -13,21 +13,23 @@ namespace orrery {
 // The model and the machine as a title: "gpt3-175b on 512 x NVIDIA A100 SXM4 80GB".
 std::string title_words(const Spec& spec);
 
-// The strategy in sentences for a reader who knows no degrees: how layers, batch and states are dealt to the GPUs.
+// A description of the strategy for a reader who does not know parallel degrees: how layers, batch and states are
+// divided among the GPUs.
 std::vector<std::string> strategy_words(const Spec& spec);
 
 // The machine as a table of two columns: GPUs, nodes, links, memory of the hosts, power.
 Table machine_table(const Spec& spec);
 
-// The values of the spec that nobody gave and on which a result usually rests (degrees, batch, software, precision),
-// with their origin: columns key, value, from.
+// A table of those defaults of a spec on which a result usually depends most (parallel degrees, batch, software,
+// precision), with the origin of each: columns key, value, from.
 Table deciding_defaults(const Spec& spec);
-// All values of the spec with their origin. given: those that the user gave, else the rest.
+// A table of values of the spec with their origin. given: whether to list the values that the user gave, or else all
+// others.
 Table origins_table(const Spec& spec, bool given);
 
-// The name of a kind of time as words: "exposed tensor".
+// The name of a kind of time (TimeKind) with blanks instead of underscores: "exposed tensor".
 std::string words_of(std::string_view name);
-// The meaning of a kind of time, for a reader who meets it for the first time.
+// An explanation of a kind of time (TimeKind), for a reader who meets it for the first time.
 std::string_view meaning_of(TimeKind kind);
 
 }  // namespace orrery

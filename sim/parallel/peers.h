@@ -14,12 +14,12 @@ inline constexpr const char* kPeersPlugin = "orrery-peers.so";
 // MPI. Throws Error if the plugin is missing, or knows fewer processes than the launcher started.
 std::unique_ptr<Peers> peers_of_environment();
 
-// Runs f() in every process. If it throws Error in some of them, all processes throw the Error of the lowest rank among
-// these. peers: nullptr if this process is alone.
+// Runs f() in every process. If f throws Error in some processes, all processes throw the Error of the one with the
+// lowest rank. peers: nullptr if this process is alone.
 void together(Peers* peers, const std::function<void()>& f);
 
-// Runs say() in the first process only or, if that process is lost before say() has returned, in the next one. Returns
-// in all processes once say() has returned in one.
+// Runs say() in one process only: the first or, if that process is lost before say() has returned, the next one.
+// Returns in all processes once say() has returned in one.
 void said_by_one(Peers& peers, const std::function<void()>& say);
 
 }  // namespace orrery

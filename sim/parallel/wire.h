@@ -11,13 +11,13 @@
 
 namespace orrery {
 
-// A set that owns the names read from another process's bytes, since structs hold names as string views.
+// A set that owns the strings read from another process's bytes, since structs refer to names as string views.
 using WireNames = std::set<std::string, std::less<>>;
 
-// Writes values as bytes, and reads them from bytes written on the same machine architecture. A type lists its members
-// once, in a function share(wire, value), for both directions. Throws Error if the bytes were not written by the same
-// calls. No library is used: cereal allocates whatever size the bytes state, and cannot read into names that are string
-// views.
+// A serializer that writes values as bytes, and reads them from bytes written on the same machine architecture. A type
+// lists its members once, in a function share(wire, value), for both directions. Throws Error if the bytes were not
+// written by the same calls. No library is used: cereal allocates whatever size the bytes state, and cannot read into
+// string views.
 class Wire {
  public:
   Wire() = default;  // makes an object to write values to

@@ -27,7 +27,7 @@ class SearchWorkers {
 
   std::size_t threads() const { return threads_; }
   bool has_peers() const { return peers_ != nullptr; }
-  // Whether the user stopped the search. All processes get to know it at the end of the same call of each().
+  // Whether the user stopped the search. All processes learn of it at the end of the same call of each().
   bool stopped() const { return stopped_; }
   // Whether the user stopped the search, as far as this process knows. Work items may then be left undone.
   bool hurries() const { return stop_ != nullptr && *stop_; }

@@ -14,23 +14,25 @@
 
 namespace orrery {
 
-// Width in pixels of what a picture shows, without the margins.
+// Width in pixels of the contents of a picture, without the margins.
 inline constexpr double kPictureWidth = 1240;
 
-// Returns a drawing in a frame, with a title, and lines of text below the title.
+// Returns a drawing with a border, a title, and lines of text below the title.
 Drawing framed(const std::string& title, const std::vector<std::string>& lines, const Drawing& content,
                double least_width = 0);
 
-// Returns a panel of the matrices of one kind of layers. Every matrix is a group of class "matrix" with the attributes
-// data-name, data-rows and data-columns, whose first rectangle is the matrix; its parts are rectangles of class "part".
+// Returns a drawing of the matrices of one type of layers. Every matrix is an SVG group of class "matrix" with the
+// attributes data-name, data-rows and data-columns, whose first rectangle is the matrix; its parts are rectangles of
+// class "part".
 Drawing draw_matrices(const MatrixPanel& panel, double hidden);
 
-// Returns the grid of ranks with what each holds. Every rank is a group of class "rank" with the attributes data-rank,
-// data-node, data-parameters, data-gradients and data-optimizer (bytes).
+// Returns a drawing of the grid of ranks with the layers and states that each rank holds. Every rank is an SVG group of
+// class "rank" with the attributes data-rank, data-node, data-parameters, data-gradients and data-optimizer (bytes).
 Drawing draw_ranks(const Spec& spec, const RankGrid& grid, const std::vector<Holding>& holdings);
 
-// Returns a small grid of ranks with the groups of one dimension, and what they move. Every group of which members are
-// shown is a group of class "group" with the attributes data-dimension, data-group and data-ranks (of those shown).
+// Returns a small grid of ranks with the groups of one dimension of parallelism, and what these groups transfer. Every
+// group of which members are shown is an SVG group of class "group" with the attributes data-dimension, data-group and
+// data-ranks (the shown ranks).
 Drawing draw_talk(const Plan& plan, const RankGrid& grid, const DimensionTalk& talk, double width);
 
 }  // namespace orrery

@@ -1,4 +1,4 @@
-// Draws matrices and their cuts.
+// Draws weight matrices, and how they are cut over ranks.
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -10,15 +10,15 @@
 namespace orrery {
 namespace {
 
-constexpr double kHiddenSide = 84;  // pixels of a side as long as the hidden states are wide
+constexpr double kHiddenSide = 84;  // pixels of the side of a matrix that is as long as the hidden size
 constexpr double kLeastSide = 26, kMostSide = 168, kMostStack = 400;
 constexpr double kStripHeight = 7, kStripGap = 3;
 constexpr TextStyle kNameStyle = {.size = 12, .bold = true};
 constexpr TextStyle kShapeStyle = {.size = 10, .fill = "#555555"};
 constexpr TextStyle kPartStyle = {.size = 9, .anchor = "middle"};
 
-// Returns the pixels of a side of `length` numbers; pixels grow with the square root, so that large sides stay visible
-// beside small ones.
+// Returns the length in pixels of a matrix's side of `length` elements. It grows with the square root, so that short
+// sides stay visible beside long ones.
 double side_pixels(std::int64_t length, double hidden, double most) {
   return std::clamp(kHiddenSide * std::sqrt(static_cast<double>(length) / hidden), kLeastSide, most);
 }
@@ -34,7 +34,7 @@ std::string part_hint(const MatrixCut& cut, const HeldPart& part) {
                      part.column, part.column + part.columns - 1, holders_text(cut, part));
 }
 
-// Draws one part; a part that several ranks hold has a stripe for each, unless all ranks hold it.
+// Draws one part of a matrix. A part that several ranks hold has a stripe for each of them, unless all ranks hold it.
 void draw_part(Drawing& d, const MatrixCut& cut, const HeldPart& part, const Box& box) {
   const std::size_t n = cut.holders.size(), held = part.holders.size();
   const bool everywhere = n > 1 && held == n;
@@ -63,8 +63,8 @@ void draw_parts(Drawing& d, const MatrixCut& cut, const Box& whole) {
   }
 }
 
-// Draws the strip of the data ranks' shares of one rank's part. Shares that are too many for one rectangle each are a
-// single rectangle.
+// Draws the strip that shows how data ranks share one rank's part of a matrix. Where the shares are too many to draw
+// one by one, the strip is a single rectangle.
 void draw_strip(Drawing& d, const MatrixCut& cut, const Box& strip) {
   d.open({{"class", "shares"}, {"data-ranks", fmt::format("{}", cut.sharers)}});
   d.rect(strip, {{"class", "strip"}, {"fill", "#d9d9d9"}, {"stroke", "#444444"}, {"stroke-width", "0.5"}});
@@ -72,7 +72,7 @@ void draw_strip(Drawing& d, const MatrixCut& cut, const Box& strip) {
   if (!cut.shares.empty())
     d.hint(fmt::format("{}: shares of data ranks {} to {}", cut.name, cut.shares.front().member,
                        cut.shares.back().member));
-  constexpr double kLeastShare = 1.5;  // pixels
+  constexpr double kLeastShare = 1.5;  // least width in pixels of a data rank's share that is drawn by itself
   if (static_cast<double>(cut.shares.size()) * kLeastShare > strip.width) return d.close();
   for (const Share& s : cut.shares) {
     d.rect({strip.x + s.begin * strip.width, strip.y, (s.end - s.begin) * strip.width, strip.height},
@@ -89,11 +89,12 @@ std::string shape_text(const MatrixCut& cut) {
   return cut.experts > 0 ? fmt::format("{} x ({})", cut.experts, shape) : shape;
 }
 
-// Returns what one rank holds: "each 4096 x 1024", the largest part.
+// Returns a text on the size of the part of a matrix that one rank holds: "4096 x 1024 on each of 8"; "up to ..." where
+// parts differ in size.
 std::string own_text(const MatrixCut& cut) {
   std::int64_t out = 0, in = 0;
   bool unlike = false;            // whether parts differ in size
-  std::set<std::size_t> holders;  // holders of any part
+  std::set<std::size_t> holders;  // indices of the ranks that hold any part
   for (const HeldPart& p : cut.parts) {
     unlike = unlike || p.rows != cut.parts.front().rows || p.columns != cut.parts.front().columns;
     holders.insert(p.holders.begin(), p.holders.end());
@@ -113,7 +114,8 @@ std::string sharers_text(const MatrixCut& cut) {
   return fmt::format("{} over {} data ranks", cut.shares_weights ? "sharded" : "optimizer", cut.sharers);
 }
 
-// says_sharers: whether a line below the matrix says how many data ranks share its states.
+// Draws a matrix and its parts. says_sharers: whether a line below the matrix says how many data ranks share its
+// states.
 Drawing draw_matrix(const MatrixCut& cut, double hidden, bool says_sharers) {
   const bool stacked = cut.experts > 0;
   const double width = stacked && cut.across ? side_pixels(cut.columns, hidden, kMostStack)

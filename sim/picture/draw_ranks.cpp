@@ -21,7 +21,8 @@ std::string chunk_line(const Holding& holding, const HeldChunk& chunk) {
   return holding.chunks.size() > 1 ? fmt::format("chunk {}: {}", chunk.chunk, chunk_text(chunk)) : chunk_text(chunk);
 }
 
-// Returns the bytes of one category: those on the device, and those on hosts and disks.
+// Returns a text on the bytes of one category of states (such as gradients): those on the device, then those on hosts
+// and disks.
 std::string tiers_text(const std::map<MemoryTier, Bytes>& bytes) {
   if (bytes.empty()) return "0";
   std::string text;
@@ -32,8 +33,8 @@ std::string tiers_text(const std::map<MemoryTier, Bytes>& bytes) {
   return text;
 }
 
-// Returns the parts of the model in all chunks of a rank, as texts that each begin a line: "chunk 0: layers 0-3". The
-// parts in many chunks are one text: "8 chunks, layers embedding; 15; 31; ...".
+// Returns the parts of the model in the chunks (virtual stages) of a rank, a text for each chunk: "chunk 0: layers
+// 0-3". Many chunks share one text: "8 chunks, layers embedding; 15; 31; ...".
 std::vector<std::string> chunk_lines(const Holding& holding) {
   std::vector<std::string> lines;
   if (holding.chunks.size() <= kMostChunkLines) {
@@ -50,7 +51,7 @@ std::vector<std::string> chunk_lines(const Holding& holding) {
   return lines;
 }
 
-// Returns the lines of a rank's cell, each no wider than the cell.
+// Returns the lines of text in a rank's cell of the grid, each no wider than the cell.
 std::vector<std::string> cell_lines(const Holding& holding) {
   constexpr double kLineWidth = kCellWidth - 4 * kBar;
   std::vector<std::string> lines;
@@ -106,7 +107,8 @@ void draw_rank(Drawing& d, const Spec& spec, const ShownRank& rank, const Holdin
   d.close();
 }
 
-// Draws a frame around the ranks of each node, and the node's number in the upper line of every piece of the frame.
+// Draws an outline around the ranks of each node, with the node's number at the top of every connected piece of the
+// outline.
 void draw_nodes(Drawing& d, const RankGrid& grid, const CellSize& size) {
   std::map<std::int64_t, std::set<GridPlace>> nodes;
   for (const GridRank& r : grid.ranks) nodes[r.rank->node].insert(r.at);
@@ -132,7 +134,7 @@ void draw_nodes(Drawing& d, const RankGrid& grid, const CellSize& size) {
 Drawing draw_ranks(const Spec& spec, const RankGrid& grid, const std::vector<Holding>& holdings) {
   std::size_t lines = 0;
   for (const GridRank& r : grid.ranks) lines = std::max(lines, cell_lines(holdings[r.rank->slot]).size());
-  // A gap is two margins, and between them the name of a node.
+  // The gap between two ranks has room for two margins and a node's name between them.
   const CellSize size = {kCellWidth, kRankStyle.size + 9 + kLineHeight * static_cast<double>(lines), kRankGap};
   Drawing cells;
   for (const GridRank& r : grid.ranks)

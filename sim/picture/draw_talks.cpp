@@ -1,4 +1,4 @@
-// Draws groups of ranks and what they move.
+// Draws groups of ranks and the transfers in these groups.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -69,13 +69,13 @@ void draw_group(Drawing& d, const ShownGroup& group, Dimension dimension, const 
   d.close();
 }
 
-// Draws an arrow from one line of the grid to another, left of the first column. A downward arrow ends a little lower
-// than an upward one, so that the two lie beside each other.
+// Draws an arrow from one line of the grid of ranks to another, left of the first column. A downward arrow ends a
+// little lower than an upward one, so that arrows in opposite directions do not cover each other.
 void draw_arrow(Drawing& d, std::pair<std::int64_t, std::int64_t> stages, std::int64_t from, std::int64_t to,
                 const CellSize& size) {
   const double x = size.left({0, from}), shift = to > from ? 2.5 : -2.5;
   const double y1 = size.top({0, from}) + size.height / 2 + shift, y2 = size.top({0, to}) + size.height / 2 + shift;
-  // A cubic curve reaches three quarters of the distance of its inner points.
+  // A cubic Bezier curve bulges by three quarters of the distance of its two inner control points.
   const double inner = x - 3 - std::min(kArcRoom - 8, 10 + 0.22 * std::abs(y2 - y1)) * 4 / 3;
   const std::string colour = to > from ? "#1d3557" : "#b23a48";
   d.open({{"class", "arrow"}, {"data-stages", fmt::format("{} {}", stages.first, stages.second)}});

@@ -23,8 +23,8 @@ HeldChunk& chunk_at(Holding& holding, std::int32_t number) {
   return *holding.chunks.insert(at, HeldChunk{.chunk = number});
 }
 
-// Notes the part of the model that a frame of the first micro-batch belongs to. Blocks without weights, such as
-// transfers, are parts of none.
+// Adds to a chunk the part of the model (a layer, the embedding, ...) whose weights a block has. frame: the block's
+// instance for one class of ranks and the first micro-batch. Blocks without weights, such as transfers, add nothing.
 void add_block(HeldChunk& chunk, const Frame& frame, const Block& block) {
   if (block.parameters.empty()) return;
   const bool predicts =

@@ -12,23 +12,26 @@
 
 namespace orrery {
 
-// The layers and other parts of the model that a class of ranks holds in one chunk (virtual stage).
+// The layers and other parts of the model that each rank of a class (ranks that do the same) holds in one chunk
+// (virtual stage).
 struct HeldChunk {
   std::int32_t chunk = 0;
-  bool vision = false, embedding = false, output = false;  // whether it has the vision encoder, the embedding, the head
-  bool prediction = false;                                 // whether it has the modules for multi-token prediction
-  std::vector<std::int32_t> layers = {};                   // numbers of layers, ascending
+  // whether it has the vision encoder, the embedding, the output head
+  bool vision = false, embedding = false, output = false;
+  bool prediction = false;                // whether it has the modules for multi-token prediction
+  std::vector<std::int32_t> layers = {};  // numbers of layers, ascending
 };
 
-// The states that a rank of one class holds between steps: its chunks, and the bytes of parameters (older versions of
-// weights included), gradients and optimizer states that the plan's buffers have, in every memory tier. The bytes of a
-// category are by_tier[tier] of `parameters`, `gradients` and `optimizer`.
+// The states that a rank of one class holds between steps: its chunks (virtual stages), and the bytes of parameters
+// (older versions of weights included), gradients and optimizer states in the plan's buffers, for every memory tier
+// (device, host, disks).
 struct Holding {
   std::vector<HeldChunk> chunks;
   std::map<MemoryTier, Bytes> parameters, gradients, optimizer;
 };
 
-// Returns what the ranks of each class hold, by the class's index in the plan.
+// Returns the states that ranks hold, one entry for each class of ranks (ranks that do the same), in the order of the
+// plan.
 std::vector<Holding> holdings_of(const Plan& plan);
 
 Bytes sum_of(const std::map<MemoryTier, Bytes>& bytes);

@@ -21,7 +21,8 @@ namespace {
 
 constexpr std::size_t kMostShares = 96;  // largest number of shares that a matrix's strip shows one by one
 
-// Returns the dimensions whose groups, one after another, lead to all ranks of a replica that hold parts of a weight.
+// Returns the dimensions of parallelism over which a weight is cut: the groups of the first, then of the second, lead
+// to all ranks of a replica that hold parts of the weight.
 std::vector<Dimension> dimensions_of(const LocalParameter& p) {
   if (p.experts > 0) return {Dimension::expert, Dimension::expert_tensor};
   return {p.over == Dimension::vocabulary ? Dimension::vocabulary : Dimension::tensor};
@@ -53,12 +54,13 @@ std::string holder_label(const Plan& plan, const LocalParameter& p, std::int64_t
   return tensor.size > 1 ? fmt::format("s{} t{}", stage, tensor.index) : fmt::format("s{}", stage);
 }
 
-// Returns the names of the matrices that a weight packs (UncutRows::section).
+// Returns the names of the matrices that one weight packs (UncutRows::section), such as q, k and v.
 std::vector<std::string> section_names(const Model& m, const LocalParameter& p, std::size_t sections) {
   if (p.cut == Cut::heads && m.attention_gate) return {"gate", "q", "k", "v"};
   if (p.cut == Cut::heads) return {"q", "k", "v"};
   if (p.cut == Cut::halves) return {"gate", "up"};
-  std::vector<std::string> names = {"q", "k", "v", "gate"};  // of a recurrence: then its gates of heads
+  // the weight of a recurrent layer, in which the gates of the heads follow
+  std::vector<std::string> names = {"q", "k", "v", "gate"};
   while (names.size() < sections) names.push_back(fmt::format("head gate {}", names.size() - 4));
   return names;
 }
@@ -78,7 +80,8 @@ std::string short_name(std::string name, const std::string& section) {
   return name + ' ' + section;
 }
 
-// Joins rectangles of one holder that together are a larger rectangle, first along columns, then along rows.
+// Joins rectangles that one rank holds where they together form a larger rectangle, first along columns, then along
+// rows.
 void join_parts(std::vector<HeldPart>& parts) {
   const auto join = [&](auto order, auto joins, auto grow) {
     std::ranges::sort(parts, {}, order);
@@ -103,7 +106,7 @@ void join_parts(std::vector<HeldPart>& parts) {
        [](HeldPart& a, const HeldPart& b) { a.rows += b.rows; });
 }
 
-// Cuts the weights of a model into the matrices that they pack, and these into the parts of ranks.
+// Splits the weights of a model into the matrices that they pack, and each matrix into the parts that ranks hold.
 class MatrixCutter {
  public:
   MatrixCutter(const Spec& spec, const Plan& plan)
@@ -161,7 +164,7 @@ class MatrixCutter {
     return cuts;
   }
 
-  // Returns the rectangle, in the matrix as it is drawn, of rows that a rank holds.
+  // Returns, for a run of rows of a weight that a rank holds, the rectangle in the matrix as it is drawn.
   static HeldPart drawn(const MatrixCut& cut, const UncutPlace& at, const UncutRows& run) {
     const std::int64_t expert = run.uncut / at.expert_rows;
     const std::int64_t row = run.uncut % at.expert_rows - at.first_row[static_cast<std::size_t>(run.section)];
@@ -169,7 +172,8 @@ class MatrixCutter {
     return {expert * cut.out + row, run.rows, at.column, at.columns, {}};
   }
 
-  // Adds the parts of a holder to a matrix. Parts that several ranks hold are the same rectangles on all of them.
+  // Adds the parts that one rank holds to a matrix. A part that several ranks hold is the same rectangle on all of
+  // them. holder: index of the rank in MatrixCut::holders.
   static void hand_out(MatrixCut& cut, std::vector<HeldPart> parts, std::size_t holder) {
     join_parts(parts);
     for (HeldPart& part : parts) {
@@ -190,7 +194,8 @@ class MatrixCutter {
     return at->second;
   }
 
-  // Fills in the shares of data ranks of those rows of a rank's part that belong to one of the packed matrices.
+  // Fills in how data ranks share a rank's part of one matrix: those rows of the weight that belong to this matrix
+  // (section), since a weight may pack several.
   void share_out(MatrixCut& cut, const PlanWeight& weight, const Model& model, std::int64_t section) {
     const std::int64_t rank = plan_.classes[weight.slot].representative;
     std::vector<std::pair<std::int64_t, std::int64_t>> ranges;  // first element and number of elements
@@ -211,7 +216,9 @@ class MatrixCutter {
     if (cut.shares.size() > kMostShares || cut.sharers == 1) cut.shares.clear();
   }
 
-  // Adds the shares that a piece has of a range of elements, which lies `before` elements after the first of `all`.
+  // Adds the shares that data ranks have in a range of elements. piece: a run of elements that is divided evenly among
+  // data ranks; range: first element and number of elements; before: number of elements of earlier ranges; all: number
+  // of elements of all ranges.
   static void add_shares(MatrixCut& cut, const Piece& piece, std::pair<std::int64_t, std::int64_t> range,
                          std::int64_t before, std::int64_t all) {
     const std::int64_t begin = std::max(range.first, piece.first);

@@ -9,8 +9,8 @@
 
 namespace orrery {
 
-// A part of a matrix, in rows and columns of the matrix as it is drawn, and the ranks that hold it, as indices into
-// MatrixCut::holders.
+// A part of a matrix, in rows and columns of the matrix as it is drawn, and the ranks that hold this part, as indices
+// into MatrixCut::holders.
 struct HeldPart {
   std::int64_t row = 0, rows = 0, column = 0, columns = 0;
   std::vector<std::size_t> holders;
@@ -23,15 +23,15 @@ struct Holder {
   std::string label;
 };
 
-// The range of a rank's part of a matrix that is the share of one data rank, as fractions of the part.
+// The share that one data rank has of a rank's part of a matrix (ZeRO sharding), as a range in fractions of the part.
 struct Share {
   std::int64_t member = 0;  // index of the data rank in its group
   double begin = 0, end = 0;
 };
 
-// One matrix of a layer, cut over the ranks of one replica of the model. Experts' matrices are drawn as one matrix,
-// with the experts side by side (`across`) or one below the other, so that (rows, columns) is its size as drawn and
-// (out, in) that of one expert's matrix. Without experts the two are the same.
+// One matrix of a layer, cut over the ranks of one replica of the model. The matrices of all experts are drawn as one,
+// side by side (`across`) or one below the other. (rows, columns) is the size as drawn, and (out, in) that of one
+// expert's matrix; without experts the two are the same.
 struct MatrixCut {
   std::string name;
   std::int64_t out = 0, in = 0, experts = 0;
@@ -39,24 +39,24 @@ struct MatrixCut {
   bool across = false;
   bool frozen = false;  // whether the matrix does not train
   std::vector<Holder> holders;
-  std::vector<HeldPart> parts;  // parts that differ do not overlap, and all parts together are the matrix
-  // Shares of data ranks of the first holder's part, and the number of data ranks that share it. The list is empty
-  // if the part is not sharded, or if the shares are too many to draw.
+  std::vector<HeldPart> parts;  // the distinct parts, which do not overlap and together are the matrix
+  // Shares of data ranks in the part of the first rank that holds any (ZeRO sharding), and the number of data ranks
+  // that share this part. The list is empty if the part is not sharded, or if the shares are too many to draw.
   std::vector<Share> shares;
   std::int64_t sharers = 1;
-  bool shares_weights = false;  // whether data ranks share the weights too, not the optimizer states alone
+  bool shares_weights = false;  // whether data ranks share the weights too, not only the optimizer states
 };
 
-// The matrices of one kind of layers, or of another part of the model: attention, MLP, experts, embedding and head.
-// about: the layers that have such matrices, "layers 0-2, 4 (4 layers)". vectors: number of norms' weights, biases and
-// other vectors; vector_elements: numbers in all vectors together, on one rank.
+// The matrices of one type of layers, or of the model outside the layers: attention, MLP, experts, embedding and head.
+// about: the layers that have such matrices, "layers 0-2, 4 (4 layers)". vectors: number of vectors (weights of norms,
+// biases and others); vector_elements: elements of all vectors together, on one rank.
 struct MatrixPanel {
   std::string title = "", about = "";
   std::vector<MatrixCut> matrices = {};
   std::int64_t vectors = 0, vector_elements = 0;
 };
 
-// Returns the matrices of every kind of layers of the model, with their cuts as the plan's weights have them.
+// Returns the matrices of every type of layers of the model, cut over ranks as the weights in the plan are.
 std::vector<MatrixPanel> matrix_panels(const Spec& spec, const Plan& plan);
 
 }  // namespace orrery

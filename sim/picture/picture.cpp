@@ -17,7 +17,7 @@ namespace {
 constexpr double kMargin = 20, kPanelGap = 14, kSectionGap = 26;
 constexpr std::int64_t kMostColumns = 8;
 
-// A drawing whose parts are put one below the other.
+// A drawing to which further drawings are added below one another.
 class PageColumn {
  public:
   void add(const Drawing& part, double gap) {
@@ -65,7 +65,7 @@ Drawing swatch(const std::string& fill, std::string_view words) {
   return d;
 }
 
-// Adds swatches of ranks 0 to count - 1; of many only the first and the last ones.
+// Adds a legend's colour swatches of ranks 0 to count - 1; of many ranks only the first and the last ones.
 void add_swatches(std::vector<Drawing>& to, std::string_view letter, std::int64_t count, std::string_view what) {
   constexpr std::int64_t kMost = 8;
   for (std::int64_t i = 0; i < count; ++i) {

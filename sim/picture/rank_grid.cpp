@@ -9,8 +9,8 @@
 namespace orrery {
 namespace {
 
-// Returns the number of columns for stages of at most `most_ranks` ranks: the largest that gives full lines, unless
-// that is less than half of what there is room for.
+// Returns the number of columns for a grid whose largest stage has `most_ranks` ranks: the largest number of columns
+// that divides them into full lines, unless that is less than half of `most_columns`.
 std::int64_t columns_for(std::int64_t most_ranks, std::int64_t most_columns) {
   if (most_ranks <= most_columns) return std::max<std::int64_t>(1, most_ranks);
   for (std::int64_t c = most_columns; 2 * c >= most_columns; --c) {

@@ -22,7 +22,7 @@ struct GridRank {
   GridPlace at;
 };
 
-// A stage's first line in the grid and the number of its lines.
+// The first line of a stage in the grid of ranks, and the number of its lines.
 struct GridStage {
   std::string name;
   std::int64_t line = 0, lines = 1;
@@ -37,7 +37,7 @@ struct RankGrid {
 // Returns the grid of the shown ranks, with at most `most_columns` columns.
 RankGrid rank_grid(const ShownRanks& shown, std::int64_t most_columns);
 
-// The size of a grid's cells in pixels, and the gap between two of them.
+// The size of the cells of the grid of ranks in pixels, and the gap between two cells.
 struct CellSize {
   double width = 0, height = 0, gap = 0;
 
@@ -45,7 +45,7 @@ struct CellSize {
   double top(const GridPlace& at) const { return gap / 2 + static_cast<double>(at.line) * (height + gap); }
 };
 
-// Returns the outline of a set of cells, in the middle of the gaps around them, as commands of an SVG path.
+// Returns the outline of a set of cells, in the middle of the gaps around the cells, as commands of an SVG path.
 std::string outline(const std::set<GridPlace>& cells, const CellSize& size);
 
 }  // namespace orrery

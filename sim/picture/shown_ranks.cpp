@@ -10,7 +10,8 @@
 namespace orrery {
 namespace {
 
-// The number of ranks that are kept in each coordinate; of stages the first `first_stages` and the last `last_stages`.
+// The number of ranks that a picture keeps in each dimension of parallelism. Of the pipeline stages the first
+// `first_stages` and the last `last_stages` are kept.
 struct KeptRanks {
   std::int64_t data, context, replicas, tensor, first_stages, last_stages, servers;
 
@@ -116,7 +117,8 @@ std::string coordinates_text(const Spec& spec, const ShownRank& rank) {
     if (several) text += fmt::format("{}{}{}", text.empty() ? "" : " ", letter, index);
   };
   add(rank.tensors > 1, "t", rank.tensor);
-  // The layers of a 2.5D grid hold the same weights: each is a tensor group of its own.
+  // The layers of a 2.5D tensor grid (q x q x d, with d layers) hold the same weights, and each layer is a tensor
+  // group.
   add(s.tensor > rank.tensors, "x", rank.at.tensor / rank.tensors);
   add(s.context > 1, "c", rank.at.context);
   add(s.data > 1, "d", rank.at.data);

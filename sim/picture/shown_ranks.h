@@ -13,10 +13,10 @@ namespace orrery {
 // A picture shows at most this many ranks.
 inline constexpr std::int64_t kMostShown = 64;
 
-// A rank that a picture shows. slot: index of its class in the plan. node: number of the machine it runs on. tensor:
-// number of the rank among the ranks that hold parts of the same matrices, and `tensors` the number of these. expert:
-// number of the rank among the ranks that hold different experts. server: whether it is a parameter server, which has
-// no coordinates.
+// A rank that a picture shows. slot: index of its class of ranks in the plan. node: number of the machine it runs on.
+// tensor: number of the rank among the ranks that hold parts of the same matrices, and `tensors` the number of these
+// ranks. expert: number of the rank among the ranks that hold different experts. server: whether it is a parameter
+// server, which has no coordinates.
 struct ShownRank {
   std::int64_t rank = 0;
   Coordinates at = {};
@@ -40,11 +40,13 @@ struct ShownRanks {
   std::string left_out;
 };
 
-// Chooses the ranks to show: all of them, or if there are more than kMostShown the first replicas, of which only the
-// first context ranks, the first and the last stages, and the first tensor ranks, as far as needed in this order.
+// Chooses the ranks to show: all of them or, if there are more than kMostShown, those of the first replicas. Where
+// these are still too many, also only the first context ranks, then the first and last stages, then the first tensor
+// ranks are kept.
 ShownRanks shown_ranks(const Spec& spec, const Plan& plan);
 
-// Returns the coordinates of a rank in those dimensions that have several ranks: "t1 c0 d2 e5"; "" if there is none.
+// Returns the coordinates of a rank in those dimensions that have several ranks: "t1 c0 d2 e5"; "" if no dimension has
+// several.
 std::string coordinates_text(const Spec& spec, const ShownRank& rank);
 
 }  // namespace orrery

@@ -56,8 +56,8 @@ std::string link_words(const Spec& spec, const std::string& link) {
   return link;
 }
 
-// Returns the rows of a report's table of communication for one dimension, with the rows of different algorithms over
-// one link as one, those with most bytes first.
+// Returns the transfers of one dimension from a report's table of communication, most bytes first. Rows that differ
+// only in the algorithm are added up.
 std::vector<Talk> talks_in(const Spec& spec, const Report& report, std::string_view group) {
   std::map<std::pair<std::string, std::string>, Talk> sums;
   for (const CommunicationRow& row : report.communication) {
@@ -74,7 +74,7 @@ std::vector<Talk> talks_in(const Spec& spec, const Report& report, std::string_v
   return result;
 }
 
-// Returns for each class of ranks by how many places in the pipeline group its transfers advance.
+// Returns for each class of ranks the distances, in positions within the pipeline group, over which its ranks send.
 std::vector<std::set<std::int64_t>> offsets_of(const Plan& plan) {
   std::vector<std::set<std::int64_t>> offsets(plan.classes.size());
   for (std::size_t s = 0; s < plan.classes.size(); ++s) {
@@ -86,7 +86,7 @@ std::vector<std::set<std::int64_t>> offsets_of(const Plan& plan) {
   return offsets;
 }
 
-// Returns the stages that send to each other in the first pipeline group; the other groups are like it.
+// Returns the pairs of stages (sender, receiver) of the first pipeline group; the other pipeline groups have the same.
 std::vector<std::pair<std::int64_t, std::int64_t>> pairs_of(const Plan& plan) {
   const std::vector<std::set<std::int64_t>> offsets = offsets_of(plan);
   const std::vector<std::uint32_t> slots = slots_of_ranks(plan);

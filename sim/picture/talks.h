@@ -13,8 +13,9 @@
 
 namespace orrery {
 
-// Transfers of one kind in the groups of one dimension over one link, as the report of a step counts them: bytes that a
-// rank sends in a step and number of transfers, both means over ranks. kind: "all-gather", "send and receive".
+// Transfers of one kind in the groups of one dimension over one link, as the report of a step counts them. bytes: bytes
+// that a rank sends in a step; count: number of transfers of a rank; both are means over ranks. kind: "all-gather",
+// "send and receive".
 struct Talk {
   std::string kind, link;
   double bytes = 0;
@@ -30,7 +31,7 @@ struct DimensionTalk {
   std::vector<std::pair<std::int64_t, std::int64_t>> pairs;
 };
 
-// Returns what every dimension in whose groups a step moves bytes moves, dimensions in the order of Dimension.
+// Returns the transfers of every dimension whose groups move bytes in a step, in the order of the enum Dimension.
 std::vector<DimensionTalk> talks_of(const Spec& spec, const Plan& plan, const Report& report);
 
 }  // namespace orrery

@@ -11,10 +11,10 @@
 namespace orrery {
 namespace {
 
-// The weights of one block (a layer, an embedding) that belong to the same kind.
+// The weights of one block (a layer, an embedding), by the title of the section of the picture that shows them.
 using WeightsByTitle = std::map<std::string, std::vector<PlanWeight>>;
 
-// The order in which kinds of weights are listed.
+// The order in which the picture lists types of weights.
 enum class WeightRank : std::uint8_t { vision, ends, mixer, feed_forward, prediction };
 
 std::string mixer_title(const Model& m, std::int64_t layer) {
@@ -36,7 +36,7 @@ bool has_weights_of(const Block& block, std::string_view prefix) {
   return std::ranges::any_of(block.parameters, [&](const LocalParameter& p) { return p.name.starts_with(prefix); });
 }
 
-// Returns the title of the kind that a weight of a block belongs to.
+// Returns the title under which the picture shows a weight of a block, such as "MLP" or "Experts".
 std::string title_of(const Model& m, const Frame& frame, const Block& block, const std::string& name) {
   const auto begins = [&](std::string_view prefix) { return name.starts_with(prefix); };
   if (block.role == BlockRole::vision)
@@ -46,7 +46,7 @@ std::string title_of(const Model& m, const Frame& frame, const Block& block, con
   if (begins("prediction")) return "Multi-token prediction";
   if (block.role != BlockRole::layer) return "Embedding and head";
   if (begins("moe.") || begins("mlp")) return has_weights_of(block, "moe.") ? "Experts" : "MLP";
-  // Streams of hyper-connections are collapsed by a block of their own after the last layer.
+  // With hyper-connections, a block of its own after the last layer merges the residual streams.
   return frame.layer < m.layers ? mixer_title(m, frame.layer) : "Embedding and head";
 }
 
@@ -61,7 +61,8 @@ std::int32_t take_module(std::string& name) {
   return static_cast<std::int32_t>(std::stoi(number));
 }
 
-// Returns a text that is the same for weights with the same names, shapes and cuts.
+// Returns a text by which layers with equal weights are found: it is the same for weights with the same title, names,
+// shapes and cuts.
 std::string signature_of(const std::string& title, const std::vector<PlanWeight>& weights) {
   std::string text = title;
   for (const PlanWeight& w : weights) {
@@ -71,7 +72,7 @@ std::string signature_of(const std::string& title, const std::vector<PlanWeight>
   return text;
 }
 
-// Collects kinds of weights from the frames of a plan.
+// Collects types of weights from the frames of a plan, each of which is a block of one class of ranks.
 class KindCollector {
  public:
   explicit KindCollector(const Spec& spec, const Plan& plan) : spec_(spec), plan_(plan) {}
@@ -144,7 +145,8 @@ class KindCollector {
 }  // namespace
 
 std::vector<WeightKind> weight_kinds(const Spec& spec, const Plan& plan) {
-  std::map<std::int64_t, std::uint32_t> slot_of_stage;  // for each stage, its first class of ranks that are no servers
+  // for each stage, the index of its first class of equal ranks, parameter servers left out
+  std::map<std::int64_t, std::uint32_t> slot_of_stage;
   for (std::uint32_t s = 0; s < plan.classes.size(); ++s) {
     if (!plan.classes[s].server) slot_of_stage.try_emplace(plan.classes[s].stage, s);
   }

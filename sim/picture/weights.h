@@ -10,9 +10,9 @@
 
 namespace orrery {
 
-// A weight of the plan: its name without the layer's number, and its place in the flat buffers of the chunk with state
-// frame `state`, of which `slot` is the class of ranks. A weight that is cut into tiles has one LocalParameter for each
-// tile; other weights have one.
+// A weight of one block of the plan. name: without the layer's number. tiles: one LocalParameter for each tile of a
+// weight that is cut into tiles, else one. state: the state frame (the plan's instance of a block's long-lived buffers)
+// that has the weight; slot: index of the class of ranks that holds it.
 struct PlanWeight {
   std::string name;
   std::vector<LocalParameter> tiles;
@@ -22,17 +22,18 @@ struct PlanWeight {
   bool is_vector() const { return tiles.front().in == 1; }
 };
 
-// Weights of one kind that several layers have: attention, an MLP, experts, or a part of the model outside the layers.
+// Weights that several layers have alike, such as those of attention, an MLP or experts, or the weights of a part of
+// the model outside the layers.
 struct WeightKind {
   std::string title = "";
   bool vision = false;                    // whether the weights belong to the vision encoder
   std::vector<std::int32_t> layers = {};  // numbers of the layers, or of prediction modules; empty outside layers
   std::int64_t count = 0;                 // number of layers, or of blocks outside layers, with such weights
-  std::vector<PlanWeight> weights = {};   // the weights of the first of them
+  std::vector<PlanWeight> weights = {};   // the weights of the first layer or block that has them
 };
 
-// Returns the kinds of weights of a model, in the order of the model's layers: of every stage the weights of its first
-// class of ranks, once each.
+// Returns the types of weights of a model, in the order of the model's layers. Each weight is listed once: of every
+// pipeline stage only the first class of ranks (ranks that do the same) counts.
 std::vector<WeightKind> weight_kinds(const Spec& spec, const Plan& plan);
 
 }  // namespace orrery

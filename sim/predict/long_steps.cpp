@@ -31,8 +31,8 @@ bool may_repeat(const Spec& spec) {
   const Strategy& s = spec.strategy;
   if (s.micro_batches() < kLong * s.pipeline || !s.schedule_file.empty() || !s.stage_replicas.empty()) return false;
   if (asynchronous_workers(s) || spec.software.communication.post_update_validation) return false;
-  // Schedules that split backward, or that have barriers for the vocabulary, choose their order by the stages' times:
-  // passes fill idle times where these arise, not in the same way in every period.
+  // Schedules that split backward, or that have barriers for the vocabulary, do not repeat: they choose their order of
+  // passes by the stages' times, and fill idle times with passes differently in every period.
   const ScheduleRow& row = find_schedule(s.schedule);
   return row.updates == Updates::flush && !row.splits && row.vocabulary_barriers == 0;
 }
@@ -52,8 +52,8 @@ bool same_memory(const MemoryReport& a, const MemoryReport& b) {
   return std::equal(a.ranks.begin(), a.ranks.end(), b.ranks.begin(), same);
 }
 
-// Simulates three short steps, each one period longer than the one before. Divided by the period, their numbers of
-// micro-batches leave the same remainder as the complete step's. Returns nullopt if the first two differ in memory.
+// Simulates three short steps, each one period longer than the one before. Their numbers of micro-batches, divided by
+// the period, leave the same remainder as the complete step's. Returns nullopt if the first two differ in memory.
 std::optional<ShortSteps> play(const Spec& spec, const Profile& profile, const std::atomic<bool>* stop) {
   ShortSteps steps;
   steps.period = kPeriod * spec.strategy.pipeline;

@@ -20,8 +20,8 @@ namespace orrery {
 namespace {
 
 // How many steps of each worker are simulated where parameter servers update in order of arrival: between kLeastSteps
-// and kMostSteps, with kMostTasks tasks in all if possible; enough that the first steps count for little, and few
-// enough to compute in a second.
+// and kMostSteps, and no more than give kMostTasks tasks in all, unless that is fewer than kLeastSteps. So many steps
+// are enough for the first ones to count for little, and few enough to be computed in a second.
 constexpr std::int64_t kMostSteps = 32, kLeastSteps = 4, kMostTasks = 1'000'000;
 
 // A trace cut off at the time `end`: all later times are set to `end`.
@@ -69,8 +69,8 @@ void report_server_steps(Prediction& p, const Spec& spec, const Plan& folded, co
   p.report = std::move(r);
 }
 
-// The seconds by which rolling back an update lengthens a step: the time of three simulated steps of which the middle
-// one rolls back the update before it, minus that of three steps without roll-back.
+// The seconds by which undoing (rolling back) an update lengthens a step: the time of three simulated steps, of which
+// the middle one undoes the update of the step before it, minus the time of three steps without that.
 double roll_back_time(const Plan& folded, const Timing& timing, const std::atomic<bool>* stop) {
   const auto time = [&](bool redoes_update) {
     return simulate(repeat_steps(folded, {false, redoes_update, false}), timing, stop).step_time;

@@ -22,8 +22,9 @@ struct Prediction {
   Report report;
 };
 
-// The profile at `path`, or the built-in one for the spec's device. A profile that is imported, or that holds only
-// samples of a GPU's kernels, is used where it has samples; the built-in formulas give all other times.
+// The profile (rates of kernels and links) in the file `path`, or the built-in one for the spec's device if `path` is
+// "". A profile that is imported, or that holds only samples of a GPU's kernels, is used where it has samples; the
+// built-in formulas give all other times.
 Profile profile_for(const Spec& spec, const std::string& path);
 
 // Throws Error for a spec with workload: generate, which has no training step (sim/generate predicts it).
@@ -37,16 +38,16 @@ Prediction predict(const Spec& spec, bool unfold = false, const std::string& pro
 // predictions of published steps. Throws Stopped (simulate.h) soon after `stop` is set.
 Prediction predict(const Spec& spec, Profile profile, bool unfold = false, const std::atomic<bool>* stop = nullptr);
 
-// Adds to a report the interval of measured step times around such a prediction, in which 80 % of similar published
-// steps lay, unless the complete profile was measured: the few matrix products and collectives of an imported profile
-// do not make the rest more certain.
+// Adds to a report the interval in which 80 % of measured step times of similar published steps lay around their
+// predictions. Nothing is added where the profile holds measurements of all ops; the few measured matrix products and
+// collectives of an imported profile do not count as such.
 void add_interval(Report& report, const Spec& spec, const Profile& profile);
 
-// The time in a step at which the first of all pipeline stages changes from forward to backward passes, and that stage.
-// Up to that time a step runs alike whichever layers are recomputed in backward.
+// The time in a step at which the first backward pass of any pipeline stage begins, and that stage. Up to that time a
+// step runs alike whichever layers are recomputed in backward.
 struct Turn {
   Picoseconds time = 0;
-  std::int64_t stage = -1;  // index of that stage; -1: none in the simulated time
+  std::int64_t stage = -1;  // index of the stage; -1: no backward pass begins in the simulated time
 };
 
 // Times in a simulated step that depend only on the forward passes before the first backward pass.
@@ -57,8 +58,8 @@ struct ForwardPart {
   // for no gradient, could begin at this time.
   Turn free;
 };
-// The report of a step that is simulated with one rank of each class; no report if the simulation was stopped because
-// the step takes longer than `latest`. Throws Stopped as predict() does.
+// The report of a step that is simulated with one rank of each class of equal ranks; no report if the simulation was
+// stopped because the step takes longer than `latest`. Throws Stopped as predict() does.
 struct ReportWithin {
   std::optional<Report> report{};
   ForwardPart forward{};

@@ -112,7 +112,7 @@ class Builder {
     const RankClass& server = slot_of_rank(workers_);
     Plan& p = made_.plan;
     const auto begin = static_cast<TaskId>(p.tasks.size());
-    bool early = false;  // whether a step begins with pulling the weights
+    bool early = false;  // whether a step begins with pulling the weights (instead of ending with it)
     for (std::int64_t k = 0; k < made_.steps; ++k) {
       TaskId pushed = kNone;
       for (TaskId t = server.begin; t < server.end; ++t) {

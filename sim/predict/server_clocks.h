@@ -13,10 +13,10 @@ namespace orrery {
 
 // A plan of several steps of asynchronous workers and parameter servers, in which each worker goes on without waiting
 // for other workers (models/spec/asynchrony.h). It has the ranks of all workers and after them, for each worker, a rank
-// (the service) that stands for the servers' work for that worker. A server updates with the push of whichever worker
-// comes, so that its work for one worker is in order, and workers slow each other only through shared resources (NIC,
-// processors, memory) and, with bounded staleness, through the updates that a pull waits for. All servers hold equally
-// large ranges of the weights and do the same work, so that one stands for all.
+// (the service) that stands for the servers' work for that worker. A server handles each push when it arrives, so that
+// its work for one worker is in order, and workers slow each other only through shared resources (NIC, processors,
+// memory) and, with bounded staleness, through the updates that a pull waits for. All servers hold equally large ranges
+// of the weights and do the same work, so that one stands for all.
 struct ServerSteps {
   Plan plan;
   Timing timing;
@@ -27,11 +27,11 @@ struct ServerSteps {
 // the costs of that plan.
 ServerSteps server_steps(const Plan& unfolded, const Spec& spec, const Costs& costs, std::int64_t steps);
 
-// How far workers get until the first of them has made all its steps (at the time `window`), and how stale the weights
-// are.
+// The progress of workers up to the time `window`, when the first worker has made all its steps, and how stale the
+// weights are.
 struct ServerClocks {
   Picoseconds window = 0;
-  double steps = 0;  // steps that a worker makes by then, a mean over workers
+  double steps = 0;  // steps that a worker makes until `window`, a mean over workers
   Staleness staleness;
 };
 ServerClocks server_clocks(const ServerSteps& steps, const Trace& trace);

@@ -15,8 +15,9 @@ constexpr std::size_t kNarrowest = 40;  // for narrower terminals, text is folde
 constexpr std::string_view kBreaks = "-/,._=:|";
 constexpr std::string_view kCommand = ": orrery ";
 
-// The number of bytes of a long word to print on the line: the longest beginning no wider than `columns` that ends
-// after a mark such as - or /; any beginning, if there is no mark in its second half.
+// The number of bytes of a long word to print on the current line: those of the longest beginning of the word, at most
+// `columns` wide, that ends after a mark such as - or /; or of the longest beginning of all, if there is no such mark
+// in its second half.
 std::size_t piece_of(std::string_view word, std::size_t columns) {
   std::size_t whole = 0, marked = 0;
   for (std::size_t i = 0; i < word.size(); ++i) {

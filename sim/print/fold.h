@@ -12,8 +12,8 @@ namespace orrery {
 std::vector<std::string> wrapped(std::string_view text, std::size_t columns);
 
 // The text with every line that is wider than `columns` (0: no limit) split into several lines. The second and further
-// ones begin below the word after the first gap of two blanks ("step time   5.32 s ..."), else two columns further in
-// than the first. A command (": orrery ...") is continued with backslashes, as a shell needs.
+// lines begin below the word after the first gap of two blanks ("step time   5.32 s ..."), else two columns further in
+// than the first. A line that holds a command ("...: orrery ...") is continued with backslashes, as a shell needs.
 std::string fold(std::string_view text, std::size_t columns);
 
 // The width in columns of the terminal that text goes to: the environment variable COLUMNS, else what the terminal

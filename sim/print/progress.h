@@ -14,8 +14,9 @@ namespace orrery {
 struct Outcome {
   std::string text;
   int status = 0;
-  std::string log{};  // a line for stderr, for what differs from run to run
-  // For a calibration: how much measurements scatter, as quartile distance over median, averaged by time.
+  std::string log{};  // text for stderr, for example on times, which differs from run to run
+  // For a calibration: how much measurements scatter. It is the mean over the measurements, weighted by time, of the
+  // interquartile range over the median.
   double spread = 0;
   bool verbatim = false;  // whether the text is read by a program, so that its lines are not folded
   std::string page{};     // the page of --html, if one was asked for

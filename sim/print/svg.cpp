@@ -31,7 +31,8 @@ std::string written(const Attributes& attributes) {
   return text;
 }
 
-// Returns the colour with a hue in degrees, at the saturation and lightness in percent, in whole numbers.
+// Returns the colour with this hue (degrees), saturation and lightness (percent) as "#rrggbb", computed in whole
+// numbers so that it is the same everywhere.
 std::string hue_colour(std::int64_t hue, std::int64_t saturation, std::int64_t lightness) {
   const std::int64_t chroma = (100 - std::abs(2 * lightness - 100)) * saturation;  // in units of 1/10,000
   const std::int64_t between = chroma * (60 - std::abs(hue % 120 - 60)) / 60, base = lightness * 100 - chroma / 2;

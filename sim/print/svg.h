@@ -13,7 +13,8 @@ struct Box {
 };
 
 // How a line of text is drawn: height of its letters in pixels, colour, and which point of the line is given (start,
-// middle or end). A text wider than `room` pixels is cut, with an ellipsis and the whole text as its hint; 0: no limit.
+// middle or end). A text wider than `room` pixels is cut and ends with an ellipsis; a viewer then shows the whole text
+// when the pointer is over it. room 0: no limit.
 struct TextStyle {
   double size = 11;
   bool bold = false;
@@ -35,8 +36,8 @@ std::string fitted(std::string_view text, double width, const TextStyle& style);
 // Returns the text as lines of at most `width` pixels each, broken at spaces.
 std::vector<std::string> wrapped(std::string_view text, double width, const TextStyle& style);
 
-// A part of a picture as SVG elements, in coordinates of its own, and its extent from (0, 0), which grows with every
-// element. Numbers have two decimals, so that the same picture is the same bytes everywhere.
+// SVG elements that form a part of a picture, in coordinates of their own, with their extent from (0, 0), which grows
+// with every element. Numbers have two decimals, so that the same picture is the same bytes everywhere.
 class Drawing {
  public:
   // A hint is the text that a viewer shows when the pointer is over the element; "" for none.
@@ -47,11 +48,11 @@ class Drawing {
             std::string_view dashes = {});
   // Draws a line of text; y is its baseline.
   void text(double x, double y, std::string_view words, const TextStyle& style = {});
-  // Draws a path of SVG's path commands, none if they are empty; the extent does not change.
+  // Draws a path given by SVG's path commands; nothing if these are empty. The drawing's extent does not change.
   void path(std::string_view commands, const Attributes& attributes, std::string_view hint = {});
   // Adds another drawing, moved to (x, y).
   void add(const Drawing& other, double x, double y);
-  // Opens a group of elements with these attributes (<g>), or ends the last one.
+  // Opens a group of elements (<g>) with these attributes, or closes the group that was opened last.
   void open(const Attributes& attributes);
   void close();
   // Adds the text that a viewer shows when the pointer is over the group that was opened last.

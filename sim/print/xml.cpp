@@ -7,8 +7,8 @@ namespace {
 
 constexpr std::string_view kReplacement = "\xef\xbf\xbd";  // U+FFFD in UTF-8
 
-// A character of a text, and the number of bytes that it takes there; `valid` is false for bytes that are no UTF-8, of
-// which one is taken.
+// A decoded character, and the number of bytes that it takes in the text. `valid` is false for a byte that belongs to
+// no UTF-8 character; then `bytes` is 1.
 struct Character {
   std::uint32_t code = 0;
   std::size_t bytes = 1;

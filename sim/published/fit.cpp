@@ -132,8 +132,8 @@ std::size_t akin_to(const FittedNumber& number, const std::vector<FittedNumber>&
   throw Error(fmt::format("fitted.json: '{}' has no '{}' to be like", number.like, number.key));
 }
 
-// Adds to the normal equations, for every number, the distance from the number's prior in units of its standard
-// deviation.
+// Adds to the normal equations (a x = b) the terms that hold every number near its prior, in units of the number's
+// standard deviation.
 void add_priors(const std::vector<FittedNumber>& numbers, Eigen::MatrixXd& a, Eigen::VectorXd& b) {
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     const double stiffness = 1 / (numbers[i].spread * numbers[i].spread);
@@ -157,8 +157,8 @@ std::vector<std::pair<Eigen::Index, double>> terms_of(const FitRow& r, Eigen::In
   return terms;
 }
 
-// Adds a step's residual and slopes to the normal equations. A residual that is larger than kHuber at the solution x
-// counts linearly.
+// Adds a step's residual and slopes to the normal equations (a x = b). A residual that is larger than kHuber at the
+// solution x counts linearly.
 void add_row(const FitRow& r, Eigen::Index own, const Eigen::VectorXd& x, Eigen::MatrixXd& a, Eigen::VectorXd& b) {
   const auto terms = terms_of(r, own);
   double residual = r.residual;

@@ -27,7 +27,7 @@ namespace {
 // GPUs) with at least this many measured steps: choosing among fewer says little.
 constexpr std::size_t kSmallestGrid = 4;
 
-// Something that certain words in the row of a published step imply about the step's spec
+// A fact about a published step's spec that certain words in the row of the step imply
 // (models/data/published_facts.json).
 struct Fact {
   // The words that must all be in the row for the fact to hold.
@@ -214,7 +214,8 @@ void fill(PublishedCase& c, const Spec& spec, const Report& r) {
   c.tokens = static_cast<double>(spec.strategy.global_batch * spec.sequence);
 }
 
-// Sets the predicted figures of rows that have more than a step time; bubble and layer times are taken from the trace.
+// Sets the predicted figures of a published step. The bubble fraction and the times of a layer, which are taken from
+// the trace, are predicted only where the row has measured ones.
 void fill_from_trace(PublishedCase& c, const Spec& spec, const Prediction& p) {
   fill(c, spec, p.report);
   if (c.row.bubble_fraction) c.bubble_fraction = bubble_of(spec, p);

@@ -22,19 +22,20 @@ struct PublishedRow {
   std::string source;
   std::string spec;      // the spec of the step, as JSON
   std::string doubtful;  // reason to doubt the row, "": none is known
-  // Seconds: of the step, and (forward_s, backward_s) of one layer.
+  // Measured seconds of the step (step_time_s), and of one layer's passes (forward_s, backward_s).
   std::optional<double> step_time_s, forward_s, backward_s;
   std::optional<double> peak_memory_bytes;
   std::optional<double> bubble_fraction;
-  // The kind of memory that the figure counts: allocated, reserved, device or unstated. In a PublishedCase it is the
-  // kind that the software of the step prints in its log.
+  // The kind of memory that peak_memory_bytes counts: allocated, reserved, device or unstated. In a PublishedCase,
+  // "unstated" is replaced by the kind that the step's software prints in its log.
   std::string memory_kind;
   bool out_of_memory = false;
-  // Whether the figure is a sum of parts that were measured one by one; no GPU then ran the complete step.
+  // Whether the measured figures are composed of parts that were measured one by one, so that no GPU ran the complete
+  // step.
   bool composed = false;
 };
 
-// Reads a file of measured steps. Throws Error "file: row 3: what" if the file is anything else.
+// Reads a file of measured steps. Throws Error "file: row 3: what" if it is no list of measured steps.
 std::vector<PublishedRow> read_published(const std::string& path);
 std::vector<PublishedRow> parse_published(std::string_view text, const std::string& path);
 
@@ -47,7 +48,7 @@ struct PublishedCase {
   std::int64_t gpus = 0, nodes = 0;
   double tokens = 0, model_flops = 0;  // number of tokens and of model FLOPs in a step
   std::string software, architecture;
-  // The properties by which similar steps are found; the field `error` is not set.
+  // Properties of the step by which users find published steps similar to theirs; the field `error` is not set.
   ValidatedRow like;
   std::vector<std::string> techniques;
   double step_time_s = 0, forward_s = 0, backward_s = 0;
@@ -55,8 +56,8 @@ struct PublishedCase {
   // Predicted peak bytes, of the kind of memory that the row's memory_kind names.
   double peak_memory_bytes = 0;
 
-  // Predicted bubble fraction, if the row has one: without launches and transfers, as authors of such figures compute
-  // it.
+  // Predicted bubble fraction, if the row has a measured one. It leaves out the time of launches and transfers, as the
+  // authors of published fractions do.
   double bubble_fraction = 0;
   bool fits = true;
   TimeSplit time_s{};
@@ -82,7 +83,7 @@ std::vector<Miss> misses(const std::vector<PublishedCase>& cases, Judged what, b
 
 // Statistics of |error| over the published steps of one publication, or over those that use one technique.
 struct ErrorSummary {
-  // The publication, "all" for the last summary; in summarize_by_technique() the technique.
+  // Name of the publication, or "all" for the summary of all steps; in summarize_by_technique() the technique.
   std::string source;
   std::size_t rows = 0;
   std::size_t sources = 1;
@@ -100,13 +101,14 @@ std::vector<std::string> techniques_in(const Spec& spec);
 struct GridRegret {
   std::string source;
   std::size_t grids = 0;
-  // mean, worst: regrets of the grids; right: share of the grids in which the strategy predicted to be fastest is it.
+  // mean, worst: regrets of the grids; right: share of the grids in which the strategy predicted to be fastest really
+  // was the fastest.
   double mean = 0, worst = 0, right = 0;
 };
 std::vector<GridRegret> regrets(const std::vector<PublishedCase>& cases);
 
-// How many measured steps have a time within the predicted interval (inside), of how many (rows), doubtful rows
-// included.
+// The number of measured steps whose time lies within the predicted interval (inside), and the number of all measured
+// steps (rows). Doubtful rows are included.
 struct Coverage {
   std::size_t inside = 0, rows = 0;
 };

@@ -25,7 +25,7 @@ struct Stack {
   // software profiles of the stack, for steps on V100, on A100 and on later GPUs
   std::array<std::string_view, 3> profiles;
 };
-// The software stacks: of those whose word is found the first counts. The last one stands for unknown stacks with
+// The software stacks. The first one whose word is found in a row is taken; the last one stands for unknown stacks with
 // unsharded parameters.
 constexpr Stack kStacks[] = {
     {"nanotron", {"nanotron", "nanotron", "nanotron"}},
@@ -56,8 +56,8 @@ Era era_of(const nlohmann::json& spec) {
   return has(cluster, "a100") || has(cluster, "p4d") ? Era::ampere : Era::later;
 }
 
-// The stack assumed for a row that names no known one, guessed from the row's sharding; "" (Megatron's stack) if
-// parameters are unsharded.
+// The word of the stack assumed for a row that names no known stack, guessed from the row's sharding; "" (Megatron's
+// stack) if parameters are unsharded.
 std::string word_of_sharding(const nlohmann::json& spec) {
   const std::string sharding = text_in(spec.value("strategy", nlohmann::json()), "sharding");
   const auto named = [&](const ShardingRow& row) { return row.name == sharding; };
@@ -92,7 +92,8 @@ void name_stack(nlohmann::json& row) {
   };
   auto stack = stack_for(words);
   if (stack->word.empty()) stack = stack_for(word_of_sharding(spec));
-  if (!software.is_object()) software = nlohmann::json::object();  // an object keeps its other keys
+  // an object is kept, since it may have other keys than the profile
+  if (!software.is_object()) software = nlohmann::json::object();
   software["profile"] = stack->profiles[static_cast<std::size_t>(era_of(spec))];
 }
 

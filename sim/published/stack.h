@@ -4,9 +4,9 @@
 
 namespace orrery {
 
-// Sets the software profile in the spec of a row of published measurements to a built-in one. If the row names other
-// software, or only a framework, its words and the age of its GPU decide; if the words are unknown or absent, the
-// sharding and the age of the GPU.
+// Sets the software profile in the spec of a row of published measurements. A built-in profile that the row names
+// stays. Otherwise the profile is guessed: the software stack from words of the row (its software and framework) or, if
+// these name no known stack, from its sharding; the stack's version from the age of the GPU.
 void name_stack(nlohmann::json& row);
 
 }  // namespace orrery

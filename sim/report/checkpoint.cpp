@@ -12,7 +12,7 @@
 namespace orrery {
 namespace {
 
-// The bytes that each rank of a class (slot) writes.
+// The bytes that each rank of one class (ranks that do the same) writes for a checkpoint. slot: index of the class.
 Bytes bytes_of_rank(const Spec& spec, const Plan& plan, std::uint32_t slot) {
   const Strategy& s = spec.strategy;
   const std::int64_t replicas = s.data * s.context, of_experts = s.tensor * replicas / (s.expert * s.expert_tensor);
@@ -62,7 +62,7 @@ CheckpointCost checkpoint_cost(const Spec& spec, Bytes bytes, Bytes of_rank, Sec
   FailurePlan run = failure_plan(spec.cluster, ceil_div(spec.gpus, in_node), 0, step);
   run.checkpoint = cost.stall;
   run.interval = between;
-  // A failure while an asynchronous checkpoint is written loses the work since the one before.
+  // A failure while an asynchronous checkpoint is being written loses the work since the previous checkpoint.
   run.restart = run.restart.value_or(0) + (c.asynchronous ? cost.writing : 0);
   cost.run_share = 1 - goodput(run);
   return cost;

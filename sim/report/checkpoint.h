@@ -14,21 +14,23 @@ namespace orrery {
 Bytes checkpoint_width(const Spec& spec);
 
 // The cost of checkpoints (strategy.checkpoint). Every weight and state that trains is written once: the ranks that
-// hold the same one divide it among them. While a checkpoint is written all ranks wait, their copies to the hosts under
-// the writing; with an asynchronous one they wait for the copies alone, or until the checkpoint before is written.
+// hold the same data divide it among them. While a checkpoint is written all ranks wait; their copies to the hosts
+// overlap with the writing. With asynchronous checkpoints ranks wait only for their copies to the hosts, and for the
+// previous checkpoint if it is still being written.
 struct CheckpointCost {
-  Bytes bytes = 0;        // bytes of one checkpoint
-  Bytes of_node = 0;      // bytes that the node with most writes
-  Seconds copies = 0;     // time in which ranks copy their parts to their hosts
-  Seconds writing = 0;    // time in which nodes write
-  Seconds stall = 0;      // time by which the step with a checkpoint is longer than others
-  Bytes host_bytes = 0;   // memory of a host that holds the copy while it is written
+  Bytes bytes = 0;      // bytes of one checkpoint
+  Bytes of_node = 0;    // bytes written by the node that writes most
+  Seconds copies = 0;   // time in which ranks copy their parts to their hosts
+  Seconds writing = 0;  // time in which nodes write
+  Seconds stall = 0;    // time by which the step with a checkpoint is longer than others
+  // memory of a host that holds the copies of its ranks while an asynchronous checkpoint is written
+  Bytes host_bytes = 0;
   double step_share = 0;  // the stall as a share of the time between two checkpoints
   double run_share = 0;   // share of a run's time that checkpoints, failures and restarts take (goodput.h)
 };
 
-// of_rank: bytes that the rank with most writes; step: time of a step without a checkpoint. spec.strategy.checkpoint
-// must be set.
+// of_rank: bytes written by the rank that writes most; step: time of a step without a checkpoint.
+// spec.strategy.checkpoint must be set.
 CheckpointCost checkpoint_cost(const Spec& spec, Bytes bytes, Bytes of_rank, Seconds step);
 CheckpointCost checkpoint_cost(const Spec& spec, const Plan& plan, Seconds step);
 

@@ -51,9 +51,9 @@ double of_recurrence(const Model& m, std::int64_t layer) {
 // earlier tokens, to at most `most` keys altogether.
 double causal_pairs(double s, double most) { return most * (most + 1) / 2 + (s - most) * most; }
 
-// Returns a third of the number of multiplications with which the index of a layer scores all earlier keys for every
-// query of s tokens. The third is returned because callers count a product three times (once in forward and twice in
-// backward), while the index runs in forward only.
+// Returns a third of the number of multiplications with which a layer's indexer (DeepSeek's sparse attention) scores
+// all earlier keys for every query of s tokens. The third is returned because callers count a product three times (once
+// in forward and twice in backward), while the indexer runs in forward only.
 double of_index(const Model& m, std::int64_t layer, std::int64_t s) {
   if (!m.indexer) return 0;
   const double pairs = m.compressed_attention ? indexed_pairs(m, layer_kind(m, layer).mixer, s)
@@ -79,8 +79,8 @@ double pairs_of(const Spec& spec, std::int64_t layer, AttentionPairs pairs) {
 }
 
 // Sums the (query, key) pairs of all layers with attention. times: a function that returns how often a layer counts.
-// Layers for multi-token prediction count as prediction_layer() says. The pairs are computed once for each kind of
-// attention with a window, and once for each without.
+// Each module for multi-token prediction has as many pairs as the layer prediction_layer(). The pairs are computed once
+// for each kind of attention with a window, and once for each without.
 template <class Times>
 double pairs_of_layers(const Spec& spec, AttentionPairs pairs, const Times& times) {
   const Model& m = spec.model;

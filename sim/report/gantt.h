@@ -7,8 +7,9 @@
 
 namespace orrery {
 
-// Returns a step as text: one line for each class of ranks (at most `lines` lines), each with `columns` characters that
-// stand for equal spans of time. A character shows what the ranks' compute lane (stream) did for most of that span:
+// Returns a step as text: one line for each class of ranks that do the same (at most `lines` lines), each with
+// `columns` characters that stand for equal spans of time. A character shows what the ranks' compute lane (stream) did
+// for most of that span:
 //
 //   stage 0  FFFFFF..BBBBFFBBBB..U
 //   stage 1  ..FFFFBBBBFFBBBB....U

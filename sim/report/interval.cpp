@@ -14,7 +14,8 @@ namespace {
 // The quantiles of (measured step time / predicted step time) that bound the interval. The interval is meant to hold 80
 // % of new steps; it holds a little more of the published steps, because constants were chosen with these steps known.
 constexpr double kLow = 0.085, kHigh = 0.915;
-constexpr std::size_t kEnough = 10;  // published steps that a class needs for an interval of its own
+// published steps that a class (same GPU architecture, software and about as many nodes) needs for its own interval
+constexpr std::size_t kEnough = 10;
 
 constexpr std::string_view kAbout =
     "80 % intervals of a step's time as multiples of the prediction: quantiles (8.5 and 91.5 %) of measured / "

@@ -22,7 +22,7 @@ const Origin* origin_of(const Spec& spec, std::string_view key) {
 // Returns a remark that names the attention kernel whose times the prediction uses, if the profile has no times of the
 // kernel that the framework runs.
 std::string attention_remark(const Spec& spec, const Plan& plan, const Profile& profile) {
-  // The profile has measured times of all ops, so that no attention kernel's formula is used.
+  // A profile without formulas of attention kernels has measured times of all ops, so that none is replaced by another.
   if (profile.attention.empty()) return "";
   const std::string_view asked = name_in(kFlashKernels, spec.software.kernels.attention_kernel);
   const AttentionKernel& taken = find_attention(profile, asked);
@@ -93,8 +93,9 @@ std::string schedule_remark(const Spec& spec, const Plan& plan) {
                      s.schedule, 2 * s.pipeline - 1, plan.step_micro_batches(), kPlainSplitSchedule);
 }
 
-// Returns a remark for a folded plan in which not every slow rank is of a class of its own (models/layout/lags.h): the
-// job has so many stragglers that only the replicas that are likely to be the slowest have them.
+// Returns a remark for a folded plan (one rank of each class of ranks that do the same) in which some slow ranks have
+// no class of their own (models/layout/lags.h). Then the job has so many stragglers that only the replicas that are
+// likely to be the slowest are planned with them.
 std::string stragglers_remark(const Spec& spec, const Plan& plan) {
   if (std::ssize(plan.classes) == plan.ranks) return "";
   const std::vector<double> slow = slowdowns(spec);

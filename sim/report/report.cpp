@@ -36,9 +36,10 @@ void add_time(Report& r, const Plan& plan, const Attribution& a) {
   for (int k = 0; k < kTimeKinds; ++k) r.time_s[k] = means[k].over(plan.workers()) / kPicosecondsPerSecond;
 }
 
-// Returns the time from step to step if stages do not wait for each other between steps: the time of the stage that is
-// busy longest, from its first forward (and work before that) to its last update. Stages that begin later also end
-// later; the part of the gradient norm that a stage sends on arrives while the next stage is still busy.
+// Returns the time from the begin of one step to the begin of the next if stages do not wait for each other between
+// steps. It is the time of the stage that is busy longest, from its first forward (and work before that) to its last
+// update. Stages that begin later also end later; the part of the gradient norm that a stage sends on arrives while the
+// next stage is still busy.
 Picoseconds staggered_period(const Plan& plan, const Trace& trace) {
   Picoseconds longest = 0;
   for (const RankClass& slot : plan.classes) {
@@ -174,8 +175,8 @@ CommunicationKey key_of(const Op& op, const TransferNote& note) {
   return {Dimension::pipeline, "send_receive", note.link, note.algorithm};
 }
 
-// Returns the bytes that one rank of a class sends in a task of this op. In gathers, scatters, pushes and pulls the
-// bytes differ from rank to rank.
+// Returns the bytes that one rank of a class (ranks that do the same) sends in a task of this op. In gathers, scatters,
+// pushes and pulls the bytes differ from rank to rank.
 Bytes bytes_out(const Plan& plan, const Op& op, const RankClass& slot) {
   if (const auto* t = std::get_if<Transfer>(&op.work)) return t->send ? t->bytes : 0;
   const auto& c = std::get<Collective>(op.work);

@@ -66,7 +66,8 @@ struct MemoryReport {
 };
 // Returns whether the ranks of some node allocate more in this memory tier (host, disks) than the node has.
 bool is_over(const MemoryReport& memory, MemoryTier tier);
-// Adds a class of ranks to the report and, where the peaks of the class are higher, raises the report's peaks.
+// Adds the memory of a class of ranks (ranks that do the same) to the report, and raises the report's peaks to those of
+// the class where these are higher.
 void add_rank(MemoryReport& report, const RankMemory& rank);
 
 struct CommunicationRow {
@@ -78,8 +79,9 @@ struct CommunicationRow {
   double exposed_s = 0;      // time in which compute waits for the transfer
 };
 
-// The versions of the weights that a class of ranks keeps under an asynchronous schedule. staleness: the largest number
-// of updates between the weights that a gradient was computed with and the weights that it changes.
+// The versions of the weights that a class of ranks (ranks that do the same) keeps under an asynchronous schedule.
+// staleness: the largest number of updates between the weights that a gradient was computed with and the weights that
+// it changes.
 struct WeightRow {
   std::string name;
   std::int64_t versions = 1, staleness = 0;
@@ -121,16 +123,16 @@ struct Report {
 };
 
 // Makes the part of a report that simulated and measured steps share: times, rates and attribution from the trace, with
-// `memory` as given. notes: one for each op of the plan.
+// `memory` as given. notes: for each op of the plan, the link and algorithm of its transfers.
 Report make_report(const Spec& spec, const Plan& plan, const Trace& trace, std::span<const TransferNote> notes,
                    MemoryReport memory);
 
 // Makes the report of a simulated step. The memory figures come from replaying the allocations of the trace.
 Report make_report(const Spec& spec, const Plan& plan, const Costs& costs, const Trace& trace, const Profile& profile);
 
-// Returns the memory over time of every class of ranks, for as many steps as the spec has, beginning with the first
-// step, in which some buffers are allocated for good. If the spec has one step, the samples cover one steady step
-// instead. The peak in the report is the peak of these samples.
+// Returns the memory over time of every class of ranks (ranks that do the same), for as many steps as the spec has,
+// beginning with the first step, in which some buffers are allocated for good. If the spec has one step, the samples
+// cover one steady step instead, as it is after the first ones. The peak in the report is the peak of these samples.
 std::vector<MemorySample> memory_samples(const Spec& spec, const Plan& plan, const Costs& costs, const Trace& trace,
                                          const Profile& profile);
 

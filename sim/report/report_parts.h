@@ -12,30 +12,33 @@ namespace orrery {
 
 // Lines and tables of a report, from which its text (report_text.h) and its page (sim/page) are made.
 
-// "64 micro-batches of 1 x 2048 tokens a replica, 512 sequences a step".
+// The sizes of a step's batch as text: "64 micro-batches of 1 x 2048 tokens a replica, 512 sequences a step".
 std::string batch_text(const Spec& spec);
-// "tensor 8, pipeline 8, data 8, 1f1b, sharding zero1, bf16, megatron-core".
+// The strategy as text: "tensor 8, pipeline 8, data 8, 1f1b, sharding zero1, bf16, megatron-core".
 std::string strategy_text(const Spec& spec);
 
 // Whether the step fits in memory, and by how much: "fits: 48.19 GiB to spare of 79.25 GiB per GPU", or "DOES NOT FIT:"
 // and what lacks.
 std::string fit_text(const Report& report);
 
-// The kinds of time of a step that take at least a two-thousandth of it, with seconds and shares. bars: length of the
-// longest bar in a last column, in characters; 0: no such column.
+// A table of the kinds of time (compute, exposed transfers, bubble, ...) that take at least a two-thousandth of a step,
+// with seconds and shares. bars: length of the longest bar in a last column, in characters; 0: no such column.
 Table time_table(const Report& report, std::size_t bars = 0);
 
-// The memory of each class of ranks by category.
+// A table of memory with a row for each class of ranks (ranks that do the same) and a column for each category.
 Table memory_table(const Report& report);
-// The class of ranks that needs the most memory of a GPU; nullptr if the report has none.
+// The class of ranks (ranks that do the same) that needs the most memory of a GPU; nullptr if the report has none.
 const RankMemory* fullest_rank(const MemoryReport& memory);
-// Lines that say when that class has its peak, which buffers are the largest then, and what else is to be known.
+// Lines on the memory peak of the class of ranks that needs most (fullest_rank): when it is, which buffers are the
+// largest then, and further notes on memory.
 std::vector<std::string> peak_lines(const Report& report);
 
-// The transfers of a step, and a line on what their exposed time means where it is longer than they are ("": nowhere).
+// The transfers of a step as a table (communication_table). exposed_note: a line on the meaning of exposed time for
+// transfers whose exposed time is longer than they take; "" where there are none.
 Table communication_table(const Report& report);
 std::string exposed_note(const Report& report);
-// The versions of weights of each class of ranks; no row where all gradients are computed with the newest weights.
+// A table of the versions of weights that each class of ranks (ranks that do the same) keeps; no row where all
+// gradients are computed with the newest weights.
 Table weights_table(const Report& report);
 
 }  // namespace orrery

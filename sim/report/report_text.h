@@ -24,8 +24,8 @@ std::string report_text(const Spec& spec, const Report& report, const Style& sty
 // software does not validate updates afterwards.
 std::string roll_back_line(const Report& report);
 
-// Returns the names of the memory that a step which does not fit lacks, and how much of it is lacking if that is known:
-// "22.52 GiB over", "fragmented", "host memory 310.0 GiB over", "disks 1.20 TiB over".
+// Returns a text on the memory that is too small for a step that does not fit, and how much is lacking if that is
+// known: "22.52 GiB over", "fragmented", "host memory 310.0 GiB over", "disks 1.20 TiB over".
 std::string lack_text(const MemoryReport& memory);
 
 double exposed_share(const Report& report);  // share of the step time in which compute waits for transfers

@@ -27,7 +27,7 @@ GpuProbe probe_gpu(RankSession& session, const std::string& folder, bool quick, 
   std::vector<std::string> words = {"--bench", path};
   if (quick) words.emplace_back("quick");
   ProcessTree& tree = session.give(words);
-  // The file appears under this name only when it is complete.
+  // Waits for the file of measurements, which gets its final name only when it is complete.
   for (const Seconds start = now(); !tree.status() && !std::filesystem::exists(path); tree.wait(kLook)) {
     if (now() < start + patience) continue;
     session.abandon();

@@ -30,8 +30,8 @@
 namespace orrery {
 namespace {
 
-// Seconds to wait after a fault: by then the other ranks have come to wait for the lost rank, so that the error message
-// can name them.
+// Seconds to wait after a fault before the error is reported: meanwhile the other ranks come to wait for the lost rank,
+// so that the message can name them.
 constexpr Seconds kSettle = 0.5;
 constexpr Seconds kLinger = 5;  // seconds that mpirun may take to end after its ranks, before it is killed
 // Seconds for which mpirun may be suspended before the run ends with an error; for a rank the limit is the same.
@@ -75,7 +75,7 @@ void tell(const Common& common, const Witnesses& witnesses, std::int64_t steps) 
   common.progress(fmt::format("step {} of {}", std::min<std::int64_t>(witnesses.step() + 1, steps), steps));
 }
 
-// The exit status of a program that signal n killed is this number plus n (ProcessTree::status()).
+// The exit status that ProcessTree::status() gives for a program that a signal killed is this number plus the signal's.
 constexpr int kKilled = 128;
 
 // A part of an error message that says that the launcher was killed; "" if it was not. Ranks die with their launcher.
@@ -188,7 +188,8 @@ Job make_job(const RunOptions& given) {
 }
 
 std::int64_t most_ranks_unasked(std::int64_t cores) {
-  constexpr std::int64_t kAlways = 8;  // so few ranks may share cores: the run is then slow, but correct
+  // a run of at most so many ranks may always share cores, since it is slow but correct
+  constexpr std::int64_t kAlways = 8;
   return std::max(cores, kAlways);
 }
 

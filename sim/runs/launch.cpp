@@ -25,7 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kLongestSocketFolder = 46;
-// The beginning of the folder's name; the id of the process that made the folder follows it.
+// The beginning of the name of a TemporaryFolder; the id of the process that made the folder follows it.
 constexpr char kFolderPrefix[] = "orrery-";
 
 std::string variable(const char* name) {

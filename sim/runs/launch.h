@@ -18,7 +18,7 @@ struct RankArguments {
   std::vector<std::string> overrides;
   std::string folder;
   std::int64_t steps = 1;
-  // Seconds in an op after which a rank counts as hung; 0: ranks do not watch each other for that.
+  // Seconds in an op after which a rank counts as hung; 0: ranks do not watch each other for hangs.
   double hang_timeout = 0;
   std::int64_t mark_every = 1;  // GPU ranks time single tasks in every mark_every-th step
   bool turns = false;           // whether the ranks run one after another

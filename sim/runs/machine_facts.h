@@ -21,8 +21,8 @@ struct MachineFacts {
   std::string temporary;      // path of the folder for temporary files
   bool temporary_writable = false;
   std::int64_t gpus = 0;    // number of NVIDIA GPUs that the driver shows
-  std::string cuda_said;    // last line of orrery-rank-cuda --describe; "": not asked
-  bool cuda_works = false;  // whether orrery-rank-cuda --describe ended well
+  std::string cuda_said;    // last line that orrery-rank-cuda --describe printed; "": it was not started
+  bool cuda_works = false;  // whether orrery-rank-cuda --describe ended with status 0
   std::string nccl;         // path of the NCCL library
   std::string display;      // value of the variable WAYLAND_DISPLAY or DISPLAY
 };

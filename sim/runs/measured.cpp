@@ -59,9 +59,9 @@ Picoseconds origin_of(std::span<const RankRun> runs, std::size_t step) {
   return begin;
 }
 
-// Finds, for each task of a class of ranks, the task that had to end before it could begin: of the task's dependencies
-// and the task before it in its lane, the one that ended last. Dependencies that the host waits for are left out, since
-// these delay the launch and not the task.
+// Finds, for each task of a rank (or class of equal ranks), the task that had to end before it could begin: of the
+// task's dependencies and the task before it in its lane (stream), the one that ended last. Dependencies that the host
+// waits for are left out, since these delay the launch and not the task.
 void find_causes(const Plan& plan, const RankClass& slot, Trace& trace) {
   std::array<TaskId, kLanes> last;
   last.fill(kNone);
@@ -79,7 +79,8 @@ void find_causes(const Plan& plan, const RankClass& slot, Trace& trace) {
   }
 }
 
-// The times at which the host of a class of ranks went on after each of its waits.
+// The times at which the host thread of a rank (or class of equal ranks), which launches its tasks, went on after each
+// of its waits.
 std::vector<HostResume> resumes_of(const Plan& plan, const RankClass& slot, const Trace& trace, Picoseconds begin) {
   std::vector<HostResume> resumes = {{slot.begin, begin, kNone}};
   for (TaskId t = slot.begin; t < slot.end; ++t) {
@@ -132,7 +133,8 @@ MemoryReport measured_memory(const Plan& plan, std::span<const RankRun> runs) {
 
 // The loss of each step: the mean over the ranks that compute a loss, each over the same number of tokens.
 std::vector<double> mean_losses(std::span<const RankRun> runs) {
-  // A run that restarted from a snapshot also has the losses of earlier steps; a plan may hold several steps.
+  // After a restart from a snapshot a rank also has the losses of the steps before it, and a plan may hold several
+  // steps, so that the number of losses may differ from that of timed runs of the plan.
   std::size_t steps = 0;
   for (const RankRun& r : runs) steps = std::max(steps, r.losses.size());
   std::vector<double> means(steps, 0);

@@ -13,9 +13,9 @@
 namespace orrery {
 
 // Reads the files that all ranks of a run have written, in the order of ranks. unfolded: the plan of all ranks; hash:
-// the hash of the plan with one rank of each class. Throws Error for a file that is broken, or that belongs to another
-// plan or has other steps than the rest. A parameter server that the folder lists as lost left no file; the file of
-// another server of its chain, which did the same work, is used instead.
+// the hash of the folded plan, which has one rank of each class of equal ranks. Throws Error for a file that is broken,
+// or that belongs to another plan or has other steps than the rest. A parameter server that the folder lists as lost
+// left no file; the file of another server of its chain, which did the same work, is used instead.
 std::vector<RankRun> read_runs(const std::string& folder, const Plan& unfolded, const std::string& hash);
 
 // The trace of step k of a run on one clock, that of rank 0. The step lasts from the moment when the last rank ended

@@ -17,9 +17,9 @@ Prediction predict_step(const Spec& spec, const Prediction& p, std::span<const R
 }
 
 // Keeps for each rank the larger of two predicted memory peaks: the one in `most`, and that of a further step in
-// `ranks`. first: whether `ranks` is for the first step of a run, in which no optimizer moments exist yet. If the peak
-// there is above that of a step without moments, it would belong to a later step with the same sizes, which the run did
-// not have, and is left out.
+// `ranks`. first: whether `ranks` is for the first step of a run, in which no optimizer moments exist yet. A peak of
+// the first step that includes moments (above first_step_peak) is left out, since it could only arise in a later step
+// with the same sizes, which the run did not have.
 void keep_larger(std::vector<RankMemory>& most, const std::vector<RankMemory>& ranks, bool first) {
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     const SlotMemory &here = ranks[r].memory, &so_far = most[r].memory;

@@ -5,9 +5,9 @@
 
 namespace orrery {
 
-// `orrery --start-rank FOLDER PROGRAM ARGUMENT...`: the program that a launcher starts instead of a rank. It starts the
-// rank, writes into FOLDER how the rank ended (models/run/rank_end.h), since launchers do not report that, and exits
-// with the rank's status or signal. Both this program and the rank die with the process that started them.
+// `orrery --start-rank FOLDER PROGRAM ARGUMENT...` is the command that a launcher starts instead of a rank. It starts
+// the rank, writes into FOLDER how the rank ended (models/run/rank_end.h), since launchers do not report that, and
+// exits with the rank's status or signal. Both this process and the rank die with the process that started them.
 inline constexpr char kStartRank[] = "--start-rank";
 int start_rank(const std::string& folder, char** words);
 

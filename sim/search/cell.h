@@ -26,8 +26,8 @@ struct StageWeights {
 // How many of the stage's weights (elements) one rank of the stage updates.
 std::int64_t own_elements(const SearchCell& cell, const StageWeights& weights);
 
-// The arguments (stages, micro-batches, chunks) with which the planner asks for the schedule's order of passes, without
-// the times of passes.
+// The arguments (stages, micro-batches, chunks) of the planner's request for a schedule's order of passes. The times of
+// passes, on which some schedules' orders depend, are left unset.
 ScheduleShape schedule_shape(const Spec& base, const SearchCell& cell);
 
 // Whether an interleaved schedule sends micro-batches through the chunks in Megatron-LM's order, which the closed

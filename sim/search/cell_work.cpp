@@ -93,7 +93,8 @@ void add_kept(const CellWork& work, StageWork& stage, const AddedChunk& c, Chunk
   const std::int64_t gone = c.first + c.away, both = std::min(c.middle, gone);
   if (c.away > 0) chunk.left = again.leaves[both] - again.leaves[c.first] + plain.leaves[gone] - plain.leaves[both];
   chunk.kept = std::max<Bytes>(0, kept - chunk.left);
-  // Recomputation of layers may recompute those of a vision encoder too.
+  // A vision encoder's layers count with the embedding. They may or may not be recomputed with the other layers, so
+  // that the lesser number of bytes counts.
   if (c.is_first) chunk.kept += std::min(work.again->embedding.kept, work.plain->embedding.kept);
   stage.head_kept = c.is_last ? work.again->head.kept : 0;
   stage.head_forward = c.is_last ? work.again->head.forward_extra : 0;

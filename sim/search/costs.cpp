@@ -41,16 +41,16 @@ bool counts(LaneKind lane) {
   return lane == LaneKind::compute || lane == LaneKind::tensor || lane == LaneKind::context || lane == LaneKind::expert;
 }
 
-// Whether an op runs once per step rather than for every micro-batch. Ops that average an FSDP unit's gradients do not:
-// they run in every reduction.
+// Whether an op runs once per step rather than for every micro-batch. Ops that average an FSDP unit's gradients do not
+// count, since they run in every reduction.
 bool runs_once(const Op& op) {
   const bool unit =
       std::any_of(op.operands.begin(), op.operands.end(), [](const Operand& o) { return o.scope == Scope::unit; });
   return op.optimizer || (op.phase == Phase::step && !unit);
 }
 
-// A copy of the timing in which only compute and tensor, context and expert transfers take time; all other ops take
-// none.
+// A copy of the ops' durations in which only compute and tensor, context and expert transfers take time; all other ops
+// take none.
 Timing bare(const Plan& plan, Timing timing) {
   timing.one_queue = false;
   for (std::vector<OpTiming>& row : timing.rows) {
@@ -323,8 +323,8 @@ class Probe {
     a.trails = std::max(a.trails, b.trails);
     a.forward_extra = std::min(a.forward_extra, b.forward_extra);
   }
-  // Adds the cost of one block of the model's head (norm, logits, loss), or of those before its first layer, to the
-  // cost of the blocks before it.
+  // Adds the cost of a block outside the layers (vision encoder or embedding; norm, logits or loss) to the sum of the
+  // costs of the blocks before it.
   static void add(BlockCost& a, const BlockCost& b) {
     a.forward += b.forward;
     a.backward += b.backward;

@@ -20,7 +20,7 @@ namespace orrery {
 //   issue    time that the host needs to launch the block's ops
 //   compute  time of the kernels when nothing runs beside them
 //   beside   time of the tensor, context and expert transfers
-//   hides    the part of `beside` in which further transfers that slow kernels may cost nothing
+//   free_overlap  the part of `beside` during which a further transfer may run without slowing any kernel
 //   late     the part of `through` that may come after the block's result is complete: sums of gradients, and the
 //            handling of an FSDP unit's gradients
 struct PassCost {
@@ -80,8 +80,9 @@ struct ModelCost {
 // Computes the prefix sums over layers (cost.sums) from the costs of the layers (cost.layers).
 void add_up(ModelCost& cost);
 
-// Everything on which the costs of blocks depend. Ranks are in the order "tp-cp-dp-pp", which puts each tensor, context
-// and expert group on as few nodes as possible: no other order of ranks makes the groups' transfers faster.
+// Everything on which the costs of blocks (layers, embedding, output) depend. Ranks are in the order "tp-cp-dp-pp",
+// which puts each tensor, context and expert group on as few nodes as possible, so that no other order of ranks makes
+// the groups' transfers faster.
 struct ModelCostKey {
   std::int64_t tensor = 1, context = 1, expert = 1, expert_tensor = 1, micro_batch = 1;
   // Number of data-parallel ranks, as far as the cost of a layer depends on it: 1 if there is one; 2 if there are more;

@@ -151,8 +151,8 @@ std::int64_t SearchOpener::layers_needed(LayoutCosts& costs, MemoryPlan cell) co
   return enough;
 }
 
-// The same node of the search tree with layout_bound() instead of the rough bound; an empty list where no strategy with
-// the node's parallel degrees is possible.
+// The search node `node` with the stricter layout_bound() in place of its rough_bound(); an empty list where no
+// strategy with its parallel degrees is possible.
 std::vector<SearchNode> SearchOpener::without_rough(LayoutCosts& costs, SearchNode node) const {
   node.level = SearchLevel::layout;
   node.bound = {.time = layout_bound(costs)};

@@ -12,7 +12,8 @@ namespace orrery {
 // Splits parts of the search space, and gives each new part a lower bound: strategies with equal parallel degrees
 // (RankLayout) into groups of memory plans, a group into cells (strategies with one memory plan), a cell into single
 // strategies and the next cell. Drops parts that need more than the GPU's memory (room), or whose bound is above the
-// limit. It keeps no state; several threads may use it, each with its own cache.
+// limit that the best strategy so far sets. The class keeps no state; several threads may use it, each with its own
+// cache.
 class SearchOpener {
  public:
   // Totals that the search keeps over all parts of the search space that it has split so far.
@@ -48,11 +49,11 @@ class SearchOpener {
 
   bool hurries() const { return options_.stop != nullptr && *options_.stop; }
   std::vector<SearchNode> parts_of(BoundCache& cache, const SearchNode& node, Tally tally) const;
-  // The same strategy with the activations of one more layer of each stage offloaded; nullopt where the activations of
-  // all layers are offloaded already.
+  // `point` with the activations of one more layer of each stage offloaded; nullopt where the activations of all layers
+  // are offloaded already.
   std::optional<SearchNode> with_one_more(const SearchNode& point) const;
-  // The same strategy with the activations of one layer of each stage offloaded: one such strategy for each memory tier
-  // that may hold them.
+  // `point` with the activations of one layer of each stage offloaded: one such strategy for each memory tier that may
+  // hold them.
   std::vector<SearchNode> with_activations_away(const SearchNode& point) const;
   std::int64_t layers_needed(LayoutCosts& costs, MemoryPlan cell) const;
   bool make_room(LayoutCosts& costs, const CellBounds& cell, SearchNode& point, bool plays) const;

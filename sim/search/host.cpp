@@ -73,8 +73,8 @@ Bytes bytes_left(const CellWork& work, std::int64_t s) {
 
 }  // namespace
 
-// If gradients are clipped, no rank may update before all gradients are complete. So the host's update begins only
-// then: the node's processors update the parameters of all ranks of the node.
+// With gradient clipping no rank may update before all gradients are complete, so that the host's update comes after
+// the last gradient. The node's processors update the parameters of all ranks of the node.
 HostLoad host_load(const Space& space, const SearchCell& cell, const StageWeights& stage) {
   if (cell.memory_plan.offload == "none") return {};
   const Spec& spec = space.base();

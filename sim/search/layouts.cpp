@@ -1,5 +1,6 @@
 // This file lists the combinations of parallel degrees (RankLayout) of a search space that obey the rules of
-// models/load/check.cpp; stack costs check the rules about the model.
+// models/load/check.cpp. The rules about the model are checked later, with the costs of its blocks
+// (ModelCost::possible).
 #include "models/spec/sequence.h"
 #include "models/spec/vision.h"
 #include "sim/parallel/large_pages.h"
@@ -17,7 +18,8 @@ bool Space::can_cut(const RankLayout& l) const {
 }
 
 std::vector<RankLayout> Space::layouts() const {
-  // Models with experts on thousands of GPUs have millions of RankLayouts: counting first, memory is allocated once.
+  // Models with experts on thousands of GPUs have millions of RankLayouts. These are counted first, so that memory is
+  // allocated only once.
   std::size_t count = 0;
   each_layout([&](const RankLayout&) { ++count; });
   std::vector<RankLayout> result;

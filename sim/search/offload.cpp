@@ -171,8 +171,8 @@ std::vector<std::string_view> Space::offloads(const RankLayout& l, const MemoryP
   const ShardingRow& row = row_of(cell.sharding);
   const ScheduleRow& schedule = find_schedule(cell.schedule);
   const bool alone = l.replicas() == 1, sharded = unit_gradients(base_, row);
-  // Gradients on the host are reduced unit by unit. That turns one ZeRO variant into another, which the search space
-  // may list anyway.
+  // Gradients on the host are reduced unit by unit, which turns one ZeRO variant into another. Where the search space
+  // lists that other variant too, gradients are not offloaded with this one.
   const ShardingRow& other = row_of(with_host_gradients(row));
   const bool repeats = &other != &row && !row.shards_parameters && sharding_.admits(std::string(other.name)) &&
                        unit_gradients(base_, other);

@@ -128,8 +128,7 @@ class ScheduleTimer {
     }
     stage.free = std::max(stage.free, begin + std::max(kernels, actions.size() > 1 ? beside : 0));
     // If sends do not overlap with compute (waits_), the next pass waits until the tensor that this stage has sent has
-    // arrived. Weight gradients and the update do not wait: before these only gathers of weights would, and gathers run
-    // beside compute.
+    // arrived. Weight gradients and the update do not wait for it.
     const bool waits = waits_ && end < order.size() && order[end].phase != Phase::weight_gradient;
     if (waits) stage.free = std::max(stage.free, sent);
     stage.at = end;

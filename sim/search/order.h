@@ -21,7 +21,7 @@ struct VirtualStage {
   Picoseconds way_back() const { return std::max<Picoseconds>(0, backward.to_result() - early); }
 };
 
-// The order in which the stages of a schedule run their passes, and figures that follow from the order without any
+// The order in which the stages of a schedule run their passes, and counts that depend on this order alone, not on
 // times.
 struct KnownOrder {
   Schedule schedule;
@@ -35,8 +35,8 @@ struct KnownOrder {
 // Whether the planner chooses the schedule's order of passes by the times of the virtual stages.
 bool needs_times(std::string_view schedule);
 
-// Keeps orders of schedules while their total length is small; of orders chosen by times of passes, only the last is
-// kept.
+// A cache of schedules' orders of passes. It keeps orders while their total length is small; of orders that depend on
+// the times of passes, it keeps only the last.
 class KnownOrders {
  public:
   // The order of a schedule; nullptr where the order is too long to be timed for a bound.

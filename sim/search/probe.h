@@ -7,7 +7,7 @@
 
 namespace orrery {
 
-// A type of layer: layers with equal keys differ only in their number in the model, and cost the same.
+// A type of layer. Layers with equal keys cost the same, and differ only in their position in the model.
 using LayerKey = std::tuple<LayerKind, std::int64_t, bool, bool, std::int64_t, std::int64_t>;
 LayerKey kind_of(const Spec& spec, std::int64_t layer);
 

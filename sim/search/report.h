@@ -9,9 +9,9 @@
 
 namespace orrery {
 
-// Lines and tables of which the result for people consists, and its page (sim/page): what is searched; how many
-// strategies were looked at; that nothing fits, where `best` is empty; whether the best is proven, and what was left
-// out; the strategies found; and why all but the first are slower.
+// Parts of a search's result, for the text and for the HTML page (sim/page): what is searched (search_title); how many
+// strategies were looked at (counts_line); that nothing fits, where `best` is empty (nothing_line); whether the best is
+// proven, and what was left out (proof_lines); the strategies found; and why all but the first are slower (why_lines).
 std::string search_title(const Space& space);
 std::string counts_line(const SearchResult& result);
 std::string nothing_line(const SearchResult& result);

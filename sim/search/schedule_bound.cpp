@@ -55,15 +55,16 @@ const KnownOrder* order_of_plan(BoundCache& cache, const CellWork& work) {
   return cache.orders.of(schedule, shape);
 }
 
-// The least work that a stage still has to do at the moment when the first of all stages begins backward. busy, hides:
-// as in PassCost; gathered: number of layers whose weights have been gathered by then.
+// The least work that a stage still has to do at the moment when the first of all stages begins backward. busy,
+// free_overlap: as in PassCost; gathered: number of layers whose weights have been gathered before that moment.
 struct WorkLeft {
   Picoseconds busy = 0, free_overlap = 0;
   std::int64_t gathered = 0;
 };
 
-// Counts as done, by the time when the first stage begins backward: the forward passes with which the order of stage s
-// begins, the gathers of the weights for them, and the gathers of a few layers' weights ahead of the next passes.
+// The work that stage s still has to do when the first of all stages begins backward. Counted as done are the forward
+// passes with which the order of stage s begins, the gathers of the weights for them, and the gathers of a few layers'
+// weights ahead of the next passes.
 WorkLeft work_left(const CellWork& work, const KnownOrder& order, std::int64_t prefetch_units, std::int64_t s) {
   const StageWork& stage = work.stages[s];
   const std::int64_t m = work.cell.micro_batches;

@@ -19,8 +19,7 @@ Bound schedule_bound(LayoutCosts& costs, const CellBounds& cell, const Features&
 bool forward_is_shared(const Spec& base, const MemoryPlan& memory_plan);
 // Whether some stage begins backward with recomputing all its layers, which needs no gradient.
 bool runs_whole_stage_again(const CellWork& work);
-// Lower bound of the time from the moment when `stage`, the first of all stages, begins a backward to the end of the
-// step.
+// Lower bound of the time from the first backward pass of any stage, which runs on `stage`, to the end of the step.
 Picoseconds after_turn(LayoutCosts& costs, const CellBounds& cell, const Features& features, std::int64_t stage);
 
 }  // namespace orrery

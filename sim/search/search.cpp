@@ -108,8 +108,8 @@ class Search {
     }
   }
 
-  // Goes from the best strategy so far to the best of those with nearby RankLayouts, and so on, until no step makes it
-  // better.
+  // Goes from the best strategy so far to the best of those with nearby RankLayouts, and so on, until no such move
+  // makes the best better.
   void look_nearby() {
     std::set<std::uint32_t> seen;
     for (std::int64_t before = kNothing; best_ < before && !stopped();) {
@@ -124,8 +124,8 @@ class Search {
     }
   }
 
-  // Simulates the most likely strategy of each of these RankLayouts, as long as its bound is below `limit` and the
-  // best.
+  // Simulates the most likely strategy of each of these RankLayouts whose bound is below both `limit` and the best so
+  // far.
   void try_likely(std::vector<Likely> layouts, std::int64_t limit) {
     for (int tries = 0; tries < kTries && !layouts.empty() && !stopped(); ++tries) {
       const std::vector<Likely> found = most_likely({space_, layouts_, options_}, workers_, caches_, layouts);
@@ -230,8 +230,8 @@ class Search {
   }
 
   // Simulates the strategies with the lowest bounds. Of strategies that share a forward (SearchFamily) whose time is
-  // not known yet, one is simulated before the others; so it is with strategies that differ only in offloaded
-  // activations (SearchPlaces).
+  // not known yet, one is simulated before the others; likewise of strategies that differ only in offloaded activations
+  // (SearchPlaces).
   void simulate_next() {
     std::vector<Node> nodes, later;
     std::set<SearchFamily> here;
@@ -397,8 +397,8 @@ class Search {
     limit_ = limit;
   }
 
-  // Completes the results of strategies that other processes simulated: sets names that this process owns, and computes
-  // all figures of the report again.
+  // Completes the results of strategies that other processes simulated: points their names (string_view) at strings of
+  // this process, and computes all figures of the report again.
   void take_from_peers() {
     if (!workers_.has_peers()) return;
     for (Found& found : result_.best) {

@@ -25,8 +25,8 @@ struct SearchOptions {
   std::size_t top = 5;    // number of strategies to show: the best one, then the best ones with other parallel degrees
   bool any = false;       // whether the search ends with the first strategy that fits
 
-  // A strategy need not be simulated unless its bound is better than the best strategy by more than this share of the
-  // best.
+  // The tolerance of the search, as a share of the best strategy's time or memory. A strategy whose lower bound is
+  // better than the best by no more than this need not be simulated.
   double within = 0;
   unsigned threads = 1;
   // A flag that another thread may set to true; the search then ends with the best strategy found so far.
@@ -56,8 +56,8 @@ struct SearchCounts {
   // activations, overlaps and order of ranks), cells (equal memory plan) and single strategies. The bounds of all
   // strategies with equal parallel degrees are not counted.
   std::uint64_t bounded = 0;
-  // Number of cells (strategies with equal memory plan) and of single strategies that do not fit in memory by their
-  // lower bound.
+  // Number of cells (strategies with equal memory plan) and of single strategies whose lower bound of memory is more
+  // than a GPU has.
   std::uint64_t without_room = 0;
   std::uint64_t simulated = 0;  // number of strategies simulated event by event
   // number of simulations stopped early because the step took longer than the best strategy's
@@ -73,7 +73,7 @@ struct SearchResult {
   // The fastest simulated strategy that did not fit in memory. Its report may be partial.
   std::optional<Found> roomier;
   SearchCounts counts;
-  bool stopped = false;  // whether the user stopped the search in one of the processes
+  bool stopped = false;  // whether the user stopped the search in any of the processes that share it
   // Whether it is proven that no strategy is better than the best found by more than `gap`.
   bool proven = false;
 
@@ -94,13 +94,13 @@ struct SearchResult {
 // Finds the best strategy of a space and proves that no other is better, by branch and bound, lowest bound first. All
 // strategies with one RankLayout (parallel degrees) are split into groups of memory plans that differ only in
 // recomputation and offloaded activations, a group into cells (strategies with one memory plan), a cell into single
-// strategies. Of cells that differ only in how many layers are recomputed, the next is looked at only after the one
-// before. Strategies are simulated event by event, with one rank of each class, until the next bound is above the best
-// strategy that fits. Strategies that differ only in the recomputed layers share one forward: its time in the first of
-// them that is simulated, plus a bound of what comes after, may rule the rest out. Of strategies with equal times the
-// first in the order of Space wins. The result and the set of simulated strategies do not depend on the number of
-// threads and processes. Throws Error for anything that stops every strategy, such as a profile without a figure that
-// is needed.
+// strategies. Cells that differ only in how many layers are recomputed are looked at one after the other, those with
+// fewer recomputed layers first. Strategies are simulated event by event, with one rank of each class of ranks that do
+// the same, until the next bound is above the best strategy that fits. Strategies that differ only in the recomputed
+// layers share one forward: its time in the first of them that is simulated, plus a bound of the rest of the step, may
+// rule the others out. Of strategies with equal times the first in the order of Space wins. The result and the set of
+// simulated strategies do not depend on the number of threads and processes. Throws Error for anything that stops every
+// strategy, such as a profile without a figure that is needed.
 SearchResult search(const Space& space, const Profile& profile, const SearchOptions& options);
 
 // The outcome of simulating a strategy: the report; or that the step takes longer than the limit that was given (late);

@@ -89,7 +89,9 @@ std::vector<FirstGuess> first_guesses(const Space& space, const std::vector<Rank
   const auto degrees = [](const RankLayout& l) {
     return std::tuple(l.tensor, l.pipeline, l.data, l.context, l.expert, l.expert_tensor);
   };
-  bool has_room = false;  // whether states of these degrees have room; many layouts in a row have the same degrees
+  // whether weights, gradients and optimizer states fit with the parallel degrees of layouts[i]; many layouts in a row
+  // have the same degrees
+  bool has_room = false;
   for (std::size_t i = 0; i < layouts.size(); ++i) {
     if (i == 0 || degrees(layouts[i]) != degrees(layouts[i - 1])) has_room = states_of(weights, layouts[i]) <= most;
     (has_room ? roomy : others).add(space, layouts[i], i);
@@ -202,6 +204,7 @@ std::vector<Likely> most_likely(const LookedAt& where, SearchWorkers& workers,
 std::vector<Likely> leaner(const std::vector<Likely>& found, const std::map<SearchPosition, Bytes>& too_large,
                            Bytes room) {
   // For strategies with the same parallel degrees, the ratio of memory bound to simulated memory is nearly the same.
+  // This factor is the margin for its small differences.
   constexpr double kMargin = 0.99;
   std::vector<Likely> again;
   for (const Likely& s : found) {

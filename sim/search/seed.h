@@ -33,9 +33,9 @@ struct FirstGuess {
 
 // The few RankLayouts (parallel degrees) that practice would try first, likeliest first. First come those with the
 // fewest ranks in a replica whose weights, gradients and optimizer states probably leave enough of `room` bytes for
-// activations; then RankLayouts whose parameters must be sharded to fit; then the latter once more with states
-// offloaded. The guess computes no bound and rules nothing out, and serves to show some strategy soon; where no guess
-// fits, the search goes on without one.
+// activations; then RankLayouts whose parameters must be sharded to fit; then these sharded RankLayouts once more with
+// states offloaded. The guess computes no bound and rules nothing out, and serves to show some strategy soon; where no
+// guess fits, the search goes on without one.
 std::vector<FirstGuess> first_guesses(const Space& space, const std::vector<RankLayout>& layouts, Bytes room);
 
 // Picks one RankLayout for each combination of parallel degrees (SearchSite), except combinations with very many
@@ -43,7 +43,8 @@ std::vector<FirstGuess> first_guesses(const Space& space, const std::vector<Rank
 // nodes of all RankLayouts that are possible.
 std::vector<SearchNode> one_of_each_site(const std::vector<RankLayout>& layouts, const std::vector<SearchNode>& nodes);
 
-// A RankLayout, or a strategy, and the bytes of GPU memory (room) in which the strategy has to fit.
+// A node of the search tree (all strategies of a RankLayout, or one strategy), and the bytes of GPU memory (room) in
+// which its strategy has to fit.
 struct Likely {
   SearchNode node;
   Bytes room = 0;

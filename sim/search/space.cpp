@@ -29,7 +29,7 @@ Space::Space(OpenSpec open, std::int64_t gpus)
   if (gpus_ < 1 || gpus_ > gpus_of(base_.cluster))
     throw Error(fmt::format("--gpus: {} is not between 1 and the cluster's {}", gpus_, gpus_of(base_.cluster)));
   refuse_combinations(base_, Limit::search);
-  base_.gpus = gpus_;  // all GPUs are used, because a step waits for the slowest of them
+  base_.gpus = gpus_;  // every strategy of the search runs on all of these GPUs
   for (const Origin& origin : base_.origins) take_given(origin);
   for (const SearchRange& range : open.search) take_range(range);
   find_offloads();

@@ -18,7 +18,7 @@ namespace orrery {
 
 struct ScheduleRow;
 struct ShardingRow;
-bool has_bounds(const ScheduleRow& row);  // whether the search has lower bounds for strategies with a schedule
+bool has_bounds(const ScheduleRow& row);  // whether the search has lower bounds for strategies with this schedule
 
 inline constexpr std::array<std::string_view, 3> kContextKinds = {"ring", "allgather", "ulysses"};
 
@@ -34,8 +34,8 @@ inline constexpr std::array<std::string_view, kTiers> kActivationPlaces = [] {
   return places;
 }();
 
-// The value of MemoryPlan::activation_layers that stands for: as few layers as are needed for the strategy to fit in
-// memory without the allocator giving segments back (cudaFree).
+// A value of MemoryPlan::activation_layers that means: offload the activations of as few layers as let the strategy fit
+// in memory without the allocator giving segments back (cudaFree).
 inline constexpr std::int64_t kAsNeeded = 0;
 
 // The values that the search may give to one key of the strategy: any that the rules allow (open), or those listed.
@@ -125,8 +125,8 @@ struct Point {
 //   offload     every one of offload_names() that the rules allow
 //   offload_activations   on the device; other memory tiers where they are listed
 //   offload_activation_layers   where the spec says nothing, as few as are needed to fit without the allocator giving
-//                               segments back (software.segment_us): copies beside compute do not make a step shorter
-//                               (but for a little, where backward is split)
+//                               segments back (software.segment_us), since offloading more layers makes no step
+//                               shorter (or only a little, where backward is split)
 //   recompute   none, selective, full, and every single part of a layer that the model has
 //   rank_order  tensor ranks innermost, other dimensions in every order that makes a difference
 //   overlap     on and off where the software can do both and there is something to overlap
@@ -148,8 +148,8 @@ class Space {
   std::vector<MemoryPlan> groups(const RankLayout& layout) const;
   std::vector<MemoryPlan> cells_of(const RankLayout& layout, const MemoryPlan& group) const;
   std::vector<Features> features(const RankLayout& layout, const MemoryPlan& cell) const;
-  // The orders of ranks that differ in effect with these parallel degrees; the position of a dimension of one rank has
-  // no effect.
+  // The orders of ranks that differ in effect with these parallel degrees. Orders that differ only in the position of a
+  // dimension with a single rank have the same effect, and only one of them is listed.
   std::vector<std::string_view> rank_orders(const RankLayout& layout) const;
   // The number of strategies of a RankLayout, counted without listing them.
   std::uint64_t count(const RankLayout& layout) const;
@@ -214,7 +214,8 @@ class Space {
   struct Cuts {
     std::mutex mutex;
     std::map<std::pair<std::int64_t, std::int64_t>, std::vector<std::int64_t>> known;
-    // Cached results of Space::reduces_in_one_order(), by schedule, number of stages and number of micro-batches.
+    // Cached results of Space::reduces_in_one_order() (whether both copies of the model reach the same weights in the
+    // same order in backward), by schedule, number of stages and number of micro-batches.
     std::map<std::tuple<std::string_view, std::int64_t, std::int64_t>, bool> mirrored;
   };
 

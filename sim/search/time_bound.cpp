@@ -41,8 +41,8 @@ Picoseconds update_time(BoundCache& cache, std::int64_t elements) {
 Picoseconds issue_of(const StageWork& stage) { return stage.forward.issue + stage.backward.issue + stage.weight.issue; }
 
 // A lower bound of the end time of a stage that gathers weights and reduces gradients layer by layer. Where backward is
-// split, weight gradients may fill the time in which gradients go back to the first stage, which then does not count as
-// idle.
+// split, weight gradients may fill the time in which gradients go back to the first stage, so that this time does not
+// count as idle.
 Picoseconds units_end(const UnitTimes& units, const CellWork& work, const StageWork& stage, Picoseconds hops) {
   const std::int64_t m = work.cell.micro_batches;
   const Picoseconds back = work.splits ? 0 : stage.tail + hops;
@@ -168,8 +168,8 @@ Picoseconds replicas_end(BoundCache& cache, const CellWork& work, const TimeBoun
   return std::max(end, gather + last_layer + rest + (work.splits ? 0 : stage.tail + point.hops.before[s]));
 }
 
-// A recomputed layer takes no less time in any respect, except that the last layer of a chunk may overlap more with the
-// next pass.
+// Recomputing a layer shortens none of its times, except that the last layer of a chunk may overlap more with the next
+// pass.
 std::optional<Picoseconds> may_fall(const CellWork& work) {
   const std::vector<BlockCost>&plain = work.plain->layers, &again = work.again->layers;
   Picoseconds fall = 0;

@@ -24,8 +24,8 @@ UnitTimes unit_times(BoundCache& cache, ReplicaGroup& group, const CellWork& wor
 //   work + B P / (1 + P) + (M - B) p / (1 + p) - hidden + idle time that remains
 // M is the time in which at least one of the transfers runs, B the time in which a gather and a reduction both run (as
 // short as the links that they share allow), P the pressure of both together and p the least pressure of one. Beside a
-// transfer of pressure p (timing.h) kernels lose p / (1 + p) of the time. hidden: what transfers cost no kernel, since
-// they run while the rank waits for its own other transfers (hides) or is idle.
+// transfer of pressure p (timing.h) kernels lose p / (1 + p) of the time. hidden: the part of that loss that need not
+// arise, since transfers may run while the rank waits for its own other transfers (free_overlap) or is idle.
 Picoseconds with_units(const UnitTimes& units, Picoseconds work, Picoseconds free_overlap, Picoseconds idle);
 
 }  // namespace orrery

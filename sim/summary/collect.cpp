@@ -16,10 +16,12 @@ namespace {
 constexpr std::string_view kStepName = "ProfilerStep#";
 constexpr std::size_t kMostProcesses = 1 << 15;
 constexpr std::size_t kMostCategories = 1000;
-// Greatest nanosecond of a trace, in the year 2096: the difference of two times fits in 64 bits.
+// Latest time of a trace in nanoseconds since 1970, in the year 2096. With this limit the difference of two times fits
+// in 64 bits.
 constexpr std::int64_t kLatest_ns = 4'000'000'000'000'000'000;
 
-// Sorts of events, by the category. PyTorch 1.12 and older write "Kernel", "Memcpy", "Operator" and "Runtime".
+// Sorts of events, told apart by the event's category. PyTorch 1.12 and older write "Kernel", "Memcpy", "Operator" and
+// "Runtime" as categories.
 enum class EventSort : std::uint8_t { none, kernel, copy, wait, operation, annotation, launch };
 
 EventSort event_sort_of(std::string_view category) {
@@ -44,7 +46,7 @@ EventSort event_sort_of(std::string_view category) {
     if (row.category.size() == category.size() && row.category[0] == category[0] && row.category == category)
       return row.sort;
   }
-  // hip_runtime, xpu_runtime, mtia_driver: calls of other makers' libraries
+  // calls of runtime and driver libraries of other makers: hip_runtime (AMD), xpu_runtime (Intel), mtia_driver (Meta)
   return category.ends_with("_runtime") || category.ends_with("_driver") ? EventSort::launch : EventSort::none;
 }
 
@@ -173,7 +175,8 @@ class TraceCollector {
     records_.kernels.push_back(k);
   }
 
-  // Reads what our own traces add: the op of the plan, and the moment from which on a transfer does not wait any more.
+  // Reads the arguments that only Orrery's own traces have: the op of the plan, and the moment when the last rank of a
+  // transfer had come (matched). The kernel counts from then on, since before it waits.
   void own_kernel(const TraceEvent& e, KernelRecord& k) {
     k.tie = Tie::own;
     k.operation = names_.names.number_of(e.args.op);
@@ -206,7 +209,8 @@ class TraceCollector {
     reserved = std::max(reserved, whole_number(e.args.reserved, 0));
   }
 
-  // Reads a sample of memory in our own traces: bytes by category, which sum to what is allocated.
+  // Reads a memory sample of Orrery's own traces, which gives bytes by category. The sum of all categories is the bytes
+  // allocated.
   void counter(const TraceEvent& e) {
     std::int64_t sum = 0;
     for (const auto& [name, text] : members_of_object(e.args.object, true)) {
@@ -245,7 +249,7 @@ class TraceCollector {
   std::map<std::string, std::uint32_t> threads_;
   std::string last_pid_, thread_key_, last_thread_key_;
   std::string last_category_;              // category of the event that was left out last without a reason
-  std::int64_t* last_left_out_ = nullptr;  // count of such events
+  std::int64_t* last_left_out_ = nullptr;  // the count of that category in records_.left_out
   std::uint16_t last_process_ = 0;
   std::uint32_t last_thread_ = 0;
 };

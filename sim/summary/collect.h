@@ -15,13 +15,15 @@ struct TraceNames {
   Names names;
   std::vector<std::optional<KernelClass>> classes;  // [number of a name]: class of the kernel, if a kernel has the name
 
-  // The number of a kernel's name; its class is found when the name first appears. kind: as class_of_kernel() has it.
+  // Returns the number of a kernel's name. Its class is found when the name first appears. kind: the op kind that
+  // Orrery's own traces give for the kernel, "" in other traces (class_of_kernel()).
   std::uint32_t kernel(std::string_view name, std::string_view kind);
   KernelClass class_of(std::uint32_t name) const { return classes[name].value_or(KernelClass::other); }
 };
 
-// Reads the records that a summary needs from one trace file, by PyTorch's profiler of any version or by Orrery. Throws
-// Error as read_trace() does, and for a file without kernels. piece: called about once a MiB.
+// Reads the records that a summary needs from one trace file of Orrery or of any version of PyTorch's profiler. Throws
+// Error as read_trace() does, and for a file without kernels. piece: a function that is called about once a MiB of
+// text.
 TraceRecords collect(const std::string& path, TraceNames& names, const std::function<void()>& piece = {});
 
 }  // namespace orrery

@@ -59,7 +59,7 @@ std::string_view* event_argument(TraceEvent::Arguments& args, std::string_view k
   }
 }
 
-// Reads the arguments. Once the ids of an operator or of a kernel are read, the rest is skipped.
+// Reads the arguments of an event. Once the ids of an operator or of a kernel are read, the rest is skipped.
 void read_event_arguments(JsonScan& scan, std::string_view text, bool is_operator, TraceEvent::Arguments& args) {
   const std::size_t from = scan.position();
   scan.take('{');
@@ -78,7 +78,7 @@ void read_event_arguments(JsonScan& scan, std::string_view text, bool is_operato
   if (scan.take('}')) args.object = text.substr(from, scan.position() - from);
 }
 
-// Reads one file: a state for each place in the text at which more of it may be needed.
+// A parser of one trace file, which reads more of the file wherever its window of the text ends within a value.
 class TraceFileReader {
  public:
   TraceFileReader(const std::string& path, const TraceReaders& readers) : stream_(path), readers_(readers) {}
@@ -104,8 +104,8 @@ class TraceFileReader {
     throw Error(stream_.place() + ": the file is cut short here; copy or record it again");
   }
 
-  // Reads on: makes the window longer; throws Error at the end of the file. A long window grows by more than a piece,
-  // since whole() reads a value from its begin again.
+  // Reads more of the file, which makes the window longer; throws Error at the end of the file. A long window grows by
+  // several pieces at once, because whole() parses a value from its begin again each time.
   void more() {
     const std::size_t wanted = std::min(2 * stream_.window().size(), stream_.window().size() + kLongestStep);
     if (readers_.piece) readers_.piece();
@@ -126,7 +126,8 @@ class TraceFileReader {
     }
   }
 
-  // Calls parse(scan) on the window until the value it reads lies in the window to the last byte, and one byte more.
+  // Calls parse(scan) on the window, and reads more of the file and calls it again until the window holds the complete
+  // value that it parses, and at least one byte after that value.
   template <class Parse>
   void whole(const Parse& parse) {
     while (true) {

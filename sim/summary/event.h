@@ -8,15 +8,17 @@
 
 namespace orrery {
 
-// An event of Chrome's trace format as views of the file's text: its members, and the members of its arguments by which
-// PyTorch's profiler and our own traces describe kernels, operators, launches and memory. No value is converted.
+// An event of Chrome's trace format, as views of the file's text: its members, and those of its arguments by which
+// PyTorch's profiler and Orrery describe kernels, operators, launches and memory. No value is converted.
 struct TraceEvent {
   struct Arguments {
-    std::string_view external, correlation;    // ids of a kernel's operator and launch
-    std::string_view op, kind, matched, task;  // our own traces: op of the plan, its kind, times of transfers
-    std::string_view name, labels;             // names of processes
-    std::string_view device, device_type, allocated, reserved;  // [memory] events
-    std::string_view object;                                    // complete text of the arguments
+    std::string_view external, correlation;  // ids of a kernel's operator and launch
+    // arguments of Orrery's own traces: op of the plan, its kind, when a transfer's last rank came, task of a wait
+    std::string_view op, kind, matched, task;
+    std::string_view name, labels;  // of metadata events: name and labels of a process
+    // of [memory] events: device, and the bytes that its allocator holds
+    std::string_view device, device_type, allocated, reserved;
+    std::string_view object;  // complete text of the arguments
   };
   std::string_view phase, category, name, ts, duration, pid, tid;
   Arguments args;
@@ -27,14 +29,14 @@ bool read_trace_event(JsonScan& scan, std::string_view text, TraceEvent& event);
 
 struct TraceReaders {
   std::function<void(const TraceEvent&)> event;
-  // Called with the key and the text of each other member of the file's outermost object.
+  // A function called with the key and the text of each member of the file's outermost object other than the events.
   std::function<void(std::string_view, std::string_view)> member;
-  std::function<void()> piece;  // called about once a MiB of text, to tell progress
+  std::function<void()> piece;  // a function called about once a MiB of text, to show progress
 };
 
 // Reads a trace file from beginning to end in bounded memory, and calls the readers with all that it holds. Throws
-// Error "file:line: what, and what to do" for a file that is empty, no JSON, no trace, cut short or damaged, and for an
-// Error of a reader, with the place put before it.
+// Error "file:line: what, and what to do" for a file that is empty, no JSON, no trace, cut short or damaged. An Error
+// that a reader throws is thrown again with "file:line: " put before its text.
 void read_trace(const std::string& path, const TraceReaders& readers);
 
 }  // namespace orrery

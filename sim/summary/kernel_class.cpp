@@ -10,9 +10,11 @@ struct KernelRule {
   KernelClass kernel_class;
 };
 
-// Parts of kernel names; the first rule whose part is in the name decides, so that narrow parts stand above wide ones.
+// Rules that find a kernel's class by a part of its name. The first rule whose part occurs in the name decides, so that
+// narrow parts stand above wide ones.
 constexpr KernelRule kKernelRules[] = {
-    // CUPTI's and roctracer's names of copies by an engine, and NCCL's of its device functions (RCCL keeps them).
+    // Names that CUPTI and roctracer give to copies by a copy engine, and NCCL to its device functions (RCCL has the
+    // same).
     {"Memcpy", copy},
     {"Memset", copy},
     {"CopyDeviceToDevice", copy},
@@ -24,7 +26,7 @@ constexpr KernelRule kKernelRules[] = {
     {"ncclGenericOp", collective},
     {"nccl", collective},
     {"rccl", collective},
-    // DeepEP, DeepSeek's exchange of tokens (also as dpsk::ep), and NVSHMEM under it.
+    // Exchanges of experts' tokens by DeepSeek's DeepEP (also named dpsk::ep), and NVSHMEM, on which it is built.
     {"ep::internode", collective},
     {"ep::intranode", collective},
     {"deep_ep::", collective},
@@ -39,8 +41,7 @@ constexpr KernelRule kKernelRules[] = {
     {"allreduce_fusion_kernel", collective},
     {"userbuffers_", collective},
     // Attention: flash-attn 2 and 3, cuDNN's fused one, xFormers and PyTorch (fmha_cutlass), Composable Kernel and
-    // AITER
-    // (ROCm), TensorRT-LLM, FlashInfer, FlashMLA, flex_attention, ring attention of TransformerEngine (thd_).
+    // AITER (ROCm), TensorRT-LLM, FlashInfer, FlashMLA, flex_attention, ring attention of TransformerEngine (thd_).
     {"flash_fwd", attention},
     {"flash_bwd", attention},
     {"flash::", attention},
@@ -83,7 +84,7 @@ constexpr KernelRule kKernelRules[] = {
     {"multi_tensor_apply", optimizer},
     {"L2NormFunctor", optimizer},
     {"lpnorm_cleanup", optimizer},
-    // Embedding tables of FBGEMM and TorchRec: their backward holds the optimizer.
+    // Embedding tables of FBGEMM and TorchRec, whose backward kernels contain the optimizer.
     {"split_embedding", indexing},
     {"indexing_backward", indexing},
     {"compute_grad_weight", indexing},  // PyTorch's embedding_dense_backward, as the next two
@@ -106,7 +107,7 @@ constexpr KernelRule kKernelRules[] = {
     {"FP8_quantize", elementwise},
     {"FP8_qparam", elementwise},
     {"hfp8", elementwise},
-    // Triton: templates of matrix products and convolutions first, then what Inductor fused.
+    // Kernels of Triton: first templates of matrix products and convolutions, then kernels that Inductor fused.
     {"triton_tem_", gemm},
     {"triton_mm", gemm},
     {"triton_bmm", gemm},
@@ -275,13 +276,13 @@ constexpr KernelRule kKernelRules[] = {
     {"split_with_sizes_copy", elementwise},
     {"chunk_cat", elementwise},
     {"fsdp", elementwise},
-    // CUTLASS and cuDNN kernels that say nothing narrower.
+    // Kernels of CUTLASS and cuDNN whose names match no narrower rule.
     {"cutlass", gemm},
     {"tensorop", gemm},
     {"cudnn", convolution},
 };
 
-// Beginnings of the kinds of our own plans (models/trace/measured_times.h).
+// Beginnings of the kinds of op in Orrery's own traces (models/trace/measured_times.h).
 constexpr KernelRule kKinds[] = {{"gemm", gemm},
                                  {"grouped gemm", gemm},
                                  {"attention", attention},

@@ -26,8 +26,9 @@ inline constexpr std::size_t kKernelClasses = 12;
 
 std::string_view name_of(KernelClass kernel_class);
 
-// The class of a kernel by its name on the device, demangled; for copies by an engine the name is "Memcpy ..." or
-// "Memset ...". kind: what our own traces say of a kernel ("gemm/output bf16"), which decides where it is not empty.
+// The class of a kernel by its name on the device, demangled; for copies by a copy engine the name is "Memcpy ..." or
+// "Memset ...". kind: the kind of op that Orrery's own traces give for a kernel ("gemm/output bf16"), which decides
+// where it is not empty.
 KernelClass class_of_kernel(std::string_view name, std::string_view kind = {});
 
 }  // namespace orrery

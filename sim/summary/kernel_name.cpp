@@ -65,7 +65,7 @@ bool says_nothing(std::string_view word) {
   return is_word_of(word, kWords);
 }
 
-// Whether a kernel only wraps what its first telling template argument names.
+// Whether a kernel is a mere wrapper of the function that its first informative template argument names.
 bool wraps(std::string_view base) {
   static constexpr std::array<std::string_view, 4> kWrappers = {"Kernel", "Kernel2", "device_kernel", "kernel"};
   return is_word_of(base, kWrappers);
@@ -99,13 +99,13 @@ std::string telling_word(std::string_view arguments, bool with_namespace) {
   return "";
 }
 
-// The parts of a name at its outermost level: the qualified name, and the text of the first template arguments.
+// The outermost parts of a kernel's name: the qualified name, and the text of its first template arguments.
 struct NameParts {
   std::string qualified;
   std::string_view arguments;
 };
 
-// Splits a name. "(anonymous namespace)" is left out, and so is all that follows the first parameter list.
+// Splits a kernel's name. "(anonymous namespace)" is left out, and so is all that follows the first parameter list.
 NameParts split_kernel_name(std::string_view name) {
   static constexpr std::string_view kAnonymous = "(anonymous namespace)::";
   NameParts parts;
@@ -126,7 +126,7 @@ NameParts split_kernel_name(std::string_view name) {
   return parts;
 }
 
-// The last part of a qualified name, with one namespace before it unless that says nothing.
+// The last part of a qualified name, with the namespace before it unless that namespace says nothing about the kernel.
 std::string last_parts(std::string_view qualified) {
   const std::size_t last = qualified.rfind("::");
   if (last == std::string_view::npos) return std::string(qualified);
@@ -147,7 +147,7 @@ std::string demangled(std::string_view name) {
 }
 
 std::string short_kernel_name(std::string_view name) {
-  if (name.starts_with("Mem")) return std::string(name);  // copies by an engine: "Memcpy HtoD (Pinned -> Device)"
+  if (name.starts_with("Mem")) return std::string(name);  // copies by a copy engine: "Memcpy HtoD (Pinned -> Device)"
   if (name.starts_with("void ")) name.remove_prefix(5);
   const NameParts parts = split_kernel_name(name);
   std::string result = last_parts(parts.qualified);

@@ -4,7 +4,7 @@
 
 namespace orrery {
 
-// Mixes eight bytes at a time, because names of kernels are up to two thousand bytes long.
+// A hash that mixes eight bytes at a time, because names of kernels are up to two thousand bytes long.
 std::size_t Names::Hash::operator()(std::string_view text) const {
   std::uint64_t h = text.size() * 0x9e3779b97f4a7c15ULL;
   std::size_t i = 0;

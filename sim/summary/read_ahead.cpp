@@ -14,7 +14,7 @@
 namespace orrery {
 namespace {
 
-constexpr std::size_t kMostAhead = 4;  // pieces
+constexpr std::size_t kMostAhead = 4;  // the most pieces that are read before the caller asks for them
 
 }  // namespace
 
@@ -50,7 +50,7 @@ void ReadAhead::read(Piece& piece) {
   piece.lines = line_breaks({text, piece.size});
 }
 
-// The thread: reads pieces until the file ends or the caller stops.
+// The function that the thread runs: reads pieces until the file ends or the caller stops.
 void ReadAhead::read_on() {
   while (true) {
     Piece piece;
@@ -85,7 +85,8 @@ ReadAhead::Piece ReadAhead::next() {
   {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return !ready_.empty(); });
-    if (ready_.front().size == 0) return ready_.front();  // stays, so that the end of the file is told again
+    // the empty piece is kept, so that every further call gets it too
+    if (ready_.front().size == 0) return ready_.front();
     piece = std::move(ready_.front());
     ready_.pop_front();
   }
@@ -99,7 +100,8 @@ void ReadAhead::give_back(std::vector<char> text) {
   free_.push_back(std::move(text));
 }
 
-// Counts by sums of bytes over blocks so short that a byte holds them, for which compilers emit vector instructions.
+// Counts line breaks in sums of one byte each, over blocks so short that no sum overflows, since compilers emit vector
+// instructions for that.
 std::size_t line_breaks(std::string_view text) {
   static constexpr std::size_t kBlock = 128;
   std::size_t count = 0;

@@ -27,15 +27,16 @@ class ReadAhead {
   ReadAhead& operator=(const ReadAhead&) = delete;
   ~ReadAhead();
 
-  // The text begins after kRoom bytes, in which the caller puts what is left of the piece before.
+  // A piece of the file. Its text begins after kRoom bytes, so that the caller can put the unread end of the previous
+  // piece directly before it.
   struct Piece {
     std::vector<char> text;  // kRoom + kPiece bytes
-    std::size_t size = 0;    // bytes of text; 0 at the end of the file, or where it cannot be read further
+    std::size_t size = 0;    // bytes of text; 0 at the end of the file, or where the file cannot be read further
     std::size_t lines = 0;   // number of line breaks
-    std::string failure;     // why it cannot be read further
+    std::string failure;     // reason why the file cannot be read further, "" if it can
   };
   Piece next();
-  void give_back(std::vector<char> text);  // the text of a piece, for another piece
+  void give_back(std::vector<char> text);  // returns the memory of a piece for use by a later piece
 
  private:
   void read(Piece& piece);
@@ -46,7 +47,7 @@ class ReadAhead {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Piece> ready_;              // pieces in the order of the file
-  std::vector<std::vector<char>> free_;  // texts of pieces that were taken
+  std::vector<std::vector<char>> free_;  // memory of pieces that was given back
   bool first_ = true, stop_ = false;
 };
 

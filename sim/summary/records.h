@@ -12,24 +12,26 @@
 namespace orrery {
 
 inline constexpr std::uint32_t kNoName = UINT32_MAX;
-inline constexpr std::uint32_t kNotKnown = UINT32_MAX;  // also for a kernel that began more than four seconds later
+// value of KernelRecord::launch if the launch is not known, or ended more than four seconds before the kernel began
+inline constexpr std::uint32_t kNotKnown = UINT32_MAX;
 
-// How a kernel was tied to the operator that launched it: by the operator's id, by the operator that was running on the
-// thread when the kernel was launched, by the same with an annotation of the program instead of an operator, or by what
-// our own traces say.
+// How a kernel was tied to the operator that launched it: by the operator's id (id), by the operator that was running
+// on the host thread when the kernel was launched (launch), by an annotation of the program that was running then
+// instead of an operator (annotation), or by the op that Orrery's own traces name (own).
 enum class Tie : std::uint8_t { none, id, launch, annotation, own };
 inline constexpr std::size_t kTies = 5;
 
-// The records of one trace file. They are kept as small as they can be (32 bytes), since a file may hold ten million of
-// them. Times are nanoseconds. Ids are counters, of which the low 32 bits tell them apart.
+// The records of one trace file. They are as small as possible (a kernel takes 32 bytes), since a file may hold ten
+// million of them. Times are nanoseconds. Of ids, which are counters, only the low 32 bits are kept.
 
-// A kernel, or a copy, on a device. waits: no kernel but the part of a collective in which its rank waits for others.
+// A kernel, or a copy, on a device. waits: the record is no kernel, but the part of a collective in which its rank
+// waits for other ranks.
 struct KernelRecord {
   std::int64_t begin = 0, end = 0;
-  std::uint32_t launch =
-      0;  // correlation id, 0: not known; once tied: ns from the end of the launch to `begin`, or kNotKnown
-  std::uint32_t operation =
-      0;  // id of the operator, 0: not known; once tied: number of the operator's name, or kNoName
+  // Before tie(): the correlation id, 0 if not known. After it: ns from the end of the launch to `begin`, or kNotKnown.
+  std::uint32_t launch = 0;
+  // Before tie(): the id of the operator, 0 if not known. After it: the number of the operator's name, or kNoName.
+  std::uint32_t operation = 0;
   std::uint32_t name = 0;
   std::uint16_t device = 0;
   bool waits = false;
@@ -65,7 +67,7 @@ struct ProcessRecord {
 struct TraceRecords {
   std::int64_t events = 0;
   std::int64_t untimed = 0;                      // number of kernels that are left out because they have no time
-  std::map<std::string, std::int64_t> left_out;  // number of other events of which nothing is summed, by category
+  std::map<std::string, std::int64_t> left_out;  // number of other events that the summary leaves out, by category
   std::optional<std::int64_t> rank;              // rank that wrote the file, if the file says so
   std::string device;                            // name of the GPU: "NVIDIA H100 80GB HBM3"
   std::vector<ProcessRecord> processes;

@@ -15,7 +15,8 @@ constexpr std::size_t kMostWindow = std::size_t{256} << 20;
 
 TraceStream::TraceStream(const std::string& path) : path_(path), file_(path) {}
 
-// Puts the window before the text of the piece, which becomes the buffer.
+// Makes the piece's memory the new buffer, with the window (the text that is not consumed yet) copied directly before
+// the piece's text.
 void TraceStream::take_over(ReadAhead::Piece piece) {
   const std::size_t left = to_ - from_, begin = ReadAhead::kRoom - left;
   if (left > 0) std::memcpy(piece.text.data() + begin, buffer_.data() + from_, left);
@@ -25,7 +26,8 @@ void TraceStream::take_over(ReadAhead::Piece piece) {
   file_.give_back(std::move(piece.text));
 }
 
-// Copies the text of the piece behind a window that is too long for the room before a piece.
+// Appends the piece's text to the window. This is for a window (text that is not consumed yet) that is longer than
+// kRoom and so does not fit before the piece's text.
 void TraceStream::append(ReadAhead::Piece piece) {
   std::memmove(buffer_.data(), buffer_.data() + from_, to_ - from_);
   to_ -= from_;

@@ -21,7 +21,7 @@ void add_to(ClassTotal& total, std::int64_t count, std::int64_t time) {
   total.time += time;
 }
 
-// Sums one file after the other; only the sums are kept.
+// Sums up trace files one after the other. Of each file only the sums are kept.
 class TraceSummer {
  public:
   TraceSummer(TraceSummary& summary) : summary_(summary) {}
@@ -90,7 +90,8 @@ class TraceSummer {
     add_to(*last_, 1, time);
   }
 
-  // The steps that the process marks itself, or those of the file's first process that marks some.
+  // The steps that the process itself marks or, if it marks none, those of the first process of the file that marks
+  // some.
   static const std::vector<StepRecord>& steps_of(const TraceRecords& records, const ProcessRecord& process) {
     if (!process.steps.empty()) return process.steps;
     const auto host = std::ranges::find_if(records.processes, [](const ProcessRecord& p) { return !p.steps.empty(); });
@@ -101,8 +102,8 @@ class TraceSummer {
     return static_cast<std::size_t>(std::ranges::count_if(records.processes, &ProcessRecord::has_kernels));
   }
 
-  // Names a device by its rank. Profilers call all processes of a rank alike ("python3") and label the device's "GPU
-  // 0"; our own traces name each process by its ranks.
+  // Names a device by its rank. Profilers give the same name to all processes of a rank ("python3") and label the
+  // device's process "GPU 0"; Orrery's own traces name each process by its ranks.
   static void name_rank(const TraceRecords& records, const ProcessRecord& process, RankTotal& rank) {
     const std::string gpu = process.labels.starts_with("GPU") ? process.labels : "device " + process.pid;
     if (process.name.find("(rank") != std::string::npos)
@@ -122,7 +123,7 @@ class TraceSummer {
     if (found != records.memory.end()) std::tie(rank.allocated, rank.reserved) = found->second;
   }
 
-  // Adds the name of the file to ranks that would be called alike.
+  // Adds the name of the file to the names of ranks that would otherwise be equal.
   void name_apart() {
     std::map<std::string, int> count;
     for (const RankTotal& r : summary_.ranks) ++count[r.name];

@@ -19,7 +19,7 @@ struct RankTotal {
   std::string file;
   std::string device;  // name of the GPU, "" = not known
   DeviceTimes times;
-  StepTimes steps;  // count 0: the trace marks no steps
+  StepTimes steps;  // StepTimes::count is 0 if the trace marks no steps
   std::int64_t kernels = 0, tied = 0;
   std::int64_t allocated = 0, reserved = 0;  // peaks of memory in bytes, 0: the trace holds none
 };
@@ -30,7 +30,7 @@ struct ClassTotal {
 
 struct KernelTotal {
   std::string name;         // short name, of one kernel or of several that differ in template arguments
-  std::string full_name;    // name on the device of the one that takes most time
+  std::string full_name;    // full name of the kernel that takes most time among those with this short name
   std::string launched_by;  // operator that launched most of the time, "" = not known
   KernelClass kernel_class = KernelClass::other;
   ClassTotal total;
@@ -44,9 +44,9 @@ struct OperatorTotal {
 struct TraceSummary {
   std::vector<std::string> files;
   std::int64_t events = 0, kernels = 0, untimed = 0;
-  std::map<std::string, std::int64_t> left_out;  // number of events of which nothing is summed, by category
+  std::map<std::string, std::int64_t> left_out;  // number of events that the summary leaves out, by category
   std::int64_t time = 0;                         // durations of all kernels and copies
-  std::array<std::int64_t, kTies> ties{};        // [Tie]: number of kernels tied in this way
+  std::array<std::int64_t, kTies> ties{};        // by Tie: number of kernels tied to an operator in this way
   std::vector<RankTotal> ranks;
   std::array<ClassTotal, kKernelClasses> classes{};
   std::vector<KernelTotal> by_kernel;      // all kernels by their short names, the longest total first
@@ -56,8 +56,8 @@ struct TraceSummary {
   double classified() const;  // share of the time of kernels whose class is known
 };
 
-// Sums trace files: one rank's each, or several ranks' in one. progress: called from time to time, with a line. Throws
-// Error "file:line: what" as collect() does.
+// Sums up trace files, each with the events of one rank or of several. progress: a function called from time to time
+// with a line on the progress. Throws Error "file:line: what" as collect() does.
 TraceSummary summarize_traces(const std::vector<std::string>& files,
                               const std::function<void(std::string_view)>& progress = {});
 

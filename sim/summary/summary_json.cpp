@@ -7,7 +7,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Names of files and kernels come from outside and may hold any bytes.
+// Writes JSON. Bytes that are no UTF-8 are replaced, since names of files and kernels may hold any bytes.
 std::string dump_summary(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + '\n'; }
 
 Json rank_total_json(const RankTotal& r) {

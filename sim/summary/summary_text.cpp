@@ -23,7 +23,7 @@ std::string counted_words(std::int64_t n, std::string_view what) {
 
 std::string unit_word(const Scale& scale) { return std::string(scale.unit); }
 
-// The events of which nothing is summed, by category, the most frequent first.
+// A text on the events that a summary leaves out, by category, the most frequent first.
 std::string left_out_text(const std::map<std::string, std::int64_t>& left_out) {
   static constexpr std::size_t kMostShown = 8;
   std::vector<std::pair<std::string, std::int64_t>> order(left_out.begin(), left_out.end());
@@ -167,7 +167,8 @@ Table operator_table(const TraceSummary& s, std::size_t top) {
   return t;
 }
 
-// The kernels whose class is not known, the longest first; those beyond `top` only counted.
+// A text that lists the kernels whose class is not known, longest total time first. Of those beyond the first `top` it
+// gives only the number.
 std::string unknown_kernels(const TraceSummary& s, std::size_t top) {
   std::string text;
   std::size_t shown = 0, names = 0;

@@ -17,7 +17,7 @@ struct OperatorId {
   std::uint32_t external = 0, name = 0;
 };
 
-// The operators of all threads, in which the innermost one at a time is found.
+// Finds the innermost operator that was running on a host thread at a given time.
 class RunningOperators {
  public:
   explicit RunningOperators(std::deque<OperatorRecord>& operators) : operators_(operators) {
@@ -32,7 +32,8 @@ class RunningOperators {
     }
   }
 
-  // The innermost operator of the thread at the time; an annotation if there is none; nullptr if nothing was running.
+  // The innermost operator that was running on the thread at this time; an annotation of the program if no operator
+  // was; nullptr if neither was.
   const OperatorRecord* at(std::uint32_t thread, std::int64_t time) const {
     const auto after = std::partition_point(operators_.begin(), operators_.end(), [&](const OperatorRecord& o) {
       return std::tuple(o.thread, o.begin) <= std::tuple(thread, time);
@@ -52,14 +53,14 @@ class RunningOperators {
   std::int64_t end_of(std::uint32_t i) const { return operators_[i].end; }
 
   const std::deque<OperatorRecord>& operators_;
-  std::vector<std::uint32_t> outer_;  // for each operator, the one around it
+  std::vector<std::uint32_t> outer_;  // for each operator, the index of the operator around it
 };
 
 void tie_by_id(TraceRecords& records, std::vector<OperatorId>& ids) {
   sort_by(ids, [](const OperatorId& o) { return std::tuple(o.external, o.name); });
   for (KernelRecord& k : records.kernels) {
     if (k.tie != Tie::none) continue;
-    const bool repeats = k.operation == k.launch;  // no operator's id
+    const bool repeats = k.operation == k.launch;  // such a field repeats the correlation id and is no operator's id
     const auto found =
         repeats || k.operation == 0 ? ids.end() : std::ranges::lower_bound(ids, k.operation, {}, &OperatorId::external);
     k.operation = found == ids.end() || found->external != k.operation ? kNoName : found->name;

@@ -5,15 +5,16 @@
 namespace orrery {
 namespace {
 
-// Longest gap between two kernels that counts as the device's own: kernels that are launched in time follow each other
-// within 1 to 3 us on NVIDIA's and AMD's GPUs, and traces of PyTorch before 2.2 have whole microseconds.
+// Longest gap between two kernels that counts as the device's own. Kernels that are launched in time follow each other
+// within 1 to 3 us on NVIDIA's and AMD's GPUs, and traces of PyTorch before 2.2 have times in whole microseconds.
 constexpr std::int64_t kKernelGap_ns = 5000;
 
-// The time that a set of intervals covers; they are added in the order of their begins.
+// The total time that a set of intervals covers, overlaps counted once. Intervals are added in the order of their
+// begins.
 class CoveredTime {
  public:
   explicit CoveredTime(std::int64_t begin) : end_(begin) {}
-  // Returns the gap before the interval in which nothing of the set was.
+  // Adds an interval, and returns the length of the gap between the intervals added before and its begin.
   std::int64_t add(std::int64_t begin, std::int64_t end) {
     const std::int64_t gap = std::max<std::int64_t>(begin - end_, 0);
     covered_ += std::max<std::int64_t>(end - std::max(begin, end_), 0);
@@ -66,7 +67,8 @@ DeviceTimes device_times(const TraceRecords& records, std::size_t first, std::si
   if (first == end) return times;
   std::int64_t begin = records.kernels[first].begin;
   if (steps) begin = std::min(begin, steps->begin);
-  // Each set holds the intervals of its own layer and of all layers before it, so that differences are exposed times.
+  // Kernels have four layers: compute, communication, copy, wait. `moving`, `busy` and `all` hold the intervals of one
+  // layer and of those before it, so that the difference between two neighbouring sets is the exposed time of a layer.
   CoveredTime compute(begin), moving(begin), busy(begin), all(begin);
   CoveredTime communication(begin), copy(begin);
   for (std::size_t i = first; i < end; ++i) {

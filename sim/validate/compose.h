@@ -39,7 +39,7 @@ Composed compare_composed(const Spec& spec, const Prediction& predicted, std::sp
 // A table with a row for every rank of every spec, and below it medians and worst errors. A sample:
 //   spec     rank     compute predicted  measured  error %  peak predicted  measured  error %
 //   tp2      stage 0           12.10 ms  12.30 ms     -1.6       9.92 GiB   9.93 GiB     -0.1
-Section composed_section(const std::vector<Composed>& all);  // the same, for the text and for a page
+Section composed_section(const std::vector<Composed>& all);  // the table as a section, for the text and for a page
 std::string composed_table(const std::vector<Composed>& all, const Style& style);
 std::string to_json(const std::vector<Composed>& all);  // the results as JSON with the schema orrery.composed/1
 double worst_compute_error(const Composed& c);          // the greatest |error| of the compute time of any rank

@@ -21,9 +21,9 @@ struct KindError {
   double error() const { return relative_error(predicted, measured); }
 };
 
-// kind_errors(): times of each kind of op, longest measured time first; both times are between the same two events of a
-// task. predicted: the prediction of every rank. cost_error(): the sum over kinds of |predicted - measured|, divided by
-// the sum of measured times.
+// kind_errors(): times of each kind of op, longest measured time first. Predicted and measured times are between the
+// same two events of a task. predicted: the prediction of every rank. cost_error(): the sum over kinds of |predicted -
+// measured|, divided by the sum of measured times.
 std::vector<KindError> kind_errors(const Prediction& predicted, const Trace& measured);
 double cost_error(const std::vector<KindError>& kinds);
 
@@ -40,7 +40,7 @@ struct Validation {
   Seconds replayed = 0;  // time of the median step when simulated with its measured durations
   // Median time of the steps in which no task was timed; 0: there were none.
   Seconds unmarked = 0;
-  // How much the run's step times scatter: quartile distance over median.
+  // How much the run's step times scatter: interquartile range over median.
   double spread = 0;
   double step_error = 0, engine_error = 0, memory_error = 0;
   std::string failure;  // reason why some figures are missing; "" = no figure is missing
@@ -55,10 +55,12 @@ Validation validate(const Spec& spec, const Prediction& predicted, std::span<con
 //   step                        62.10 ms  60.30 ms  +3.0 %  (the run's own spread 4.1 %)
 std::string validation_text(const Validation& v, const Style& style = {});
 
-// A table with a row for each spec, below it median and worst errors, and the reasons of those that failed.
+// A table with a row for each validated spec, below it the median and worst errors, and the reasons of comparisons that
+// failed.
 std::string validation_table(const std::vector<Validation>& all, const Style& style);
 
-// The same as sections, for the text and for a page.
+// The comparison of one spec with its run (validation_sections), and the table of all comparisons (validation_section),
+// as sections for the text and for a page.
 std::vector<Section> validation_sections(const Validation& v);
 Section validation_section(const std::vector<Validation>& all);
 

@@ -17,8 +17,9 @@ std::string text_of(const nlohmann::json& object, const char* key) {
 
 }  // namespace
 
-// Collectives of a group are told apart by their order on each rank, and messages by their order from one rank to the
-// other. A transfer that does not say its group is its rank's alone.
+// Returns how a rank's transfer kernel is named and grouped. The n-th collective that a rank runs in a process group
+// belongs to the same transfer as the n-th of every other rank of the group, and so does the n-th message from one rank
+// to another. A kernel that names no group is a transfer of its rank alone (key "").
 KernelRun::Call KernelRun::call_of(std::int32_t worker, const std::string& arguments) {
   const nlohmann::json args = nlohmann::json::parse(arguments, nullptr, false);
   if (!args.is_object()) return {};

@@ -15,7 +15,8 @@ double median_of(std::vector<double> values) {
   return *middle;
 }
 
-// For each pair of workers: by how much later transfers of both end on the second one's clock.
+// For each pair of workers (first key, second key) and each transfer that both take part in: the end on the second
+// worker's clock minus the end on the first one's.
 using Differences = std::map<std::int32_t, std::map<std::int32_t, std::vector<double>>>;
 
 Differences differences_of(const MeasuredRun& run) {
@@ -39,7 +40,7 @@ Differences differences_of(const MeasuredRun& run) {
 
 double repair_clocks(MeasuredRun& run) {
   const Differences differences = differences_of(run);
-  std::vector<double> late(run.workers.size(), 0);  // by how much a worker's clock is ahead
+  std::vector<double> late(run.workers.size(), 0);  // for each worker, the seconds by which its clock is ahead
   std::vector<bool> known(run.workers.size(), false);
   for (std::size_t root = 0; root < known.size(); ++root) {
     if (known[root]) continue;

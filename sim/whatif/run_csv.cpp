@@ -17,9 +17,9 @@ enum class Field : std::uint8_t { worker, stage, step, op, chunk, sequence, lane
 struct CsvColumn {
   std::string_view name;
   Field field = Field::none;
-  double seconds = 1;  // in one unit of the column
+  double seconds = 1;  // number of seconds in one unit of the column; used for times only
 };
-// Names of columns, each of which may stand in the file.
+// Names of columns that a CSV file of a measured run may have, and the field that each of them gives.
 constexpr CsvColumn kColumns[] = {{"dp_rank", Field::worker},
                                   {"rank", Field::worker},
                                   {"worker", Field::worker},

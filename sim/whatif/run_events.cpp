@@ -32,8 +32,8 @@ std::int64_t number_behind(std::string_view name, std::string_view word) {
   return value;
 }
 
-// Reads one trace file. Names of processes and threads, and the profiler's steps, may follow the events that they are
-// about, so the file's events are kept until its end.
+// Reads one trace file. Events are kept until the end of the file, because the names of processes and threads, and the
+// profiler's steps, may come after the events that need them.
 class RunEvents {
  public:
   RunEvents(RunRows& rows, KernelRun& kernels) : rows_(rows), kernels_(kernels) {}
@@ -53,7 +53,7 @@ class RunEvents {
     std::string pid, tid, name, kind, arguments, correlation;
     double begin = 0, time = 0;
     std::int64_t step = 0, chunk = -1;
-    std::optional<std::int64_t> sequence;  // of a row; none for a kernel
+    std::optional<std::int64_t> sequence;  // number of an op in a log of ops (RunRow); nullopt for a kernel
   };
   struct Window {
     std::int64_t step = 0;
@@ -138,9 +138,10 @@ class RunEvents {
                   .time = n.time});
   }
 
-  // The profiler's step in which the host launched a kernel or, where that is not known, in which the kernel begins:
-  // one of its own process, or else of any process; 0 if the file marks no step, -1 if the kernel belongs to none.
-  // Steps that a device marks are not looked at, since they may begin with any kernel.
+  // The profiler's step to which a kernel belongs: the one in which the host launched it or, where the launch is not
+  // known, in which the kernel begins. Steps of the kernel's own process are preferred to those of other processes. 0:
+  // the file marks no step; -1: the kernel belongs to none. Steps marked on a device do not count, since they may begin
+  // with any kernel.
   std::int64_t step_at(const Noted& n) const {
     const auto launch = launches_.find(n.correlation);
     const double time = n.correlation.empty() || launch == launches_.end() ? n.begin : launch->second;

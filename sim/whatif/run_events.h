@@ -9,14 +9,14 @@
 
 namespace orrery {
 
-// Collects the kernels of one run from traces of PyTorch's profiler, or of `orrery run --trace`. A rank is a worker.
-// The n-th kernel of one name in a step does the same work on every rank. The n-th collective of a process group is one
-// transfer of all its ranks, and so is the n-th message from one rank to another.
+// Collects the kernels of one measured run from traces of PyTorch's profiler, or of `orrery run --trace`. Each rank is
+// a worker. The n-th kernel of one name in a step is taken to do the same work on every rank. The n-th collective of a
+// process group is one transfer of all its ranks, and so is the n-th message from one rank to another.
 class KernelRun {
  public:
   struct Kernel {
-    std::string worker, lane, name, kind;  // kind: what our own traces say of a kernel
-    std::string arguments;                 // JSON text of what a collective says of itself; "" for other kernels
+    std::string worker, lane, name, kind;  // kind: kind of op that only Orrery's own traces give
+    std::string arguments;  // JSON text of a collective's arguments (process group, ranks); "" for other kernels
     std::int64_t step = 0;
     double begin = 0, time = 0;  // seconds
   };
@@ -26,7 +26,7 @@ class KernelRun {
 
  private:
   struct Call {
-    std::string key, name;  // what tells the transfer from others, and the kind of op that it counts as
+    std::string key, name;  // key: a text that only the kernels of one transfer share; name: kind of op
     bool sends = false;     // whether the rank only sends
   };
   Call call_of(std::int32_t worker, const std::string& arguments);

@@ -11,24 +11,24 @@ namespace {
 
 constexpr std::int64_t kMostRanks = 1 << 20;
 
-// The ranks that take part in one op.
+// The ranks that take part in a transfer, as seen from a rank that logs it.
 enum class Members : std::uint8_t {
   alone,
-  next_stage,      // the op sends to the stage behind this one
-  previous_stage,  // the op receives from the stage before
+  next_stage,      // this stage and the next one, to which it sends in forward
+  previous_stage,  // this stage and the previous one, from which it receives in forward
   data,            // all data ranks of a stage
   ends,            // first and last stage of a data rank
   stages           // all stages of a data rank
 };
 
 struct RowKind {
-  std::string_view op;       // as the program writes it
-  std::string_view counted;  // the kind of op that it counts as; "" for its own name
+  std::string_view op;       // name of the op in the log
+  std::string_view counted;  // kind of op that it counts as; "": the op's own name
   Members members = Members::alone;
   bool backwards = false;  // the transfer goes from a later stage to an earlier one
 };
 
-// Ops of Megatron-LM's training loop as timers of derived programs name them.
+// Ops of Megatron-LM's training loop, by the names that programs derived from it give to their timers.
 constexpr RowKind kRowKinds[] = {{"forward-send", "forward-pp-comm", Members::next_stage},
                                  {"forward-recv", "forward-pp-comm", Members::previous_stage},
                                  {"backward-send", "backward-pp-comm", Members::previous_stage, true},
@@ -57,8 +57,8 @@ bool is_transfer(std::string_view op) {
 std::int64_t RunRows::group_of(const RunRow& row, std::int64_t sequence) {
   const RowKind* kind = row_kind(row.op);
   if (kind == nullptr || kind->members == Members::alone) return -1;
-  // A transfer between stages is known by the earlier of the two. With several chunks on a rank the last stage sends to
-  // the first one, too.
+  // A transfer between two stages is identified by the earlier one of the two. The stages form a ring, since with
+  // several chunks on a rank the last stage sends to the first.
   const std::int64_t side =
       (row.stage + (kind->members == Members::previous_stage ? run_.stages - 1 : 0)) % run_.stages;
   const std::string_view name = kind->counted.empty() ? kind->op : kind->counted;
@@ -107,12 +107,13 @@ void RunRows::tie_receives() {
   struct Passes {
     std::vector<std::size_t> receives, computes;
   };
-  std::map<std::string, Passes> passes;  // by step, rank, stage and direction
+  std::map<std::string, Passes> passes;  // keys are texts of step, rank, stage and direction
   for (std::size_t i = 0; i < rows_.size(); ++i) {
     const RunRow& row = rows_[i].first;
     const bool forward = row.op.starts_with("forward-");
     if (!forward && !row.op.starts_with("backward-")) continue;
-    // The first pass of a micro-batch over all stages reads what no stage sends, and so does the first one back.
+    // The forward pass on the model's first chunk receives nothing from another stage, and neither does the backward
+    // pass on the model's last chunk.
     const bool begins = forward ? row.stage == 0 && row.chunk <= 0
                                 : row.stage + 1 == run_.stages && (row.chunk < 0 || row.chunk == last_chunk);
     Passes& p = passes[fmt::format("{} {} {} {}", row.step, row.worker, row.stage, forward)];

@@ -10,43 +10,46 @@
 
 namespace orrery {
 
-// A row of a log that names what the program did: an op of a micro-batch, on a stage of a data rank. Such logs come
-// from programs that time their own ops (forward, backward, sends, collectives) rather than their kernels.
+// A row of a log in which a program records its own ops (forward, backward, sends, collectives) rather than kernels:
+// the time of an op on a stage of a data rank.
 struct RunRow {
   std::int64_t worker = 0, stage = 0, step = 0;
   std::string op;
-  std::int64_t chunk = -1, sequence = -1;  // number of the model chunk, and of the op among those like it; -1: not said
-  std::string lane;                        // what runs one after another: "compute", "pp-comm"
-  double begin = 0, time = 0;              // seconds
+  std::int64_t chunk = -1, sequence = -1;  // number of the model chunk, and of the op among equal ops; -1: not given
+  std::string lane;            // name of the stream or thread, which runs one op after another: "compute", "pp-comm"
+  double begin = 0, time = 0;  // seconds
 };
 
-// Collects the rows of one run. Sends and receives of neighbouring stages are one transfer, and so are collectives of
-// the ranks that take part in them; which these are is known for the names of Megatron's ops.
+// Collects the rows (ops) of one measured run. A send and the matching receive on a neighbouring stage become one
+// transfer, and so do collectives on the ranks that take part in them. Which ranks take part is known for ops with
+// Megatron-LM's names.
 class RunRows {
  public:
-  // Adds a row; throws Error "what" for numbers that no run has.
+  // Adds a row; throws Error "what" for numbers that are impossible in a run.
   void add(const RunRow& row);
   bool empty() const { return run_.operations.empty(); }
   MeasuredRun take();
 
  private:
-  // Ties what a stage receives to the passes that read it, where there are as many of the former as of the latter.
+  // Makes each forward or backward pass of a stage wait for the receive of its input, paired in order of time. Nothing
+  // is tied on a stage where the numbers of receives and of passes differ.
   void tie_receives();
   std::int64_t group_of(const RunRow& row, std::int64_t sequence);
 
   MeasuredRun run_;
-  std::vector<std::pair<RunRow, std::int64_t>> rows_;  // [operation]: its row, and its number among those like it
+  std::vector<std::pair<RunRow, std::int64_t>> rows_;  // for each operation, its row and its number among equal ops
   std::map<std::string, std::int64_t> groups_;
   std::map<std::string, std::int32_t> lanes_;
-  std::map<std::string, std::int64_t> seen_;      // number of ops of one name on a rank in a step so far
-  std::map<std::int64_t, std::int32_t> workers_;  // index of a data rank
+  std::map<std::string, std::int64_t> seen_;      // number of equal ops (same step, name, rank, stage, chunk) so far
+  std::map<std::int64_t, std::int32_t> workers_;  // for each data rank, its index among the workers
 };
 
-// The lane that an op runs in where a log does not say it: transfers between stages, other transfers and everything
-// else have one each.
+// The lane in which an op runs where a log does not say it. There are three: transfers between stages, other transfers,
+// and everything else.
 std::string lane_of_op(std::string_view op);
 
-// Reads rows from the text of a CSV file with a header; adds them. Throws Error "path:line: what, and what to do".
+// Reads rows from the text of a CSV file with a header, and adds them to `rows`. Throws Error "path:line: what, and
+// what to do".
 void read_run_csv(const std::string& path, std::string_view text, RunRows& rows);
 
 }  // namespace orrery

@@ -12,11 +12,12 @@ constexpr double kClockError = 1e-4;  // seconds by which two lanes of a rank ma
 
 using Rank = std::pair<std::int32_t, std::int32_t>;  // worker and stage
 
-// The operations of one lane of one rank, by their ends.
+// The operations of one lane (stream or thread) of one rank, sorted by the times when they end.
 using Lane = std::vector<const MeasuredOp*>;
 
-// Returns the operation of a lane that ended last before another one began, as far as clocks tell; null if none did. In
-// another lane than its own, operations that stand aside do not count.
+// Returns the operation of `lane` that ended last before the operation `before` began, with a tolerance for clock
+// errors; nullptr if none did. If `before` runs in another lane, operations marked `aside` (such as sends) do not
+// count.
 const MeasuredOp* last_ended(const Lane& lane, const MeasuredOp& before) {
   const auto later = [](double time, const MeasuredOp* o) { return time < o->end; };
   auto at = std::upper_bound(lane.begin(), lane.end(), before.begin + kClockError, later);
@@ -25,7 +26,8 @@ const MeasuredOp* last_ended(const Lane& lane, const MeasuredOp& before) {
     if (o->aside && o->lane != before.lane) continue;
     const double tolerance = std::min(kClockError, 0.5 * (o->end - o->begin));
     if (o != &before && o->begin < before.begin && o->end <= before.begin + tolerance) return o;
-    if (o != &before && o->begin == before.begin && o->end == o->begin && o < &before) return o;  // takes no time
+    // an operation that takes no time, at the moment when `before` begins
+    if (o != &before && o->begin == before.begin && o->end == o->begin && o < &before) return o;
   }
   return nullptr;
 }
@@ -83,7 +85,7 @@ class GraphBuilder {
     graph_.nodes.push_back(std::move(n));
   }
 
-  // Sorts the nodes by their beginnings, so that whatever one waits for comes before it.
+  // Sorts the nodes by their begin times, so that every node comes after those that it waits for.
   void order_nodes() {
     std::vector<std::uint32_t> order(graph_.nodes.size()), place(order.size());
     std::iota(order.begin(), order.end(), 0U);

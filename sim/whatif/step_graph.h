@@ -9,32 +9,34 @@
 
 namespace orrery {
 
-// A part of a step of a measured run: an operation of one rank, or a transfer with all its ranks. A transfer
-// begins when the last of its ranks has entered it, so its `time` is that of moving alone.
+// A node in the graph of a measured step: an operation of one rank, or a transfer with all its ranks. A transfer begins
+// when the last of its ranks has entered it, so that `time` does not include waiting for ranks.
 struct RunNode {
   std::uint32_t op = 0, pool = 0;
-  std::int32_t worker = 0, stage = 0;  // of the operation; of a transfer, those of its first rank
+  std::int32_t worker = 0, stage = 0;  // those of the operation; for a transfer, those of its first rank
   double begin = 0, time = 0;
-  double gap = 0;     // seconds from the end of the last node that it waits for to `begin`: the host's launch
-  double waited = 0;  // sum over a transfer's ranks of what they waited for the last of them
-  std::vector<std::uint32_t> after;  // nodes that this one waits for, all before it in the step's order
-  std::vector<std::pair<std::int32_t, std::int32_t>> ranks;  // workers and stages of a transfer; empty otherwise
+  // seconds between the end of the last node that this one waits for and `begin`, mostly for the launch
+  double gap = 0;
+  double waited = 0;  // seconds for which a transfer's ranks waited for the last of them, summed over ranks
+  std::vector<std::uint32_t> after;  // indices of the nodes that this one waits for, all lower than its own
+  // (worker, stage) of each rank of a transfer; empty for an operation
+  std::vector<std::pair<std::int32_t, std::int32_t>> ranks;
 };
 
 // The nodes of one step in an order in which every node comes after those that it waits for.
 struct StepGraph {
   std::int64_t step = 0;
-  double begin = 0, time = 0;  // the step's own, as measured
+  double begin = 0, time = 0;  // measured begin and duration of the step
   std::vector<RunNode> nodes;
 };
 
-// Finds out what each operation of a run waits for. A trace does not say it; what it shows is that an operation waits
-// for the one before it in its lane, for the last one of each other lane of its rank that had ended when it began, and
-// for what it is known to need. Clocks of lanes that differ by 0.1 ms do no harm.
+// Builds a graph for each step of a run that shows what each operation waits for. A trace does not record this, so it
+// is inferred: an operation waits for the previous one in its lane, for the last one in each other lane of its rank
+// that had ended when it began, and for the one that it is known to need. Clocks of lanes may differ by up to 0.1 ms.
 std::vector<StepGraph> step_graphs(const MeasuredRun& run);
 
-// Returns how long a step takes if each node takes time(node) seconds and begins gap(node) seconds after what it waits
-// for.
+// Returns the step time if each node takes time(node) seconds and begins gap(node) seconds after the last node that it
+// waits for.
 double replayed(const StepGraph& graph, const std::function<double(const RunNode&)>& time,
                 const std::function<double(const RunNode&)>& gap);
 

@@ -30,7 +30,7 @@ bool is_of(const RunNode& n, const std::function<bool(std::int32_t worker, std::
                      [&](const auto& rank) { return matches(rank.first, rank.second); });
 }
 
-// Answers the questions about one run, whose graphs it keeps.
+// Answers questions about one measured run, from the graphs of its steps.
 class RunQuestions {
  public:
   explicit RunQuestions(MeasuredRun run) : run_(std::move(run)), graphs_(step_graphs(run_)) {
@@ -56,7 +56,8 @@ class RunQuestions {
     }
   }
 
-  // Mean over the steps of the time of a replay. gaps: whether an op of a kind begins as late as is usual for it.
+  // Mean over the steps of the step time when a step is replayed with the given times of nodes. gaps: whether a node
+  // begins later than what it waits for, by the gap usual for it.
   double mean(const TimeOf& time, bool gaps) const {
     double sum = 0;
     for (const StepGraph& g : graphs_)
@@ -122,7 +123,7 @@ class RunQuestions {
     }
   }
 
-  // The time that a node has by the question.
+  // The function that gives the time of a node under the assumptions of the question.
   TimeOf asked(const WhatifQuestion& q) const {
     const std::int32_t worker = q.without_rank.empty() ? -1 : index_of(run_.workers, q.without_rank, "rank");
     const std::int32_t op = q.without_op.empty() ? -1 : index_of(run_.ops, q.without_op, "op");
@@ -162,7 +163,8 @@ class RunQuestions {
                 unknown_name(std::string(what), name, std::vector<std::string_view>(names.begin(), names.end())));
   }
 
-  // [stage * ops + op]: mean time of an op on a stage over that on all stages.
+  // For each stage and op, at index (stage * number of ops + op): the mean time of the op on this stage over its mean
+  // on all stages.
   std::vector<double> stage_ratios() const {
     const std::size_t ops = run_.ops.size(), stages = static_cast<std::size_t>(run_.stages);
     std::vector<double> sums(stages * ops, 0), counts(stages * ops, 0);
@@ -189,9 +191,10 @@ class RunQuestions {
 
   MeasuredRun run_;
   std::vector<StepGraph> graphs_;
-  std::vector<double> even_;  // [pool]: time of even work
-  // [op]: the usual gap between what an op waits for and its begin, the median. A longer gap is a wait for something
-  // that the trace does not show, which the rest of a step hides.
+  // by pool (operations that do equal work): the mean time of compute, the median time of transfers
+  std::vector<double> even_;
+  // For each pool (operations that do equal work): the median gap between the end of what an operation waits for and
+  // its begin. A longer gap is a wait for something that the trace does not show, which the rest of a step hides.
   std::vector<double> gaps_;
 };
 

@@ -10,10 +10,10 @@
 namespace orrery {
 namespace {
 
-constexpr std::size_t kMostRows = 12;   // rows of a table of slowdowns
-constexpr std::size_t kMostCells = 32;  // ranks and stages of the map
+constexpr std::size_t kMostRows = 12;   // the most rows of a table of slowdowns
+constexpr std::size_t kMostCells = 32;  // the most ranks, and the most stages, in the map of ranks and stages
 
-// "12.5 % less", or "more" for a share that is negative.
+// A share as a text: "12.5 % less", or "12.5 % more" if it is negative.
 std::string less_text(double share) {
   return fmt::format("{:.1f} % {}", 100 * std::abs(share), share < 0 ? "more" : "less");
 }

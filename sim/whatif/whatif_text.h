@@ -7,8 +7,8 @@
 
 namespace orrery {
 
-// Returns the answer as text for people: the step and what the question makes of it, what slows it down by op, rank and
-// stage, a map of ranks and stages, and what transfers wait for.
+// Returns the answer as text for people: the measured step time and the one under the question's assumptions, the
+// slowdowns by op, rank and stage, a map of ranks and stages, and how long transfers move data and wait.
 std::string whatif_text(const WhatifAnswer& answer, const WhatifQuestion& question, const Style& style);
 
 }  // namespace orrery

@@ -38,7 +38,7 @@ void traced(Checks& checks, const Subject& subject);
 // The picture of the plan (pictured.cpp).
 void pictured(Checks& checks, const Subject& subject);
 
-// What checkpoints write and cost (checkpoints.cpp).
+// Checkpoints: their bytes, and the time that writing them costs (checkpoints.cpp).
 void checkpoints(Checks& checks, const Subject& subject);
 
 // Checks that need no random specs (closed_forms.cpp, closed_traffic.cpp).

@@ -24,8 +24,8 @@ class EventSweep {
 
   Picoseconds now() const { return now_; }
 
-  // Advances to the next begin or end of an event, or to `limit`, and adds the time until then to `sums`; returns false
-  // at the limit.
+  // Advances to the next begin or end of an event, or to `limit`, and adds the time passed to `sums`; returns false at
+  // the limit.
   bool step(AreaSums& sums, Picoseconds limit) {
     Picoseconds next = limit;
     for (const Head& h : heads_) next = std::min(next, h.next);
@@ -47,7 +47,7 @@ class EventSweep {
     bool active;
   };
 
-  // Finds the event that runs in a lane at time now_, and the time at which this changes next.
+  // Finds the event that runs in a lane at time now_, and the next time at which an event of the lane begins or ends.
   void settle(Head& h) {
     while (h.event < h.last && t_.ends[h.event] <= now_) ++h.event;
     h.active = h.event < h.last && t_.begins[h.event] <= now_;

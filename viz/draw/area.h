@@ -7,21 +7,21 @@
 
 namespace orrery {
 
-// The time that a process spends on each kind of work, within a range of time. Time in which several lanes do the same
-// kind of work counts once. Exposed: communication while nothing computes; other communication is hidden. Idle: nothing
-// computes or communicates.
+// The time that a process (a rank of the trace) spends on each kind of work, within a range of time. Time in which
+// several lanes do the same kind of work counts once. exposed: the part of `busy` in which the process computes
+// nothing. idle: time in which it neither computes nor communicates nor copies.
 struct AreaSums {
   std::array<Picoseconds, kKinds> busy{}, exposed{};
   Picoseconds compute = 0, idle = 0;
 };
 
-// Computes AreaSums for any range of time. One pass over the events stores cumulative sums after every few hundred
-// events, so that only the events between two stored sums have to be read for a range.
+// Computes the AreaSums (times by kind of work) of any range of time. One pass over the events stores cumulative sums
+// after every few hundred events, so that only the events between two stored sums have to be read for a range.
 class AreaIndex {
  public:
   AreaIndex() = default;
   explicit AreaIndex(const Timeline& timeline, unsigned threads = 1);
-  // timeline: the timeline from which the index was built.
+  // timeline: must be the timeline from which the index was built.
   AreaSums sums(const Timeline& timeline, std::uint32_t process, Picoseconds from, Picoseconds to) const;
   std::size_t bytes() const;
   template <class A>
@@ -60,9 +60,9 @@ struct MemoryPeak {
 MemoryPeak memory_peak(const Counter& counter, Picoseconds from, Picoseconds to);
 // Returns the first time when the sum of the counter's series exceeds `capacity`; -1: never.
 Picoseconds first_above(const Counter& counter, double capacity);
-// Returns the index of the sample that holds at a time, or -1 before the first sample.
+// Returns the index of the last sample at or before a time; -1 if there is none.
 std::ptrdiff_t sample_at(const Counter& counter, Picoseconds time);
-// Returns the process's counter of memory by category, or nullptr.
+// Returns the counter of the process's memory by category; nullptr if it has none.
 const Counter* memory_of(const Process& process);
 
 struct AreaRow {

@@ -21,7 +21,7 @@ struct TimeScale {
 
 inline constexpr Picoseconds kShortestView = 1000;  // shortest range of time in view: 1 ns over the whole width
 
-// Moves the view into [0, total] and keeps its length; a view longer than that is cut to all of [0, total].
+// Moves the range in view into [0, total] without changing its length; a range longer than `total` becomes [0, total].
 TimeScale clamped(TimeScale s, Picoseconds total);
 // Multiplies the length of the view by `factor`; the time at pixel x stays at that pixel unless the view would leave
 // [0, total].
@@ -30,7 +30,8 @@ TimeScale panned(const TimeScale& s, double pixels, Picoseconds total);
 // Returns a view of [from, to] with a margin around it.
 TimeScale focused(const TimeScale& s, Picoseconds from, Picoseconds to, Picoseconds total);
 
-// Returns the time between two marks of the ruler: 1, 2 or 5 times a power of ten, at least `pixels` pixels.
+// Returns the time between two marks of the ruler: 1, 2 or 5 times a power of ten, so long that marks are at least
+// `pixels` pixels apart.
 Picoseconds tick_distance(const TimeScale& s, double pixels);
 
 }  // namespace orrery

@@ -61,7 +61,7 @@ class Rows {
       add({RowKind::counter, 0, kCounterHeight, p, kNone, c, process.counters[c].name, true, false});
   }
 
-  // Adds a group's row; a closed group shows the compute lane of its first process.
+  // Adds the row of a group of processes; the row of a closed group shows the compute lane of its first process.
   void add_group(std::uint32_t first, std::uint32_t number, const std::string& text, bool open) {
     const std::uint32_t compute = open ? kNone : compute_track(t_, first);
     if (compute != kNone) show_at(compute);

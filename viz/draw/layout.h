@@ -9,8 +9,8 @@
 
 namespace orrery {
 
-// The kinds of rows on the canvas, from top to bottom. A closed process is one row, which shows its compute lane; a
-// closed group is one row, which shows the compute lane of its first process.
+// The kinds of rows of the drawn timeline, from top to bottom. A closed (collapsed) process (rank) is one row, which
+// shows its compute lane; a closed group of processes is one row, which shows the compute lane of its first process.
 enum class RowKind : std::uint8_t { group, process, track, counter };
 struct Row {
   RowKind kind = RowKind::track;
@@ -18,12 +18,12 @@ struct Row {
   std::uint32_t process = 0, track = kNone;
   std::uint32_t counter = 0;
   std::string text;
-  bool open = true;  // whether a group or process is open: shows the rows below it
+  bool open = true;  // whether a group or process is open, that is, shows the rows below it
   bool pinned = false;
 };
 
 struct LayoutOptions {
-  // Coordinate to group processes by, an index in kCoordinates; -1: processes are in the order of the trace.
+  // Form of parallelism by whose coordinate processes are grouped, an index in kCoordinates; -1: they are not grouped.
   int group_by = -1;
   std::set<std::uint32_t> closed;  // indices of the processes that are closed: shown as one row
   std::set<std::int64_t> closed_groups;
@@ -40,8 +40,8 @@ struct Layout {
   std::vector<Row> rows;
   // heights in pixels of all rows and of the pinned rows, which are at the top and do not scroll
   int height = 0, pinned_height = 0;
-  // For each track (row of events), the index of the row that shows the track, which is its own row or the row of its
-  // closed process; -1: none.
+  // For each track (sequence of events), the index of the row that shows the track, either a row of its own or the row
+  // of its closed process; -1: none.
   std::vector<int> row_of_track;
 };
 
@@ -51,7 +51,8 @@ Layout lay_out(const Timeline& timeline, const LayoutOptions& options);
 // Returns options with which all processes show their lanes if there are few processes; else every process is one row.
 LayoutOptions default_options(const Timeline& timeline);
 int row_at(const Layout& layout, int y);  // index of the row at pixel y; -1 if none
-// Returns the track of a process with most compute time, or kNone.
+// Returns the track of a process in which a sample of the events has the most compute events, or the first track if
+// none has any; kNone if the process has no tracks.
 std::uint32_t compute_track(const Timeline& timeline, std::uint32_t process);
 
 // Names by which a process or lane is found again in other traces of the same step: "rank 0", or the process's name if

@@ -30,8 +30,8 @@ struct Pixel {
   }
 };
 
-// Draws a track from its events. Values that the loop reads are copied to local variables first: the loop writes cells
-// of bytes, which the compiler must assume to alias any object.
+// Computes the pixels (cells) of a track from its events. Values that the loop reads are copied to local variables
+// first, because the loop writes cells of bytes, which the compiler must assume to alias any object.
 void render_events(const Timeline& t, const Track& track, const TimeScale scale, std::span<Cell> cells) {
   const auto width = static_cast<std::int64_t>(cells.size());
   const EventId last = track.first + track.count;

@@ -20,10 +20,10 @@ struct Cell {
 
 // Levels of detail of a track (a row of events). At the finest level, time is divided into equal bins; each bin stores
 // the fraction of its time that each kind of event fills. At every further level bins are twice as long. Pixels are
-// drawn from bins about as long as a pixel, which takes the same time for any number of events.
+// drawn from bins about as long as a pixel, so drawing takes the same time for any number of events.
 class Pyramid {
  public:
-  // Filled part of a bin by kind of event, out of 255; at least 1 if the kind occurs.
+  // For each kind of event, the part of a bin's time that it fills, out of 255; at least 1 if the kind occurs.
   using Bin = std::array<std::uint8_t, 16>;
 
   static constexpr EventId kFewest = 4096;  // smallest number of events of a track that has levels of detail
@@ -49,7 +49,8 @@ class Pyramid {
 // them.
 std::vector<Pyramid> build_pyramids(const Timeline& timeline, unsigned threads);
 
-// Draws the row of a track: from the events themselves if few are in view, else from the levels of detail (pyramid).
+// Computes the cells (pixels) of a track's row from the events themselves if few are in view, else from the levels of
+// detail (pyramid).
 void render_track(const Timeline& timeline, const Track& track, const Pyramid& pyramid, const TimeScale& scale,
                   std::span<Cell> cells);
 

@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
 constexpr const char* kSchema = "orrery.view/1";
-// A file is a saved view if the schema's name is among this many bytes at its beginning.
+// A file counts as a saved view if its first kHeadBytes bytes contain the name of the format.
 constexpr std::size_t kHeadBytes = 256;
 
 template <class Visit>
@@ -73,7 +73,8 @@ void get(const OrderedJsonValue& j, std::vector<T>& to) {
   for (const OrderedJsonValue& item : j.items()) get(item, to.emplace_back());
 }
 
-// Reads the members of an object; members that are absent keep their values, unknown members are an error.
+// Reads the members of a JSON object into `to`; absent members leave their values as they are, and unknown members are
+// an error.
 template <class T>
 void get_members(const OrderedJsonValue& j, T& value, std::vector<std::string_view> known) {
   members(value, [&](const char* name, auto& member) {

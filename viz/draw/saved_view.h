@@ -23,13 +23,14 @@ struct Note {
 struct SavedView {
   std::vector<std::string> inputs;  // paths of inputs; in a file they are relative to the file's folder
   SpecOptions options;
-  std::string document;            // name of the document shown, if there are several; "": the first
+  std::string document;            // name of the opened trace or step shown, if there are several; "": the first
   Picoseconds begin = 0, end = 0;  // range of time in view; end = 0: all of the trace
   Picoseconds area_from = 0, area_to = 0;
   Picoseconds marked = -1;
   std::string group_by;                     // name of the coordinate by which processes are grouped; "": none
-  std::vector<std::int64_t> closed_groups;  // values of this coordinate whose groups of processes are closed
-  std::vector<std::string> closed, pinned;  // names of processes that are closed, and of lanes that are pinned
+  std::vector<std::int64_t> closed_groups;  // values of that coordinate whose groups are closed (one row each)
+  // names of processes that are closed (one row), and of lanes pinned at the top
+  std::vector<std::string> closed, pinned;
   bool arrows = true, counters = true, host = false, slowest_first = false, compare = false, critical_path = false;
   std::string search;
   std::vector<Note> notes;

@@ -10,12 +10,13 @@ namespace orrery {
 
 class ArchiveReader;
 
-// A cache of large traces in the form in which the viewer keeps them, in files that are mapped when the trace is opened
+// A cache of large traces, in files that hold the viewer's own data structures and are mapped when the trace is opened
 // again. The files are in orrery/ of the user's cache folder (XDG_CACHE_HOME, else ~/.cache), one for each list of
 // trace files. A damaged file counts as missing. The oldest files are deleted when all together take more than 4 GiB.
 
-// Computes the key of a cache file: the paths, sizes and modification times of the trace files, and the program's
-// version; it must be computed before the files are read. "" for traces not worth caching: less than 8 MB together.
+// Computes the key of a cache file from the paths, sizes and modification times of the trace files and from the
+// program's version. Call this before the files are read. Returns "" for files of less than 8 MB together, which are
+// not worth caching.
 std::string cache_key(const std::vector<std::string>& files);
 
 // Reads a scene (an opened trace with the data for drawing it) from the cache; nullptr if it is not there.

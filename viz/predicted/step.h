@@ -10,7 +10,8 @@
 
 namespace orrery {
 
-// A simulated step with its plan. Only the plan has dependencies and slack; a trace does not contain them.
+// A simulated training step with its plan. Dependencies of tasks, and so their slack, are known only from the plan; a
+// trace does not contain them.
 struct Step {
   Spec spec;
   Prediction prediction;
@@ -25,8 +26,9 @@ struct StepTimeline {
   std::vector<EventId> event_of_task;
 };
 
-// Options for opening a spec: keys to set to other values ("strategy.tensor=4"), the path of a measured profile that
-// replaces the built-in one, and whether to simulate every rank or one of each class.
+// Options for opening a spec file (model, cluster and strategy): keys to set to other values ("strategy.tensor=4"), the
+// path of a measured profile that replaces the built-in one, and whether to simulate every rank or only one of each
+// class of ranks that do the same.
 struct SpecOptions {
   std::vector<std::string> overrides;
   std::string profile;
@@ -34,14 +36,14 @@ struct SpecOptions {
   bool operator==(const SpecOptions&) const = default;
 };
 
-// Simulates a step of a spec, into which the caller has already loaded options.overrides.
+// Simulates a step of a spec that already contains options.overrides.
 std::shared_ptr<const Step> predict_step(const Spec& spec, const SpecOptions& options = {});
 StepTimeline timeline_of(std::shared_ptr<const Step> step);
 
 Kind kind_of(const Op& op);
 
-// The events of the tasks on the critical path. slack: for each event, the time by which it could be longer without
-// delaying the end of the step; -1 for events that are not tasks (waiting).
+// The events of the tasks on the critical path, and the slack of every event: the time by which it could be longer
+// without delaying the end of the step; -1 for events that show waiting instead of a task.
 struct CriticalPath {
   std::vector<EventId> path;
   std::vector<Picoseconds> slack;

@@ -8,8 +8,8 @@
 
 namespace orrery {
 
-// A value to which a setting may be changed. reason: the spec's Error if the change is not possible now; "" if it is
-// possible.
+// A value to which a setting may be changed. reason: the message of the spec's check if it forbids the change now; ""
+// if the change is possible.
 struct Choice {
   std::string value, reason;
 };
@@ -26,7 +26,7 @@ struct Knob {
 // is adjusted, so that tensor- and pipeline-parallel degrees can be changed.
 class WhatIf {
  public:
-  // overrides: values for keys of the file, applied before the user's changes. Throws what load_spec() throws.
+  // overrides: values for keys of the file, applied before the user's changes. Throws the errors of load_spec().
   explicit WhatIf(std::string path, std::vector<std::string> overrides = {});
 
   const std::vector<Knob>& knobs() const { return knobs_; }
@@ -47,7 +47,7 @@ class WhatIf {
 
 // A strategy to be tried.
 struct Candidate {
-  // Settings such as "strategy.tensor=4", after the overrides given with the file.
+  // Settings such as "strategy.tensor=4", applied after the overrides that the user gave with the file.
   std::vector<std::string> overrides;
   int tensor = 1, pipeline = 1;
   std::string sharding, recompute;

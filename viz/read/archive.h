@@ -14,17 +14,17 @@
 
 namespace orrery {
 
-// checksum with which an empty archive begins; an arbitrary number
+// initial value of an archive's checksum; an arbitrary number
 inline constexpr std::uint64_t kSumStart = 0x6f727265727930ULL;
 
-// Writes values one after the other to a file for this machine. One function per type lists the fields to be written or
-// read:
+// Writes values one after the other to a binary file that only the same machine reads. One function per type lists the
+// fields to be written or read:
 //
 //   template <class A> void fields(A& a, Part& p) { a(p.name); a(p.sizes); }
 //
 // Numbers and flat structs are stored as in memory, columns at a multiple of eight bytes, so that a reader can map
-// them. A checksum at the end reveals cut or damaged files. This is written by hand, beside the search's Wire
-// (sim/parallel/wire.h), because cereal and Wire copy every value, while columns here stay in the mapped file.
+// them. A checksum at the end reveals cut or damaged files. The search's serializer Wire (sim/parallel/wire.h) and the
+// library cereal would copy every value when a file is read; columns read here stay in the mapped file.
 class ArchiveWriter {
  public:
   explicit ArchiveWriter(const std::string& path) : file_(path) {}
@@ -105,7 +105,7 @@ class ArchiveReader {
 
  private:
   const void* take(std::size_t bytes);
-  std::size_t count(std::size_t bytes_each);  // reads a number of values; throws if fewer values than that follow
+  std::size_t count(std::size_t bytes_each);  // reads a count of values; throws if fewer follow
 
   std::shared_ptr<const void> file_;
   const char* data_ = nullptr;

@@ -9,7 +9,7 @@
 namespace orrery {
 
 // An event of Chrome's trace JSON as views of the file's text: its members, the known members of its arguments, and as
-// `object` the complete text of the event. No value is converted.
+// `object` the complete text of the arguments. No value is converted.
 struct RawEvent {
   struct Arguments {
     std::string_view op, phase, kind, group, layer, chunk, micro_batch, matched, ended, ranks, object;
@@ -26,8 +26,8 @@ bool read_event(JsonScan& scan, std::string_view text, RawEvent& raw);
 // is listed after an omission ("...").
 std::int64_t place_in_ranks(std::string_view list, std::int64_t rank);
 
-// Reads the ranks from a process name of our own traces, "stage 0 (ranks 0, 1, ... x16)", or the coordinates from names
-// that other tools write, "[TP00-DP01-PP00-EP00]".
+// Reads the ranks from a process name in a trace that Orrery wrote, "stage 0 (ranks 0, 1, ... x16)", or a rank's
+// indices in its parallel groups from names that other tools write, "[TP00-DP01-PP00-EP00]".
 void read_process_name(Process& process);
 
 template <class T>

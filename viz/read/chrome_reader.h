@@ -17,8 +17,8 @@ namespace orrery {
 
 // Reads a trace in Chrome's JSON (PyTorch's profiler, `orrery ... --trace`, chrome://tracing) into a builder: complete
 // and begin/end events, counters, names, arrows. Broken content never makes it throw: it is repaired or left out, and
-// counted in the timeline's remarks. In our own traces it uses the exact times in an event's arguments, and lets
-// transfers begin when all their ranks are ready.
+// counted in the timeline's remarks. In traces that Orrery wrote it uses the exact times in an event's arguments, and
+// lets transfers begin when all their ranks are ready.
 class ChromeReader {
  public:
   // origin: the time, in microseconds, from which the times of all files of a timeline are counted; the first event
@@ -28,7 +28,7 @@ class ChromeReader {
   void read(const LoadProgress& progress);
 
  private:
-  struct Open {  // an event whose begin was read, but whose end was not
+  struct Open {  // an event whose begin was read, but not yet its end
     TimelineBuilder::Event event;
   };
   struct Flow {
@@ -62,9 +62,9 @@ class ChromeReader {
   std::uint64_t source_;
   std::optional<std::int64_t>& origin_;
   std::int64_t rank_ = -1;
-  // Processes by the trace's pid (a hash map; the order of iteration affects no result).
+  // For each pid in the trace, the index of its process. The order of iteration affects no result.
   std::unordered_map<std::string, std::uint32_t> processes_;
-  // Numbers of threads and labels, by the hash of their texts; these maps are never iterated over.
+  // For the hash of a thread's or label's texts, its index in the builder; these maps are never iterated over.
   std::unordered_map<std::uint64_t, std::uint32_t> threads_, labels_;
   std::map<std::pair<std::uint32_t, std::string>, std::size_t> counters_;
   // for each thread, the events whose ends are not read yet
@@ -80,8 +80,8 @@ class ChromeReader {
   } count_;
 };
 
-// Details of events, read from the trace file at the offset of the event's text. If the file is not open, it is opened
-// when details are first needed.
+// A source of events' details, which it reads from the trace file at the offset of the event's text. If the file is not
+// open, it is opened when details are first needed.
 class FileDetails : public DetailSource {
  public:
   explicit FileDetails(std::shared_ptr<const MappedText> file) : file_(std::move(file)) {}

@@ -12,7 +12,7 @@
 
 namespace orrery {
 
-// An opened input: a timeline and, if it was simulated here, the simulated step.
+// An opened input: a timeline and, if the input was a spec, the step that was simulated from it.
 struct Document {
   std::string name;
   Timeline timeline;
@@ -45,8 +45,8 @@ std::vector<Document> open_inputs(const std::vector<std::string>& paths, const S
 // Opens one trace that consists of several files.
 Document open_trace(const std::vector<std::string>& files, const LoadProgress& progress = {});
 
-// Converts a report, or the reports of a search's strategies, to a timeline with one bar per part of the step time.
-// Bars are in the order of the report, which does not contain the order of events.
+// Converts a report (the shares of a step's time), or the reports of a search's strategies, to a timeline with one bar
+// for each share of the step time. The bars have the order of the report, which does not contain the order of events.
 Document document_of_report(const std::string& path, std::string_view text);
 
 // Removes the rank from a file name, "step_rank3.json.gz" -> "step_.json.gz": the result is the same for all files of

@@ -9,7 +9,7 @@
 
 namespace orrery {
 
-// Called with the finished part of the work, 0 to 1; returns whether to continue. If it returns false, the work throws
+// Called with the finished share of the work, 0 to 1; returns whether to continue. If it returns false, the work throws
 // Cancelled.
 using LoadProgress = std::function<bool(double)>;
 struct Cancelled {};

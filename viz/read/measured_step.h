@@ -9,8 +9,8 @@
 namespace orrery {
 
 // The measured step of a trace that Orrery wrote, task by task: every event of a task names the task and its exact
-// times. plan: the plan of all ranks. If the timeline was not made by this plan, `why_not` has the reason and the trace
-// is empty.
+// times. plan: the plan of all ranks. If the timeline does not come from an execution of this plan, `why_not` says why,
+// and the trace must not be used.
 struct MeasuredTasks {
   Trace trace;
   std::string why_not;

@@ -7,8 +7,9 @@
 
 namespace orrery {
 
-// Pairs of corresponding events of two timelines a and b: events with the same process (by rank, else by order), label,
-// micro-batch, layer and chunk; if there are several such events, they are paired in order of time.
+// Pairs of corresponding events of two timelines a and b: those with the same process (the same rank, or the same
+// position where ranks are unknown), label, micro-batch, layer and chunk. If several events agree in all of these, they
+// are paired in order of time. Waiting and host work have no match.
 struct Matching {
   std::vector<EventId> there;  // for each event of a, the matching event of b, or kNoEvent
   std::vector<EventId> back;   // for each event of b, the matching event of a, or kNoEvent
@@ -16,8 +17,8 @@ struct Matching {
 };
 Matching match(const Timeline& a, const Timeline& b);
 
-// Difference between two timelines in the total duration of a label, over all ranks; the largest differences come
-// first.
+// The number and total duration, over all ranks, of the events with one name and kind in two timelines a and b.
+// differences() sorts by the difference of the durations, the largest first.
 struct Difference {
   std::string name;
   Kind kind = Kind::other;

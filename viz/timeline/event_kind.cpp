@@ -13,7 +13,7 @@ bool contains(std::string_view text, std::string_view part) { return text.find(p
 // forward pass. In the backward phase such an event is recomputation.
 bool forward_again(std::string_view kind) { return contains(kind, "/output") || contains(kind, "/forward"); }
 
-// Returns the kind of a kernel whose part in the step is not known, by its name on the device.
+// Returns the kind of a GPU kernel by its name, for kernels not known to be of the forward or backward pass.
 Kind kernel_kind(std::string_view name) {
   switch (class_of_kernel(name)) {
     case KernelClass::gemm:
@@ -45,8 +45,8 @@ Kind compute_kind(std::string_view phase, std::string_view kind) {
   return phase == "backward" && forward_again(kind) ? Kind::recompute : Kind::backward;
 }
 
-// Returns whether an event's category is host work. Annotations of a program count as host work too, though Kineto also
-// writes them on the streams of the device.
+// Returns whether an event's category is host work. A program's annotations (record_function) count as host work too,
+// though Kineto also writes them on the streams of the device.
 bool on_host(std::string_view category) {
   return category == "cuda_runtime" || category == "cuda_driver" || category == "cpu_op" ||
          category == "python_function" || category == "user_annotation" || category == "gpu_user_annotation" ||

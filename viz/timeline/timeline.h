@@ -14,8 +14,9 @@
 
 namespace orrery {
 
-// The kind of an event, shown by the colour of its bar: compute by its part in the step or, where a trace does not tell
-// it, by what its kernel does; communication by its group, copies, waiting, host work.
+// The kind of an event, shown by the colour of its bar. Compute has a kind for each part of the step (forward,
+// backward, ...) or, where a trace does not tell the part, for what the kernel does; communication has a kind for each
+// form of parallelism.
 enum class Kind : std::uint8_t {
   forward,
   backward,
@@ -26,7 +27,7 @@ enum class Kind : std::uint8_t {
   expert,
   data,
   pipeline,
-  communication,  // transfers of a group of ranks whose dimension the trace does not name
+  communication,  // transfers in groups of ranks whose form of parallelism the trace does not name
   copy,
   wait,
   host,
@@ -71,16 +72,17 @@ struct Counter {
   std::vector<double> values;  // values at all times: for each sample, one value of each series
 };
 
-// A rank, or a class of ranks. A coordinate is the rank's index in one form of parallelism; -1 if unknown.
+// A rank, or a class of ranks that do the same, whose events the timeline shows. A coordinate is the rank's index in
+// its group of one form of parallelism; -1 if unknown.
 struct Process {
   std::string name;
   std::int64_t rank = -1, ranks = 1;
   bool shares_rank = false;  // whether other processes have the same rank, so that only names distinguish them
-  // indices in the dimensions data, tensor, pipeline, context and expert; -1: unknown
+  // indices in the data, tensor, pipeline, context and expert groups; -1: unknown
   std::array<std::int64_t, 5> coordinates = {-1, -1, -1, -1, -1};
   std::vector<std::uint32_t> tracks;
   std::vector<Counter> counters;
-  // bytes of the process's memory, and greatest number of bytes reserved in it; 0: unknown
+  // bytes of memory of the process's GPU, and most bytes that its allocator reserved; 0: unknown
   Bytes capacity = 0, reserved = 0;
   std::int64_t order = 0;
 };
@@ -94,7 +96,8 @@ struct Arrow {
 
 using Details = std::vector<std::pair<std::string, std::string>>;
 
-// A source of further details of events: the simulated plan, or the trace file. `key`: Timeline::detail.
+// A source of further details of events: the simulated plan, or the trace file. key: the event's entry in
+// Timeline::detail.
 class DetailSource {
  public:
   virtual ~DetailSource() = default;
@@ -112,7 +115,7 @@ struct Timeline {
   MappedColumn<Picoseconds> begins, ends;  // begin and end times of the events
   MappedColumn<std::uint32_t> label;       // for each event, the index of its label in `labels`
   MappedColumn<std::uint64_t> detail;      // for each event, the key of its details, which sources[detail >> 56] gives
-  MappedColumn<OpInstance> places;         // for each event, the task whose op it shows; empty if no event has one
+  MappedColumn<OpInstance> places;         // for each event, its micro-batch, layer and chunk; empty if none has any
   std::vector<Arrow> arrows;               // arrows, sorted by the time of sending
   std::vector<std::shared_ptr<DetailSource>> sources;
   std::vector<std::string> remarks;  // remarks about content of the trace file that was repaired or left out
@@ -134,8 +137,9 @@ EventId event_at(const Timeline& t, std::uint32_t track, Picoseconds time);
 Details details_of(const Timeline& t, EventId e);
 // Returns the value of the detail with this key; "" if there is none.
 std::string detail_named(const Details& details, std::string_view key);
-// Returns the events of all ranks that take part in the same collective or message as an event, including the event
-// itself: events of the same op and group that run when the event ends. Empty for events that do not communicate.
+// Returns the events, on all ranks, of the collective or message of which an event is part, including the event itself.
+// They are recognised as events of the same op and group that run when the event ends. Empty for events that do not
+// communicate.
 std::vector<EventId> members_of(const Timeline& t, EventId e);
 
 }  // namespace orrery

@@ -11,7 +11,8 @@ namespace {
 
 // The greatest depth of nesting that has a row of its own: events nested deeper share the last row.
 constexpr std::uint32_t kDeepestLevel = 32;
-// Traces round times to nanoseconds, so that consecutive events may seem to overlap by this much.
+// Greatest time in picoseconds by which consecutive events may seem to overlap, because traces round times to
+// nanoseconds.
 constexpr Picoseconds kRounding = 2000;
 
 std::uint64_t hash_text(std::string_view text, std::uint64_t seed) {

@@ -43,7 +43,7 @@ class TimelineBuilder {
   void shift(std::size_t first, std::size_t last, Picoseconds by);
   Timeline& timeline() { return timeline_; }  // access for setting title, remarks and processes
 
-  // zero: the time that becomes 0; the begin of the first event if none is given.
+  // zero: the time that becomes time 0 of the timeline, by default the begin of the first event.
   Timeline finish(std::optional<Picoseconds> zero = std::nullopt);
 
  private:
@@ -66,7 +66,7 @@ class TimelineBuilder {
   // For each hash, the indices of the labels that have it; this map is never iterated over.
   std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> label_index_;
   std::vector<Picoseconds> begins_, ends_;
-  // In finish(), thread_ is reused: it becomes the event's row, and then the event's final index.
+  // thread_ holds each event's thread; finish() reuses it for the event's row and then for the event's final index.
   std::vector<std::uint32_t> thread_, label_;
   std::vector<std::uint64_t> detail_;
   std::vector<OpInstance> places_;

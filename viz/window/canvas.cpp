@@ -116,7 +116,7 @@ void Canvas::copy_lane(int first, int last) {
   }
 }
 
-// Draws one rectangle for each stretch of neighbouring pixels with the same colour.
+// Draws a row with one rectangle for each stretch of neighbouring pixels of the same colour, for vector formats.
 void Canvas::draw_lane(QPainter& painter, int first, int last) {
   const auto runs = [&](auto same, auto draw) {
     for (std::size_t from = 0, to = 0; from < cells_.size(); from = to) {
@@ -207,7 +207,7 @@ void Canvas::paint_changes(QPainter& painter, const Scene& scene, const View& vi
   }
 }
 
-// Paints the background beside and between lanes; the lanes themselves cover their area.
+// Paints the background of a row, except the area that the row's lane or curve covers itself.
 void Canvas::paint_background(QPainter& painter, const Row& row, int y) {
   const int width = painter.device()->width(), plot = width - CanvasFrame::kGutter;
   const bool header = row.kind == RowKind::group || row.kind == RowKind::process;

@@ -25,7 +25,7 @@ struct View {
   int scroll = 0;  // number of pixels by which the rows are scrolled
   Layout layout;
   EventId hovered = kNoEvent, selected = kNoEvent;
-  std::vector<EventId> lit;  // events that are highlighted: the members of a collective
+  std::vector<EventId> lit;  // highlighted events: those of the same collective as the selected or hovered event
   Picoseconds area_from = 0, area_to = 0;
   Picoseconds marked = -1;    // time of the last click
   std::vector<bool> found;    // for each label, whether it matches the search
@@ -33,11 +33,11 @@ struct View {
   const std::vector<Picoseconds>* slack = nullptr;
   std::vector<ShownNote> notes;
   bool arrows = true;
-  const Scene* other = nullptr;        // scene to compare with, if colours show differences; else nullptr
-  const Matching* matching = nullptr;  // for each event of this scene, its match in `other`, and the reverse
+  const Scene* other = nullptr;        // scene compared with, if colours show differences from it; else nullptr
+  const Matching* matching = nullptr;  // pairs of matching events of this scene and of `other`
 };
 
-// Positions of the parts of a picture (row names, ruler, legend, rows), for a given size.
+// The size of a picture in pixels, and the positions in it of row names, ruler, legend and rows.
 struct CanvasFrame {
   static constexpr int kGutter = 190, kRuler = 26, kLegend = 40;
   int width = 0, height = 0;
@@ -53,8 +53,8 @@ EventId event_at_pixel(const Scene& scene, const View& view, const CanvasFrame& 
 
 QFont canvas_font(bool bold = false);  // font of the canvas, the same on all machines, so that pictures are equal
 
-// Paints rows, ruler, legend and everything over them. A picture takes milliseconds for any number of events; it needs
-// no widget.
+// Paints a timeline's rows, ruler, legend and everything over them. Painting takes milliseconds for any number of
+// events, and needs no widget.
 class Canvas {
  public:
   void paint(QImage& image, const Scene& scene, const View& view);

@@ -9,8 +9,8 @@
 namespace orrery {
 namespace {
 
-constexpr int kArrowDistance =
-    5;  // smallest average number of pixels per arrow with which arrows are drawn and can be told apart
+// smallest average number of pixels per arrow with which arrows are drawn and can be told apart
+constexpr int kArrowDistance = 5;
 
 TimeScale plot_scale(const CanvasFrame& frame, const View& view) {
   TimeScale s = view.scale;
@@ -92,7 +92,7 @@ static void paint_out_of_memory(QPainter& painter, const TimeScale& scale, Picos
   painter.drawText(box, Qt::AlignCenter, "out of memory");
 }
 
-// Draws the areas of a counter's series, one on top of the other. y_of: the pixel row of a value.
+// Draws the areas of a counter's series, one on top of the other. y_of: maps a value to a vertical pixel.
 template <class F>
 static void paint_series(QPainter& painter, const Counter& counter, const TimeScale& scale, const F& y_of) {
   const std::vector<Highest> columns = columns_of(counter, scale);
@@ -111,7 +111,7 @@ static void paint_series(QPainter& painter, const Counter& counter, const TimeSc
   }
 }
 
-// Writes the peak, what is reserved and the capacity beside the memory of a rank, in bytes; 0: not known.
+// Writes the peak, reserved and available bytes of a rank's memory beside its curve; 0: not known.
 static void paint_memory_words(QPainter& painter, double peak, double reserved, double capacity, int y) {
   painter.setPen(colours::kFaintInk);
   const bool over = capacity > 0 && std::max(peak, reserved) > capacity;
@@ -124,7 +124,7 @@ static void paint_memory_words(QPainter& painter, double peak, double reserved, 
   }
 }
 
-// Draws a triangle that stands on its tip.
+// Draws a triangle that stands on its tip, to mark the peak of a memory curve.
 static void paint_peak(QPainter& painter, double x, double tip) {
   painter.setRenderHint(QPainter::Antialiasing);
   painter.setPen(Qt::NoPen);
@@ -229,7 +229,7 @@ void paint_legend(QPainter& painter, const CanvasFrame& frame, const Scene& scen
   const bool memory = std::any_of(view.layout.rows.begin(), view.layout.rows.end(),
                                   [&](const Row& row) { return row.kind == RowKind::counter && row.text == "memory"; });
   if (!memory) return;
-  x = 8;  // the legend's second line begins at the left
+  x = 8;  // the legend continues on a second line, from the left margin
   y += 18;
   for (const Process& p : scene.timeline().processes) {
     const Counter* counter = memory_of(p);

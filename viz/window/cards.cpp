@@ -15,10 +15,11 @@
 namespace orrery {
 namespace {
 
-constexpr double kSmallestPart = 0.005;       // of a step, that the card shows
-constexpr std::uint64_t kFewTasks = 100'000;  // most tasks of a step of which levers are simulated too
-constexpr std::size_t kMostLines = 6;         // ops, levers and ranks of a card
-constexpr int kMostRecent = 8;                // files
+constexpr double kSmallestPart = 0.005;  // smallest share of the step time that the card lists
+// greatest number of tasks of a step for which changes of the machine are simulated too
+constexpr std::uint64_t kFewTasks = 100'000;
+constexpr std::size_t kMostLines = 6;  // greatest number of ops, or of ranks, that a card lists
+constexpr int kMostRecent = 8;         // greatest number of files that are listed as opened before
 
 QString html_of(const std::string& text) { return QString::fromStdString(text).toHtmlEscaped(); }
 
@@ -27,9 +28,9 @@ QString figure_row(const std::string& name, const std::string& figure, const std
       .arg(html_of(name), html_of(figure), html_of(more));
 }
 
-// A row with a name, a figure and a bar as long as a share.
+// Returns a table row with a name, a figure and a bar whose length shows a share.
 QString bar_row(const std::string& name, const std::string& figure, double share, const QColor& colour) {
-  constexpr int kLongest = 160;  // pixels
+  constexpr int kLongest = 160;  // length of the bar of a share of 1, in pixels
   const int width = std::max(1, static_cast<int>(share * kLongest));
   return QString(
              "<tr><td>%1</td><td align=right>&nbsp;%2&nbsp;</td><td><table cellspacing=0 cellpadding=0><tr>"
@@ -41,7 +42,7 @@ QString section(const QString& title, const QString& rows) {
   return rows.isEmpty() ? QString() : "<h4>" + title + "</h4><table cellspacing=0 cellpadding=1>" + rows + "</table>";
 }
 
-// The kind of event in whose colour the card shows a kind of time.
+// Returns the colour in which the card shows a share of the step time: that of the corresponding kind of event.
 QColor colour_of_time(TimeKind kind) {
   static const std::map<TimeKind, Kind> kKindOf = {
       {TimeKind::compute, Kind::forward},       {TimeKind::recompute, Kind::recompute},
@@ -81,7 +82,7 @@ QString times_of(const Report& r) {
   return section("Where the time goes", rows);
 }
 
-// The changes of the machine or the batch that make a token fastest.
+// Returns a list of the changes of the machine or the batch that would save the most time per token.
 QString levers_of(const Step& step) {
   const std::vector<Sensitivity> all = sensitivities(step.spec, step.prediction.profile);
   QString rows;
@@ -103,7 +104,8 @@ QString step_summary(const Step& step) {
   return html;
 }
 
-// The ranks that compute at all, with the share of the trace in which they do.
+// Returns a table of the ranks, with the share of the trace's time in which each computes; ranks that never compute are
+// left out.
 QString ranks_of(const Scene& scene) {
   const Timeline& t = scene.timeline();
   std::vector<AreaRow> sums = area_statistics(t, scene.prepared->areas, 0, t.end);

@@ -7,20 +7,22 @@
 
 namespace orrery {
 
-// Cards are HTML for a QTextBrowser, which the panel of details shows before anything is clicked.
+// Cards are HTML texts that the panel of details shows before an event is clicked.
 
-// Returns what is most asked of a step: how long it is, how fast, whether it fits and by how much, where the time goes,
-// what limits it and, of a simulated one that is quick to simulate, which changes would help most. Of a recorded trace
-// it returns how its ranks spend their time, and the ops that take the most.
+// Returns a summary. For a simulated step: step time, tokens per second, MFU, whether memory suffices and by how much,
+// the shares of the step time, the limiting resource and, if the step is quick to simulate, the changes that would help
+// most. For a recorded trace: the share of time in which each rank computes, and the ops that take the most time.
 QString summary_card(const Scene& scene);
 
-// Returns what can be opened, with links to files that were opened before ("recent:PATH") and to a dialog ("open:").
+// Returns the card shown while nothing is open: the formats that can be opened, with links to files that were opened
+// before ("recent:PATH") and to a file dialog ("open:").
 QString welcome_card(const QStringList& recent);
 
-// Returns keys and gestures, and what they do.
+// Returns a table of the viewer's keys and mouse gestures.
 QString keys_card();
 
-// Files that were opened before, the last first, which the settings of the user keep; and adds one.
+// recent_files() returns the paths of the files that the user opened before, the last one first; add_recent_file() adds
+// one. They are kept in the user's settings.
 QStringList recent_files();
 void add_recent_file(const QString& path);
 

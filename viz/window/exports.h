@@ -8,8 +8,9 @@
 namespace orrery {
 
 // Writes the shown scene (an opened trace) in the format of the path's ending: a picture (.png, .svg), the events in
-// view as a table (.csv), or all events as Chrome JSON (.json, .json.gz) together with saved_view (JSON, "": none), so
-// that one file contains the trace and the view. Throws Error for another ending and for a file that cannot be written.
+// view as a table (.csv), or all events as Chrome JSON (.json, .json.gz) together with a saved view (saved_view, as
+// JSON; "": none), so that one file contains the trace and the view. Throws Error for another ending and for a file
+// that cannot be written.
 void export_scene(const QString& path, const Scene& scene, const View& view, const QSize& size,
                   const std::string& saved_view = "");
 

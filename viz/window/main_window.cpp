@@ -212,7 +212,7 @@ void MainWindow::group_by(int index) {
   for (TimelineWidget* w : {first_, second_}) {
     LayoutOptions o = w->options();
     o.group_by = index - 1;
-    o.closed_groups.clear();  // the closed groups belong to the coordinate that grouped the rows before
+    o.closed_groups.clear();  // the closed groups are those of the previous grouping
     w->set_options(o);
   }
 }

@@ -35,11 +35,11 @@ class MainWindow : public QMainWindow {
   void set_options(const SpecOptions& options) { options_ = options; }
   // Sets the number of threads that prepare traces for drawing.
   void set_threads(unsigned threads) { threads_ = threads; }
-  void open(const std::vector<std::string>& paths);        // opens the paths before it returns
-  void open_later(const std::vector<std::string>& paths);  // opens the paths in a thread; the user can cancel this
+  void open(const std::vector<std::string>& paths);        // opens the files and returns when they are shown
+  void open_later(const std::vector<std::string>& paths);  // opens the files in a thread; the user can cancel this
   void show_documents(std::vector<Document> documents);
   std::size_t documents() const { return scenes_.size(); }
-  // Shows the window in one of the states view_names(); for another name throws Error that lists them.
+  // Shows the window in a state given by one of the names in view_names(); throws Error for any other name.
   void show_view(const std::string& name);
 
   TimelineWidget* first() const { return first_; }
@@ -50,7 +50,7 @@ class MainWindow : public QMainWindow {
   void show_tab(QWidget* tab);
   void show_critical_path(bool shown);
   void compare(bool on);
-  void group_by(int index);  // groups the rows by a coordinate: its index in kCoordinates plus 1; 0: by none
+  void group_by(int index);  // index: 0 for no grouping, else 1 + the index in kCoordinates
   // Writes a picture or table in the format of the path's ending: png, svg, csv, json; throws Error.
   void export_to(const QString& path);
 
@@ -72,7 +72,7 @@ class MainWindow : public QMainWindow {
   void dropEvent(QDropEvent* event) override;
 
  private:
-  bool may_drop_notes();  // whether notes may be dropped: asks the user if there are unsaved ones
+  bool may_drop_notes();  // whether the notes may be discarded; asks the user if some are unsaved
   void show_scenes(std::vector<std::shared_ptr<const Scene>> scenes);
   void show_step(std::shared_ptr<const Step> step);
   void opened(const Opening& opening);
@@ -97,9 +97,9 @@ class MainWindow : public QMainWindow {
 
   SpecOptions options_;
   unsigned threads_ = 2;
-  std::vector<std::string> inputs_;  // paths of the inputs, as opened with their options
+  std::vector<std::string> inputs_;  // paths of the inputs that are open
   SpecOptions inputs_options_;
-  // Whether the What-if panel has changed the step, so that it no longer is the step of the inputs.
+  // Whether the step shown was changed in the What-if panel, so that it no longer is the step of the inputs.
   bool step_changed_ = false;
   std::vector<Note> notes_, kept_notes_;  // the current notes, and the notes as they were last saved
   std::string pin_opened_;
@@ -121,7 +121,7 @@ class MainWindow : public QMainWindow {
   QAction *critical_action_ = nullptr, *compare_action_ = nullptr, *arrows_action_ = nullptr, *host_action_ = nullptr,
           *slowest_action_ = nullptr;
   std::thread loader_;
-  std::shared_ptr<std::atomic<bool>> cancelled_;  // flag that is set to make the loading thread stop
+  std::shared_ptr<std::atomic<bool>> cancelled_;  // flag that makes the loading thread stop
 };
 
 std::vector<std::string> view_names();

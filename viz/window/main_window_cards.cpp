@@ -1,4 +1,4 @@
-// This file shows the cards of the panel of details, and takes what is dropped on the window.
+// This file shows the panel's summary, welcome text and list of keys, and opens files that are dropped on the window.
 #include <QAction>
 #include <QDragEnterEvent>
 #include <QDropEvent>

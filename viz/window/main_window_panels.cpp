@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::size_t kMostAlive = 12;  // greatest number of buffers listed for a clicked time
 constexpr int kMostDifferences = 500;
-constexpr std::size_t kMostRanks = 256;  // greatest number of ranks listed for a selected area
+constexpr std::size_t kMostRanks = 256;  // greatest number of ranks listed for a selected range of time
 constexpr std::size_t kMostOnPath = 20;  // greatest number of ops listed for the critical path
 
 QTableWidgetItem* text_item(const QString& text) {
@@ -45,7 +45,8 @@ QString details_html(const std::string& title, const Details& details) {
   return html + "</table>";
 }
 
-// A column in the table of ranks for a selected area; only kinds of events that occur on some rank have a column.
+// A column in the table of ranks that is shown for a selected range of time; only kinds of events that occur on some
+// rank have a column.
 struct AreaColumn {
   std::string name;
   std::function<std::string(const AreaRow&)> text;
@@ -89,8 +90,8 @@ std::vector<AreaColumn> area_columns(const std::vector<AreaRow>& rows) {
 
 StepTimeline step_timeline(const Document& d) { return {d.step, d.timeline, d.event_of_task}; }
 
-// Returns a text about the time on the critical path, by kind and by op, the longest first: making an op shorter by
-// some time may shorten the step by the same time, until another path is the longest.
+// Returns a text about the time on the critical path, by kind and by op, the longest first. If an op on the path gets
+// shorter, the step gets shorter by as much, until another path is the longest.
 QString path_html(const Timeline& t, const std::vector<EventId>& path) {
   std::array<Picoseconds, kKinds> by_kind{};
   struct OfLabel {
@@ -224,13 +225,14 @@ void MainWindow::show_differences() {
                   prediction_text()));
 }
 
-// Returns the text that the panel shows for two compared timelines. If one is a prediction and the other a trace of the
-// same plan, it gives the prediction's errors of step time, of durations and of the engine; else the difference of the
-// step times.
+// Returns the text that the panel shows for two compared timelines. If the first is a prediction and the second a
+// measured trace of the same plan, it gives the prediction's errors: that of the step time, that of the tasks'
+// durations, and that which remains when the measured durations are simulated. Else it gives the difference of the step
+// times.
 std::string MainWindow::prediction_text() const {
   const Document& first = scenes_[0]->document;
   const Timeline &a = first.timeline, &b = scenes_[1]->timeline();
-  // The relative difference of the step times: the second timeline's over the first's, minus 1, as the table counts it.
+  // The relative difference of the step times: the second timeline's over the first's, minus 1.
   const double change = relative_error(static_cast<double>(b.end), static_cast<double>(a.end));
   const std::string step =
       fmt::format("the second's step {:+.1f} %, times in the table are sums over its ranks", 100 * change);

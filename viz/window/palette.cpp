@@ -21,9 +21,9 @@ QColor colour_of(Kind kind) {
       0xffd4d7dc,  // waiting
       0xffc3b9a4,  // host work
       0xff4a8fc4,  // other events
-      0xff1f5a96,  // products
+      0xff1f5a96,  // matrix products
       0xff4a8f8f,  // attention
-      0xff9db8d2,  // element-wise ops and what else memory bounds
+      0xff9db8d2,  // element-wise ops and other memory-bound kernels
   };
   return QColor::fromRgba(colours[static_cast<std::size_t>(kind)]);
 }

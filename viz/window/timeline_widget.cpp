@@ -19,7 +19,8 @@ constexpr double kKeyZoom = 1.25, kKeyPan = 0.1;
 constexpr double kWheelZoom = 1.2;  // zoom factor per notch of the mouse wheel
 constexpr int kWheelScroll = 54;    // number of pixels scrolled per notch of the mouse wheel
 constexpr double kNotch = 120;      // wheel movement of one notch in eighths of a degree (QWheelEvent)
-constexpr double kGrip = 4;         // number of pixels around an area's edge within which it can be dragged
+// number of pixels around the edge of the selected range of time within which the mouse can drag the edge
+constexpr double kGrip = 4;
 // Pixels that the mouse must move for a click to become a drag.
 constexpr int kDragStart = 3;
 
@@ -325,7 +326,8 @@ void TimelineWidget::wheelEvent(QWheelEvent* event) {
   event->accept();
 }
 
-// Returns whether the mouse is at an edge of the selected area; if so, sets `other` to the time of the opposite edge.
+// Returns whether pixel x is at an edge of the selected range of time; if so, sets `other` to the time of the opposite
+// edge.
 bool TimelineWidget::at_edge(int x, Picoseconds& other) const {
   if (view_.area_to <= view_.area_from) return false;
   const auto near = [&](Picoseconds edge) {

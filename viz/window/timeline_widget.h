@@ -13,8 +13,8 @@ class QScrollBar;
 namespace orrery {
 
 // Shows one scene (an opened trace), in which the user navigates: W/A/S/D and arrow keys, wheel to scroll, Ctrl+wheel
-// to zoom about the cursor, Shift+drag or Shift+wheel to pan, drag to select an area or move its edges, F to focus, 0
-// to show all, N for a note. It changes the view, never the scene.
+// to zoom about the cursor, Shift+drag or Shift+wheel to pan, drag to select a range of time or move its edges, F to
+// zoom to the selected range or event, 0 to show all, N for a note. It changes the view, never the scene.
 class TimelineWidget : public QWidget {
   Q_OBJECT
 
@@ -52,9 +52,10 @@ class TimelineWidget : public QWidget {
   void time_clicked(Picoseconds time, int process);
   void area_changed(Picoseconds from, Picoseconds to);
   void scale_changed(Picoseconds begin, Picoseconds end);
-  void options_changed(const LayoutOptions& options);  // emitted after a click has changed the options
+  void options_changed(const LayoutOptions& options);  // emitted after a click has changed which rows are shown
   void scrolled(int y);
-  // Emitted when the user wants a note: without text, on the selected area or on the clicked time and rank.
+  // Emitted when the user wants to write a note. `note` has no text yet; it gives the selected range of time, or the
+  // clicked time and rank.
   void note_wanted(const Note& note);
 
  protected:
@@ -92,7 +93,7 @@ class TimelineWidget : public QWidget {
   Picoseconds total_ = 1;
   Drag drag_ = Drag::none;
   QPoint pressed_, last_;
-  Picoseconds anchor_ = 0;  // time of that edge of the selected area which is not dragged
+  Picoseconds anchor_ = 0;  // time of the edge of the selected range that is not dragged
   int clicked_process_ = -1;
 };
 

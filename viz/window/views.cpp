@@ -12,7 +12,7 @@
 namespace orrery {
 namespace {
 
-// Opens the first processes, about as many as fill the widget, and closes the others.
+// Shows the lanes of the first `count` processes, and each other process as one row.
 void open_processes(TimelineWidget& w, std::size_t count, bool counters) {
   LayoutOptions o = w.options();
   const std::size_t all = w.scene()->timeline().processes.size();
@@ -27,7 +27,7 @@ void open_processes(TimelineWidget& w, std::size_t count, bool counters) {
   w.set_options(o);
 }
 
-// Returns the longest communication event in the middle half of the timeline, which the view shows selected.
+// Returns the longest communication event in the middle half of the timeline, which the state "details" shows selected.
 EventId telling_event(const Timeline& t) {
   EventId best = kNoEvent;
   for (EventId e = 0; e < t.events(); ++e) {
@@ -54,7 +54,8 @@ void show_details(MainWindow& w) {
   w.first()->select(e);
   w.first()->focus_on_selection();
 }
-// Shows the first process with its memory counter, at the peak, and the buffers that it holds then.
+// Shows the first process with its memory counter, marks the time of the counter's peak, and lists the buffers that the
+// process holds at that time.
 void show_memory_peak(MainWindow& w) {
   open_processes(*w.first(), 1, true);
   const Timeline& t = w.first()->scene()->timeline();

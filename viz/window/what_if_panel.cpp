@@ -208,7 +208,7 @@ void WhatIfPanel::change(std::size_t knob, int choice) {
   try {
     what_if_->set(knob, boxes_[knob]->itemText(choice).toStdString());
     simulate();
-    QTimer::singleShot(0, this, &WhatIfPanel::grey_out);  // called later, when the picture has been drawn
+    QTimer::singleShot(0, this, &WhatIfPanel::grey_out);  // called after the new timeline has been drawn
   } catch (const Error& e) {
     result_->setText(QString::fromStdString(e.what()));
     const QSignalBlocker blocker(boxes_[knob]);
@@ -228,7 +228,8 @@ void WhatIfPanel::simulate() {
                   percent_text(r.mfu), ms)));
 }
 
-// Greys out the values that the spec's rules do not allow at the moment, with the reason.
+// Greys out the values of settings that the spec's rules forbid with the other settings as they are, and shows the
+// reason.
 void WhatIfPanel::grey_out() {
   for (std::size_t i = 0; what_if_ && i < boxes_.size(); ++i) {
     auto* items = qobject_cast<QStandardItemModel*>(boxes_[i]->model());

@@ -47,10 +47,10 @@ class WhatIfPanel : public QWidget {
 
  public:
   explicit WhatIfPanel(QWidget* parent = nullptr);
-  // path "": there is no spec, so nothing can be changed.
+  // path: the spec's file; "" if there is none, so that nothing can be changed.
   void show_spec(const std::string& path, const SpecOptions& options = {});
   QComboBox* box(const std::string& key) const;
-  void try_strategies(std::size_t most);  // simulates at most this number of strategies, one at a time between events
+  void try_strategies(std::size_t most);  // simulates up to `most` strategies in the event loop
   void try_all_now(std::size_t most);
   QTableWidget* table() const { return table_; }
   const std::vector<Tried>& tried() const { return tried_; }

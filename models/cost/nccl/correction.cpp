@@ -1,6 +1,6 @@
 // This file corrects the times of NCCL's model. The model's purpose is to choose an algorithm, so it leaves out times
-// that all algorithms share. Three terms, small compared with the model's times, add what is left out. They were fitted
-// to three sweeps (8 A100 under mpirun, 8 H200, 4 nodes of 8 H100) and checked on the other sweeps of
+// that all algorithms share. Three terms, which are small compared with the model's times, add the times left out. The
+// terms were fitted to three sweeps (8 A100 under mpirun, 8 H200, 4 nodes of 8 H100) and checked on the other sweeps of
 // tests/data/nccl_sweeps.json; the test prints the error of every sweep with and without the terms.
 #include <algorithm>
 #include <bit>
@@ -65,11 +65,11 @@ constexpr Reached kReached[] = {
 // fraction depends on the number of nodes of the complete job: a cloud gives a job whatever nodes are free, so that the
 // groups of a large job cross more switches than those of a small job, and within every step the groups wait for one
 // another. Ultra-Scale Playbook: in its runs on 2 to 32 nodes of P5 (EFA v2, 32 x 100 Gb/s), gathers and reductions of
-// sharded states reach 150 to 200 GB/s, summed over all groups of a node, and all-reduces reach the same where a group
-// has one rank a node. The Playbook's sweep of one collective of 256 MB by 8 ranks a node falls much faster (all-gather
-// 185, 119, 69, 55, 28, 11 GB/s): that is the time of the ring's many short steps, some 30 us each, which is hidden if
-// many tensors are transferred at once. The Omni-Path network of the computer Jean Zay is shared too: DeepSpeed's
-// reductions there take 3.5 times as long as at the links' rate (BLOOM's training).
+// sharded states reach 150 to 200 GB/s, summed over all groups of a node, and all-reduces reach the same rate if a
+// group has one rank per node. The Playbook's sweep of one collective of 256 MB by 8 ranks a node falls much faster
+// (all-gather 185, 119, 69, 55, 28, 11 GB/s): that is the time of the ring's many short steps, some 30 us each, which
+// is hidden if many tensors are transferred at once. The Omni-Path network of the computer Jean Zay is shared too:
+// DeepSpeed's reductions there take 3.5 times as long as at the links' rate (BLOOM's training).
 double reached_on_shared(const NcclTopology& t, A a) {
   const FittedNetworks& f = fitted_networks();
   const bool ring = a == A::ring;
@@ -98,9 +98,10 @@ double ring_fill_bytes(const NcclModel& m, double bytes) {
 }
 
 // Bytes whose transfer time is the time to fill the pipeline of NVLS, the algorithm in which NVSwitches reduce: one
-// chunk per channel and head for every stage of the pipeline. Within a node there is one stage; between nodes there are
-// two hops per level of the tree, and four to enter and leave the switches (4 nodes: 8 stages of 8 MiB at 188 GB/s =
-// 357 us, measured 375 at 256 MiB). If the message is only as large as these chunks, half of this time is counted.
+// chunk for every channel, head (GPU that handles one part of the data at the switch) and stage of the pipeline. Within
+// a node there is one stage; between nodes there are two hops per level of the tree, and four to enter and leave the
+// switches (4 nodes: 8 stages of 8 MiB at 188 GB/s = 357 us, measured 375 at 256 MiB). If the message is as large as
+// all these chunks together, half of the time to fill the pipeline is counted.
 double nvls_fill_bytes(const NcclModel& m, double bytes) {
   const int nodes = m.topology.nodes;
   const double chunk = nodes >= 4 ? kNvlsTreeChunk : kNvlsChunk;

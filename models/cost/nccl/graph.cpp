@@ -1,6 +1,6 @@
-// A closed form of NCCL 2.28.9's graph search (src/graph/search.cc, topo.h, connect.cc) for identical nodes. Speeds and
-// rules are NCCL's; the result of NCCL's search is derived here by counting how often a channel crosses a GPU's NVLink
-// and a NIC. The result was compared, line by line, with 55 searches that the library ran
+// This file has a closed form of NCCL 2.28.9's graph search (src/graph/search.cc, topo.h, connect.cc) for identical
+// nodes. Speeds and rules are NCCL's; the result of NCCL's search is derived here by counting how often a channel
+// crosses a GPU's NVLink and a NIC. The result was compared, line by line, with 55 searches that the library ran
 // (tests/data/nccl_2.28.9_reference.txt).
 #include <algorithm>
 #include <array>
@@ -150,7 +150,7 @@ NcclGraph tree_graph(const NcclTopology& t, int channels) {
 }
 
 // Returns the NVLS graph, which has one channel per head. A head is the GPU that handles one part of the data at the
-// switch; that part crosses the head's NVLink once more than those of the other GPUs.
+// switch; that part crosses the head's NVLink once more than it crosses the NVLinks of the other GPUs.
 NcclGraph nvls_graph(const NcclTopology& t) {
   if (!t.multicast || t.compute_capability < 90) return {0, 0, 0, NcclPath::loc, NcclPath::loc};
   const auto list = speeds(t);

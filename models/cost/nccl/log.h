@@ -15,7 +15,7 @@ namespace orrery {
 
 // NCCL's log of one communicator (NCCL_DEBUG=INFO, NCCL_DEBUG_SUBSYS=INIT,GRAPH,TUNING): the graphs that NCCL found, as
 // numbers of channels and GB/s, and its own table of latencies and bandwidths. sim/calibrate/import_nccl_log.cpp parses
-// it.
+// the log.
 struct LoggedNccl {
   std::int64_t nodes = 1, ranks = 1;
   std::string version;  // version of NCCL, "2.28.9+cuda13.0"; "" if the log does not state it
@@ -36,14 +36,15 @@ struct NcclJob {
 };
 
 // Returns the performance model of NCCL 2.`minor` for a communicator that has members[i] ranks on the i-th of its
-// nodes, with the figures that were logged from a communicator of the same shape, if there is one.
+// nodes, with the figures that NCCL logged for a communicator with the same numbers of nodes and ranks, if there is
+// such a log.
 NcclModel nccl_model(const Cluster& cluster, std::span<const int> members, const NcclJob& job,
                      const std::vector<LoggedNccl>& logged);
 
-// Convert between a LoggedNccl and one element of a profile's list "nccl": {"ranks", "nodes", "version", "channels",
-// "nvls_channels", "graphs": {"ring": {"channels", "intra_GBps", "inter_GBps", "intra", "inter", "plain_tree",
-// "same_channels"}, ...}, "table": [{"kind", "algorithm", "protocol", "us", "GBps"}]}. Reading throws Error with file
-// and key.
+// These functions convert between a LoggedNccl and one element of the list "nccl" in a profile's JSON file: {"ranks",
+// "nodes", "version", "channels", "nvls_channels", "graphs": {"ring": {"channels", "intra_GBps", "inter_GBps", "intra",
+// "inter", "plain_tree", "same_channels"}, ...}, "table": [{"kind", "algorithm", "protocol", "us", "GBps"}]}.
+// logged_nccl_of() throws Error with file and key if a value is missing or wrong.
 nlohmann::ordered_json json_of(const LoggedNccl& logged);
 LoggedNccl logged_nccl_of(const JsonValue& entry);
 

@@ -23,8 +23,8 @@ double tree_factor(P p, Bytes bytes) {
   return log2 < 0 || log2 >= 23 ? 1 : kTreeFactor[static_cast<std::size_t>(p)][log2];
 }
 
-// Returns the factor on the latency of a ring all-reduce with Simple over several nodes, where each rank's part of a
-// channel's data is 64 bytes or more (tuning.cc); 1 otherwise.
+// Returns the factor by which NCCL raises the latency of a ring all-reduce with protocol Simple over several nodes if
+// each rank's part of a channel's data is 64 bytes or more (tuning.cc); 1 otherwise.
 double ring_plateau(const NcclModel& m, Bytes bytes) {
   const double slice =
       static_cast<double>(bytes) / (static_cast<double>(m.graphs.collective_channels) * m.topology.ranks);

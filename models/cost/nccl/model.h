@@ -48,10 +48,11 @@ struct NcclTopology {
   double nic_GBps = 0;              // rate of one NIC, at most that of its PCIe link
   bool shared_pcie_switch = false;  // whether two or more GPUs share a PCIe switch with each NIC
   double net_latency_us = 0;        // time that the network plugin adds per hop, microseconds
-  // whether other jobs use the network too; then the slowest of many links is slower, the more links there are
+  // whether other jobs use the network too, so that collectives over more links are slowed down more
   bool shared_network = false;
   bool omni_path = false;  // whether the shared network is Omni-Path, which slows down as nodes are added
-  // with shared_network in a cloud: number of nodes of the complete job, over whose links the job's traffic spreads
+  // if the network is a cloud's shared network: number of nodes of the complete job, over whose links the job's traffic
+  // spreads; else 0
   std::int64_t job_nodes = 0;
   std::int64_t nccl_minor = 28;  // minor version of NCCL 2.x; older releases know fewer algorithms and protocols
 
@@ -121,16 +122,16 @@ inline NcclChoice lasting(NcclChoice choice, Seconds time) {
 }
 
 // Returns the number of a job's GPUs that reach each other without a NIC: the number in an NVLink domain if that is
-// larger than a node, else the number in a node. `nodes` and `ranks_per_node` below count each set of that many GPUs as
-// a node.
+// larger than a node, else the number in a node. The parameters `nodes` and `ranks_per_node` in this file count each
+// set of that many GPUs as one node.
 int nccl_node_gpus(const Cluster& cluster);
 
 // Returns the rate of one NVLink, GB/s per direction, as NCCL counts it.
 double nccl_link_GBps(int compute_capability);
 
 // Returns the topology of a communicator that has ranks_per_node ranks on each of its nodes, or members[i] ranks on the
-// i-th node. In the latter case all nodes are taken to have the smallest of these numbers of ranks, and the total
-// number of ranks is the true one. Never throws: for invalid numbers it returns one rank.
+// i-th node. If the members[i] differ, every node is taken to have the smallest of these numbers of ranks, while the
+// total number of ranks is their true sum. Never throws: for invalid numbers it returns one rank.
 NcclTopology nccl_topology(const Cluster& cluster, int nodes, int ranks_per_node);
 NcclTopology nccl_topology(const Cluster& cluster, std::span<const int> members);
 
@@ -144,7 +145,7 @@ NcclModel nccl_model(const NcclTopology& topology);
 // Returns NCCL's choice for a collective. bytes is the size of the complete buffer: a rank's result in all_gather, its
 // input in reduce_scatter and all_to_all. NCCL has no model of all_to_all and sends; their time is latency plus bytes /
 // rate (point_to_point.cpp). A shift is a send to the next rank by every rank, and takes as long as the slowest of
-// these sends.
+// these sends does.
 NcclChoice nccl_choose(const NcclModel& model, CollectiveKind kind, Bytes bytes);
 
 // Returns the time that NCCL expects for one algorithm and protocol, microseconds; negative if that combination is not

@@ -1,5 +1,5 @@
-// Times of sends, receives and all-to-all, of which NCCL has no model. Latencies are NCCL's own constants; bandwidths
-// are its link speeds times the fraction that measurements reach.
+// This file computes the times of sends, receives and all-to-alls, for which NCCL has no performance model. Latencies
+// are NCCL's own constants; bandwidths are its link speeds times the fraction that measurements reach.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -29,8 +29,8 @@ constexpr double kNicReached = .98;
 constexpr double kNicReachedByAll = .92;
 // The largest rate over NICs, GB/s per GPU, of an all-to-all in which a GPU has kManyPeers or more peers on other
 // nodes. No measurement with more peers on other nodes than a node has GPUs exceeds 45.2 GB/s a GPU (OCI GB200, 2
-// racks), even with NICs of 800 Gb/s (OCI GB300, 2 racks of 64: 23.8); with 8 such peers the same NICs reach 96.5 (OCI
-// B300, 2 nodes).
+// racks), even with NICs of 800 Gb/s (OCI GB300, 2 racks of 64: 23.8); with 8 peers on other nodes, NICs of 800 Gb/s
+// reach 96.5 (OCI B300, 2 nodes).
 constexpr double kMostToManyPeers_GBps = 45.2;
 constexpr int kManyPeers = 9;
 

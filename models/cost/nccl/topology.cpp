@@ -17,15 +17,15 @@ using Graph = boost::adjacency_list<boost::vecS, boost::vecS, boost::directedS, 
 using Vertex = Graph::vertex_descriptor;
 
 // Latencies of NCCL's LL protocol, which sends one flagged line per step: from GPU to GPU 0.6 us over NVLink, 1.0 us
-// over PCIe, 2.7 us over a network (NCCL 2.28.9, src/graph/tuning.cc, hardware latencies of ring LL). Each is divided
-// evenly among the links of its path: GPU - NVSwitch - GPU; GPU - PCIe switch - GPU; GPU - PCIe switch - NIC - leaf and
-// back.
+// over PCIe, 2.7 us over a network (NCCL 2.28.9, src/graph/tuning.cc, hardware latencies of ring LL). Each of these
+// latencies is divided evenly among the links of its path: GPU - NVSwitch - GPU; GPU - PCIe switch - GPU; GPU - PCIe
+// switch - NIC - leaf and back.
 constexpr Picoseconds kNvlinkHop = 300'000;
 constexpr Picoseconds kPcieHop = 500'000;
 constexpr Picoseconds kNetworkHop = (2'700'000 - 4 * kPcieHop) / 2;
 // Latency of each switch beyond the first on a path, that of an HDR InfiniBand switch
-// (github.com/stas00/ml-engineering, network/README.md). The figure is used for all fabrics, because none was found for
-// others.
+// (github.com/stas00/ml-engineering, network/README.md). The figure is used for all fabrics, because no figure was
+// found for other fabrics.
 constexpr Picoseconds kSpineHop = 600'000;
 // Latency of hops inside a node's host, which is 0 because the latency of the PCIe hop covers the complete path. Memory
 // and drives have access times of their own, which are part of an op's cost and not of the route.

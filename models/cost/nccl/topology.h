@@ -10,9 +10,9 @@
 
 namespace orrery {
 
-// The types of component of a cluster that links join. `nvswitch` is the complete NVLink domain, `leaf` the switches
-// below which the network is not oversubscribed. If there are more NICs than GPUs, `nic` is all NICs of one GPU
-// together. `store` is a memory tier behind the host, such as disks.
+// The types of components of a cluster, between which the links run. `nvswitch` is the complete NVLink domain, `leaf`
+// the switches below which the network is not oversubscribed. If there are more NICs than GPUs, `nic` is all NICs of
+// one GPU together. `store` is a memory tier behind the host, such as disks.
 enum class PlaceKind : std::uint8_t { gpu, nvswitch, pcie_switch, cpu, dram, store, nic, leaf, spine };
 
 // One component of a cluster. index is the number within the node for components of a node, and within the cluster for
@@ -52,8 +52,8 @@ Place store_place(std::int64_t node, MemoryTier tier);
 
 // Returns the route between two components. Between GPUs the route depends only on their distance (same GPU, NVLink
 // domain, node, leaf, cluster) and on whether each shares a PCIe switch with a NIC, so that callers can cache routes by
-// these. Each call builds the graph of the two nodes. Throws Error for components that the cluster does not have, and
-// if there is no route.
+// these properties. Each call builds the graph of the two nodes. Throws Error for components that the cluster does not
+// have, and if there is no route.
 Route route(const Cluster& cluster, const Place& from, const Place& to);
 Route route(const Cluster& cluster, std::int64_t from_gpu, std::int64_t to_gpu);
 
