@@ -13,9 +13,11 @@ void read_archive(std::string_view bytes);          // the viewer's cache
 void read_chakra(std::string_view bytes);           // an execution trace to import and play
 void read_chrome_trace(std::string_view bytes);     // traces that the viewer opens
 void read_hugging_face(std::string_view bytes);     // a config.json
+void read_kernel_rows(std::string_view bytes);      // a table of measured kernels
 void read_kineto(std::string_view bytes);           // a trace to import
 void read_launch(std::string_view bytes);           // launch files to import
 void read_loads(std::string_view bytes);            // counts of tokens by expert
+void read_measured_run(std::string_view bytes);     // a run to ask questions about
 void read_nccl_log(std::string_view bytes);         // NCCL_DEBUG=INFO
 void read_nccl_tests(std::string_view bytes);       // the output of all_reduce_perf
 void read_nccl_tests_json(std::string_view bytes);  // the file that all_reduce_perf -J writes
