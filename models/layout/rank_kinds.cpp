@@ -126,10 +126,11 @@ static void keep_apart(Alike& all) {
   all.lags.assign(all.lags.size(), true);
 }
 
-// Puts replicas into one class if their ranks at the same positions have the same slowdowns. Positions in a tensor
-// group, and those in a context group, are put into one class by the same rule. Positions stay separate classes if some
-// groups of the plan have only a part of a tensor or context group (grids, ranks with the same key/value heads, rings
-// of Ulysses groups). By this rule the groups of a class's first rank contain the first ranks of the other classes.
+// Divides ranks into classes by their slowdowns. Replicas are in one class if their ranks at the same positions have
+// the same slowdowns; positions in a tensor group, and positions in a context group, are compared in the same way. If
+// there are slow ranks, such positions stay separate classes where some groups of the plan have only a part of a tensor
+// or context group (grids, ranks with the same key/value heads, rings of Ulysses groups). So the groups of a class's
+// first rank contain the first ranks of the other classes.
 static void tell_ranks_apart(Draft& draft, const std::vector<double>& slow, bool master) {
   Plan& plan = draft.plan;
   const Strategy& s = draft.facts.spec.strategy;

@@ -68,8 +68,8 @@ class SpecSection {
   std::string name(std::string_view key) const;  // full name of a key: "strategy.tensor"; the bare key at the top level
   SpecReader& reader() const { return *reader_; }
 
-  // Reads a key into `value` if the map has it, and records the value with its origin: the key's line, or `otherwise`.
-  // Returns whether the map has the key.
+  // Reads a key into `value` if the map has it. Records the value for `orrery explain` with its origin: the line of the
+  // key, or the text `otherwise` if the map lacks the key. Returns whether the map has the key.
   template <class T>
   bool take(std::string_view key, T& value, std::string_view otherwise = "default") const {
     const SpecNode* node = find(key);
@@ -164,7 +164,8 @@ inline constexpr std::int64_t kMostRanks = 10'000'000;
 // Returns the path of a file named in a spec; a relative name is taken relative to the spec's own folder.
 std::string beside(const std::string& spec_path, const std::string& file);
 
-// A broken rule of check(): the key that it is about, and the message; both are empty if no rule is broken.
+// A rule of check() that a spec breaks: the key that the rule is about, and the error message. Both are empty if the
+// spec breaks no rule.
 struct Broken {
   std::string key;
   std::string what;

@@ -26,7 +26,7 @@ struct SpecKeyBook {
     // key
     std::string_view short_key;
   };
-  // all maps that a spec may contain, in the order in which the reader reads them
+  // all maps (nested groups of keys in YAML) that a spec may contain, in the order in which the reader reads them
   std::vector<Map> maps;
   std::map<std::string, std::string> types;  // for each key (by its path), the name of its type
 };
