@@ -180,7 +180,8 @@ static Id predicted_embedding(LayerTape& b, const BlockContext& c, std::int64_t 
     Embedding back = {c.rows, hidden, vocab, false, Direction::backward};
     const bool unit = fresh_gradients(c.spec, c.sharding);
     back.gradient_bytes = unit ? c.width : storage_bytes(c.spec.strategy.gradient_precision);
-    // The lookup of the last multi-token prediction runs first in backward, so it clears the table's gradient.
+    // In backward, the lookup of the last multi-token prediction module is the first to add to the table's gradient, so
+    // it sets that gradient to zero before.
     if (unit && ahead == c.spec.model.mtp_layers)
       b.tape.emit("embedding gradient zero", Fill{vocab * hidden * c.width},
                   {.weight_gradients = table, .elsewhere = lent(Access::write)});

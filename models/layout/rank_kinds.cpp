@@ -101,8 +101,9 @@ static Alike alike(const std::vector<Coordinates>& at, const std::vector<Lag>& f
   return result;
 }
 
-// Returns the part of a class's name that comes from one coordinate: ", replica 3", ", replica 3 and 2 alike", ", other
-// replicas"; empty if the ranks are alike for all values of the coordinate.
+// Returns the part that one coordinate of a class's ranks (such as the data-parallel index) contributes to the name of
+// the class: ", replica 3", ", replica 3 and 2 alike", ", other replicas"; empty if the ranks are alike for all values
+// of the coordinate.
 static std::string class_name(std::string_view what, std::string_view others, const Alike& all, std::int64_t value) {
   const auto at = static_cast<std::size_t>(value);
   const auto same = std::count(all.first.begin(), all.first.end(), all.first[at]);
@@ -120,7 +121,8 @@ static std::int64_t values_of(const Alike& all) {
   return std::ssize(std::set<std::int64_t>(all.first.begin(), all.first.end()));
 }
 
-// Puts the ranks of every value of a coordinate into a class of their own.
+// Changes a comparison of ranks by one coordinate (such as the tensor-parallel index) so that no two values of the
+// coordinate count as alike; the ranks of each value then form a class of their own.
 static void keep_apart(Alike& all) {
   std::iota(all.first.begin(), all.first.end(), 0);
   all.lags.assign(all.lags.size(), true);

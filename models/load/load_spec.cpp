@@ -282,7 +282,8 @@ OpenSpec parse_open_spec(const std::string& text, const std::string& path, const
                          SpecKeyBook* book) {
   return read_spec(text, path, overrides, true, book);
 }
-// Reads a spec's contents; the contents of a recipe get a path such as "bloom-176b.recipe".
+// Reads a spec's contents from a file, or takes those of a built-in recipe (the spec of a well-known training run), for
+// which the path is the name with a suffix, such as "bloom-176b.recipe".
 SpecText read_spec_text(const std::string& path) {
   const std::vector<std::string_view> recipes = recipe_names();
   const bool recipe = std::find(recipes.begin(), recipes.end(), path) != recipes.end();

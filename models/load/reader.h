@@ -27,7 +27,8 @@ struct SpecReader {
   [[noreturn]] void fail(const SpecNode& node, std::string_view key, std::string_view what) const;
 };
 
-// These overloads convert one node to a value. Each of them throws Error naming the key if the node is of another type.
+// These overloads convert one node of the parsed spec to a value. Each of them throws Error naming the key if the node
+// is of another type.
 void convert(const SpecReader& reader, const SpecNode& node, const std::string& key, std::int64_t& value);
 void convert(const SpecReader& reader, const SpecNode& node, const std::string& key, int& value);
 void convert(const SpecReader& reader, const SpecNode& node, const std::string& key, double& value);
@@ -62,8 +63,8 @@ class SpecSection {
   SpecSection& operator=(const SpecSection&) = delete;
 
   const SpecNode* find(std::string_view key) const;
-  // Returns the nodes of the words of a key that takes one word or a list of words; none if the map lacks the key.
-  // Throws Error if the value is a map.
+  // Returns one node of the parsed spec for each word that a key's value has, which is a word or a list of words; none
+  // if the map lacks the key. Throws Error if the value is a map.
   std::vector<SpecNode> find_words(std::string_view key) const;
   std::string name(std::string_view key) const;  // full name of a key: "strategy.tensor"; the bare key at the top level
   SpecReader& reader() const { return *reader_; }

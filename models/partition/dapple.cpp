@@ -23,8 +23,9 @@ constexpr double kReachedPeak = 0.5;
 struct Suffix {
   // time of all stages of the suffix (the last stages of the pipeline), and of the transfers between them
   double forward = 0, backward = 0;
-  double dearest = 0;                     // time of the slowest stage or transfer, forward and backward together
-  double tail = 0;                        // time from the begin of the last backward to the end of the last reduction
+  double dearest = 0;  // time of the slowest stage or transfer, forward and backward together
+  // time from the begin of the last micro-batch's backward to the end of the last gradient reduction of the suffix
+  double tail = 0;
   std::int64_t layers = 0, replicas = 0;  // number of layers and replicas of the suffix's first stage
   // These fields identify the suffix that remains without the first stage, in the planner's table: `choice` is the
   // index of its number of replicas in choices_, and `rest` its index in the list front()
@@ -87,8 +88,8 @@ class Planner {
 
  private:
   // Runs the search layer by layer, from the last to the first. It keeps each suffix (stages up to the end of the
-  // model) unless another one is at least as good in every sum; if quick, it keeps only the best suffix in each list
-  // (front).
+  // model) unless another one in the same list is at least as good in each of its times; if quick, it keeps only the
+  // suffix of least latency in each list.
   StagePlan search(bool quick) {
     quick_ = quick;
     const double size = static_cast<double>(stages_ + 1) * static_cast<double>(layers() + 1) *

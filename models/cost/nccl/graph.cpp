@@ -133,8 +133,8 @@ void raise(std::span<const double> list, double limit, double other, double& rat
   }
 }
 
-// Returns the tree graph, which has as many channels as the ring. Two GPUs alternate as the root, so that each sends in
-// half of the channels.
+// Returns the tree graph, which has as many channels as the ring. If there are only two GPUs, joined by NVLink, they
+// take turns as the root of a channel's tree, so that each sends in half of the channels.
 NcclGraph tree_graph(const NcclTopology& t, int channels) {
   const auto list = speeds(t);
   const bool pair = t.nodes == 1 && t.ranks_per_node() == 2 && t.nvlink_GBps > 0;
