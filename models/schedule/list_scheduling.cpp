@@ -60,7 +60,7 @@ std::int64_t whole(const PhaseTimes& t) { return t.forward + t.input + t.weight;
 std::int64_t exchange_gap(const ScheduleShape& shape, std::int64_t count) {
   std::int64_t gap = 0;
   for (std::int64_t k = 0; k < count; ++k) gap += whole(shape.times[k]);
-  gap /= shape.stages;  // average time of one stage's work
+  gap /= shape.stages;  // now the average time of one stage's work for a micro-batch
   return (gap + whole(shape.times[count]) + whole(shape.times[count + 1])) / kExchanges;
 }
 
