@@ -188,7 +188,8 @@ struct Findings {
   std::optional<Advice> advice;
   std::optional<Rival> rival;
   std::vector<FrontRow> front;
-  bool front_cut = false;  // whether there may be strategies that need less memory than the last one in `front`
+  // whether strategies may exist that need less memory than the last one of the Pareto front (`front`)
+  bool front_cut = false;
 
   const SearchCase& shown() const { return best != nullptr ? *best : cases.front(); }
   std::vector<Machine> machines() const {

@@ -145,8 +145,8 @@ Rate FairShare::find_full_links() {
   return lowest;
 }
 
-// Fixes the rates of flows that reach their own limits at or below the rate `level`, before any link fills up; a flow
-// fixed at its limit can only make links fill up later.
+// Fixes the rates of flows whose own limits are at most `level`, the rate at which the next link would fill up. Flows
+// that stop at their limits can only make that link fill up later, so they come before it.
 void FairShare::stop_limited(Rate level) {
   lowest_limit_ = kFullRate + 1;
   for (const FlowId id : region_flows_) {

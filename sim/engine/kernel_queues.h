@@ -66,7 +66,7 @@ class KernelQueues {
 
   const Plan& plan_;
   std::vector<TaskId> fronts_;  // for each class of ranks, its next kernel to begin; empty if kernels need not wait
-  std::vector<char> held_;      // for each task, whether arrive() has been called for it
+  std::vector<char> held_;      // for each task, whether only its turn in the launch queue is, or was, missing
 };
 
 }  // namespace orrery

@@ -26,21 +26,21 @@ constexpr std::size_t kSample = 40;
 constexpr double kNudge = 1.05;  // factor by which a constant is changed to find how predictions depend on it
 constexpr double kNoise = 0.05;  // standard deviation of one step's ln(predicted / measured)
 
-// Standard deviation of the error that all steps of a publication share, whatever the fitted numbers are: with one set
-// of constants, the time of one and the same layer of a 175B model is off by -1, +2 and +4.5 to +6.7 % in three
-// publications. Without this term the fit would greatly change a number that hardly affects a step, to remove that
+// Standard deviation of the error that all steps of a publication share, whatever the fitted constants are: with one
+// set of constants, the time of one and the same layer of a 175B model is off by -1, +2 and +4.5 to +6.7 % in three
+// publications. Without this term the fit would greatly change a constant that hardly affects a step, to remove that
 // difference.
 constexpr double kSourceNoise = 0.035;
 // A residual, ln(predicted / measured), above this size counts linearly instead of quadratically (Huber).
 constexpr double kHuber = 0.08;
 constexpr double kFarthest =
-    // The fit changes the natural logarithm of a number by this much at most: farther from the built-in value, the
-    // derivatives that the fit uses are wrong.
+    // The fit changes the natural logarithm of a fitted constant by this much at most: farther from the built-in value,
+    // the derivatives that the fit uses are wrong.
     0.7;
 constexpr int kRounds = 12;
 
-// Whether a number belongs to the kernel profile `profile` or to the software profile `software`. FittedNumber::holders
-// has names such as "profile ampere" or "software nanotron".
+// Whether a fitted constant belongs to the kernel profile `profile` or to the software profile `software`.
+// FittedNumber::holders has names such as "profile ampere" or "software nanotron".
 bool holds(const FittedNumber& n, const std::string& profile, const std::string& software) {
   return std::any_of(n.holders.begin(), n.holders.end(),
                      [&](const std::string& h) { return h == "profile " + profile || h == "software " + software; });
@@ -61,7 +61,7 @@ struct FitRow {
   const PublishedRow* row = nullptr;
   bool usable = false;
   double residual = 0;  // ln(predicted / measured) with the built-in values
-  // (index of a fitted number, derivative of the residual by that number's logarithm)
+  // pairs (index of a fitted number, derivative of `residual` with respect to that number's natural logarithm)
   std::vector<std::pair<Eigen::Index, double>> slopes;
 };
 
