@@ -68,7 +68,7 @@ struct CpuKernels {
   }
 
   void operator()(const Normalize& n) const {
-    // If the op has more weights than one norm, it is two norms: one of the query heads, one of the key heads.
+    // Two sets of weights mean two norms in one op (query-key norm): one of the query heads, one of the key heads.
     if (c.weights.size() > (n.layernorm ? 2 : 1)) return head_norms(n);
     if (n.part != Normalize::Part::whole) return run_norm_in_pieces(c, n);
     const auto rows = [&](const Values& v) { return matrix(v.data(), n.rows, n.columns); };

@@ -38,7 +38,8 @@ struct GpuBench {
   // Factor by which a matrix product takes longer while another stream sums arrays, as a collective does.
   double slowdown_by_sum = 1;
   std::int64_t refused = 0;  // number of measurements left out because their repetitions differed too much twice
-  // largest factor by which the time of a fixed matrix product (the reference) changed over a block of measurements
+  // largest factor by which the time of a fixed matrix product (the reference), timed before and after each block of
+  // measurements, changed over a block
   double drift = 1;
   std::int64_t repeated = 0;  // number of blocks of measurements repeated because the GPU's speed had drifted
   Conditions conditions;      // clocks and power over all measurements

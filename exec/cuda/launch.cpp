@@ -38,7 +38,7 @@ struct CudaKernels {
   }
 
   void operator()(const Normalize& n) const {
-    // If the op has more weights than one norm, it is two norms: one of the query heads, one of the key heads.
+    // Two sets of weights mean two norms in one op (query-key norm): one of the query heads, one of the key heads.
     if (c.weights.size() > (n.layernorm ? 2 : 1)) return head_norms(n);
     const auto rows = [&](const Argument& a) { return gpu::one_head(c.matrix(a, n.rows, n.columns)); };
     float* statistics = CudaCall::floats(n.direction == Direction::forward ? c.writes[1] : c.reads[1]);

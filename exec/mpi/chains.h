@@ -40,7 +40,8 @@ class Chains {
   // one.
   void finish();
 
-  // The public functions below are for the code that carries out one push or one pull (chains_calls.cpp).
+  // The functions below are public only for the code that carries out one push of gradients or one pull of weights
+  // (chains_calls.cpp).
   void poll();  // receives notes (short messages) and learns which ranks are lost
   bool serves() const { return me_ >= workers_; }
   int workers() const { return workers_; }
@@ -53,7 +54,7 @@ class Chains {
   // Returns whether all servers of the chain have the sum of push `number`.
   bool pushed(int piece, std::int64_t number) const;
   bool pulled(int worker, std::int64_t number) const;
-  // notes that this server has the sum of a push; the last server of the chain then tells the other ranks
+  // records that this server has the sum of push `number`; the chain's last server then tells the other ranks
   void tell_pushed(std::int64_t number);
   // Tells the servers that this worker has received the weights of a pull.
   void tell_pulled(int piece, std::int64_t number);

@@ -25,7 +25,7 @@ std::shared_ptr<const Scene> scene_from_cache(const std::string& key, const std:
 // Stores a scene under its document's key, if it has one. Write errors are ignored: the cache is optional.
 void put_in_cache(const Scene& scene);
 
-// The content of a cache file. Throws BrokenArchive for a file that put_in_cache did not write.
+// The content of a cache file. read_archived_scene() throws BrokenArchive for a file that put_in_cache() did not write.
 struct ArchivedScene {
   std::string key;
   Document document;

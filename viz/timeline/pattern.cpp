@@ -238,7 +238,7 @@ class Reached {
  public:
   explicit Reached(const std::vector<Pattern::State>& states) : states_(&states), marks_(states.size()) {}
 
-  // Adds a state, and all states that are reached from it without reading a character.
+  // Adds a state of the automaton to the set, and all states that are reached from it without reading a character.
   void add(std::uint32_t state, bool at_begin, bool at_end) {
     waiting_.push_back(state);
     while (!waiting_.empty()) {

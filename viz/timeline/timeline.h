@@ -41,7 +41,7 @@ std::string_view name_of(Kind kind);
 inline bool computes(Kind k) { return k <= Kind::optimizer || k >= Kind::other; }
 inline bool communicates(Kind k) { return k >= Kind::tensor && k <= Kind::communication; }
 
-// A name and a kind that several events share.
+// The name and the kind of events; all events with the same name and kind share one label.
 struct Label {
   std::string name;
   Kind kind = Kind::other;
@@ -78,7 +78,7 @@ struct Process {
   std::string name;
   std::int64_t rank = -1, ranks = 1;
   bool shares_rank = false;  // whether other processes have the same rank, so that only names distinguish them
-  // indices in the data, tensor, pipeline, context and expert groups; -1: unknown
+  // index of the rank in its data-, tensor-, pipeline-, context- and expert-parallel group; -1: unknown
   std::array<std::int64_t, 5> coordinates = {-1, -1, -1, -1, -1};
   std::vector<std::uint32_t> tracks;
   std::vector<Counter> counters;
@@ -114,7 +114,7 @@ struct Timeline {
   std::vector<Label> labels;
   MappedColumn<Picoseconds> begins, ends;  // begin and end times of the events
   MappedColumn<std::uint32_t> label;       // for each event, the index of its label in `labels`
-  MappedColumn<std::uint64_t> detail;      // for each event, the key of its details, which sources[detail >> 56] gives
+  MappedColumn<std::uint64_t> detail;      // for each event, the key of its details, which sources[key >> 56] gives
   MappedColumn<OpInstance> places;         // for each event, its micro-batch, layer and chunk; empty if none has any
   std::vector<Arrow> arrows;               // arrows, sorted by the time of sending
   std::vector<std::shared_ptr<DetailSource>> sources;

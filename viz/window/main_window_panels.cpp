@@ -112,7 +112,7 @@ QString path_html(const Timeline& t, const std::vector<EventId>& path) {
   }
   const Picoseconds tasks = std::accumulate(by_kind.begin(), by_kind.end(), Picoseconds{0});
   if (tasks < t.end)
-    // Between the tasks of the critical path, time passes only while the path waits for the host to launch a task
+    // The rest of the critical path is time in which the path waits for the host to launch a task
     // (sim/report/critical_path.h).
     kinds.emplace_back("host's launches", time_text(seconds(t.end - tasks)));
   kinds.emplace_back("step", time_text(seconds(t.end)));
