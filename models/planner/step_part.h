@@ -53,7 +53,7 @@ struct Pass {
   // position within the action: index into `entries` of the block whose op comes next, and index of that op in its
   // block
   std::size_t at = 0, op = 0;
-  bool begun = false;  // whether the first op of the block `at` was issued
+  bool begun = false;  // whether the first op of block entries[at] was issued
   std::vector<Late> late = {};
 
   bool done() const { return at == entries.size(); }

@@ -116,7 +116,8 @@ class Search {
   std::vector<Stage> stages_;
 };
 
-// whether the first op of block entries[at] was issued
+// Simulates given orders: finds how long the slowest stage takes from its first to its last action, and when all stages
+// have ended.
 class ZeroBubblePlay {
  public:
   ZeroBubblePlay(const Orders& orders, const ScheduleShape& shape)
