@@ -46,8 +46,8 @@ struct Gemm {
   std::int64_t m = 0, n = 0, k = 0;
   std::int64_t batch = 1;
   Role role = Role::output;
-  bool accumulate = false;               // whether the product is added to C instead of overwriting it
-  Bytes result_bytes = 2;                // bytes of one element of C
+  bool accumulate = false;               // whether the product is added to what C holds, not written over it
+  Bytes result_bytes = 2;                // bytes of one element of the product C
   std::int64_t heads = 0, kv_heads = 0;  // for attention's products: numbers of query heads and of key/value heads
   // A linear layer may run in tiles, one after another: this product is number `tile` of `tiles` equal parts of the
   // layer's outputs (columns of y and dy). The input gradients of all tiles are summed, so every tile after the first

@@ -117,9 +117,10 @@ inline bool moves(const Op& op) {
 // this number. (CUDA's per-context channel ring has 1,024 entries.)
 inline constexpr TaskId kLaunchQueue = 1024;
 
-// Cut says how a weight (out, in) is cut over the ranks of a group: not at all, by rows, by columns, or by rows of each
-// of the matrices that it packs: queries, keys and values by heads; gate and up projections by halves; others by
-// sections.
+// Cut says how a weight (out, in) is cut over the ranks of a group. rows, columns: each rank gets a part of them.
+// heads, halves, sections: the weight packs several matrices, and each rank gets a part of the rows of each of them: by
+// heads if they are queries, keys and values; of both halves if they are gate and up projection; of each section
+// otherwise.
 enum class Cut : std::uint8_t { none, rows, columns, heads, halves, sections };
 
 // A weight of a block (layer, embedding or output) as one rank holds it.

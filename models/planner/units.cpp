@@ -53,7 +53,8 @@ void Units::after_block(const Pass& pass) {
   if (facts_.joins_units() && ends) release(pass);
 }
 
-// Returns whether no later block of the pass has weights of the current block's unit.
+// Returns whether the current block is the last one of the pass with weights in its unit (weights that are gathered
+// together).
 bool Units::ends_unit(const Pass& pass) const {
   const std::vector<Entry>& entries = chunks_[pass.action.chunk].entries;
   const auto shares = [&](std::size_t e) {

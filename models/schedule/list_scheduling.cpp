@@ -28,8 +28,7 @@ constexpr std::int64_t kWordsAhead = 2;
 enum VocabularyPass : std::uint8_t { kWords, kLogits, kLogitsGradient, kWordsGradient };
 constexpr std::size_t kVocabularyPasses = 4;
 
-// Returns the orders with every action that is not a forward moved back, so that `forwards` more forwards come before
-// it.
+// Returns the orders with every action other than a forward delayed until `forwards` more forwards have come before it.
 Orders later(const Orders& orders, std::int64_t forwards) {
   Orders result;
   for (const auto& order : orders) {

@@ -144,7 +144,7 @@ struct Checkpoint {
   bool asynchronous = true;
 };
 
-// A bucket size in MiB that no model's gradients exceed: all gradients are reduced together.
+// A bucket size in MiB that no model's gradients exceed, so that all gradients are one bucket.
 inline constexpr double kOneBucket_MiB = 1e9;
 
 // How training is distributed over GPUs. Degrees multiply: gpus = tensor * pipeline * context * data; if stage_replicas

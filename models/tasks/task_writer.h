@@ -44,8 +44,9 @@ class TaskWriter {
   // and use of operands). after: tasks that this task waits for in addition.
   TaskId emit(const Op& op, std::uint32_t frame, const std::vector<TaskId>& after = {}, std::uint8_t flags = 0);
 
-  // Writes a task of a block's op that also waits for the sends that hold_send() noted, in frameworks whose actions
-  // wait for the sends before them, and for the collectives that hold() noted, which do not overlap with compute.
+  // Writes a task of a block's op. Besides its own dependencies, the task waits for the sends that hold_send() noted
+  // (in frameworks where an action waits for the sends before it) and for the collectives that hold() noted (which do
+  // not overlap with compute).
   TaskId emit_behind_held(std::uint32_t op, std::uint32_t frame);
   void hold_send(TaskId send) { sends_.push_back(send); }
   void forget_sends() { sends_.clear(); }

@@ -26,8 +26,8 @@ std::string_view name_of(CrossEntropy::Part part) {
   return names[static_cast<std::size_t>(part)];
 }
 
-// Shapes returns the kind and the sizes of an op whose elements have `width` bytes; Shape::flops says whether the op's
-// amount is FLOPs or bytes.
+// Shapes gives the kind of an op, whose elements have `width` bytes, and the sizes that its measured times are looked
+// up by; Shape::flops says whether the op's amount is its FLOPs or its bytes.
 struct Shapes {
   Bytes width;
 
