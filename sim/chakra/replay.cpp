@@ -167,7 +167,7 @@ struct Meeting {
 struct Meetings {
   explicit Meetings(const Graph& graph) : of(graph.nodes.size(), kNowhere) {
     for (std::size_t r = 0; r < graph.ranks; ++r) {
-      // number of the rank's nodes so far with this group, or sender, receiver and tag
+      // for each process group, or sender, receiver and tag: the number of the rank's nodes so far
       std::map<Key, std::size_t> seen;
       for (std::size_t i = graph.first[r]; i < graph.first[r + 1]; ++i) {
         const std::optional<Key> key = key_of(*graph.nodes[i], static_cast<std::int64_t>(r));

@@ -331,7 +331,7 @@ class CostModel {
     return lasting(c, std::max(c.seconds, uplinks_.least_time(d, pattern, node_bytes)));
   }
 
-  // Returns whether the device's own kernels add up a collective's data, so that no communication library runs.
+  // Returns whether a collective consists of single moves and sums by one of Orrery's algorithms, without NCCL.
   static bool sums_by_moves(const Collective& c) {
     const bool adds = c.kind == CollectiveKind::all_reduce || c.kind == CollectiveKind::reduce_scatter ||
                       c.kind == CollectiveKind::reduce;

@@ -38,10 +38,10 @@ struct Costs {
   double filling_part = 1;
 };
 
-// Finds the costs of a plan's ops. If the profile has measured transfers but no rates of a GPU for formulas, every cost
-// is a measurement (measured_costs). Else a transfer takes the time that was measured with as many ranks and nodes, if
-// there are such samples for its bytes, and a modelled time if not; NCCL's choice of algorithm follows the tuning table
-// of NCCL's log, if the profile has one.
+// Finds the costs of a plan's ops. If the profile has measured transfers but no constants for formulas, every cost is a
+// measurement (measured_costs). Else a transfer takes the time that was measured with as many ranks and nodes, if there
+// are such samples for its bytes, and a modelled time if not; NCCL's choice of algorithm follows the tuning table of
+// NCCL's log, if the profile has one.
 Costs costs_of(const Plan& plan, const Spec& spec, const Profile& profile);
 // Finds the costs of a plan that covers only a part of a job of `job_gpus` GPUs. The steps wait for the slowest GPU of
 // the complete job.

@@ -126,8 +126,9 @@ void FairShare::see(FlowId id) {
   region_flows_.push_back(id);
 }
 
-// Returns the lowest rate at which any of the collected links becomes full, and puts all links that are full at this
-// rate into full_, before the rate of any flow is fixed. Links whose flows all have fixed rates are dropped.
+// Returns the lowest rate at which a link in region_links_ (the links that can slow the flows being computed) becomes
+// full, and puts all links that are full at this rate into full_, before the rate of any flow is fixed. Links whose
+// flows all have fixed rates are dropped.
 Rate FairShare::find_full_links() {
   Rate lowest = std::numeric_limits<Rate>::max();
   std::size_t kept = 0;
