@@ -62,9 +62,10 @@ Picoseconds waits_of(const CellWork& work, const PointTime& point, const UnitTim
   return point.features.parameter_gather ? waits : std::max(waits, units.gather);
 }
 
-// A lower bound of the end time of stage s, which can start a new micro-batch only when one of those that the schedule
-// keeps alive has ended; 0 where the schedule has no such limit. way: time of a forward and a backward through this
-// stage and all later ones; hops: time of the sends before this stage.
+// A lower bound of the end time of stage s under a schedule that limits how many micro-batches are between forward and
+// backward on the stage: once there are so many, the stage starts another only when one has ended its backward. 0 where
+// the schedule has no such limit. way: time of a forward and a backward through this stage and all later ones; hops:
+// time of the sends before this stage.
 Picoseconds end_of_rounds(const CellWork& work, std::int64_t s, Picoseconds way, Picoseconds hops) {
   const ScheduleRow& schedule = find_schedule(work.cell.memory_plan.schedule);
   if (schedule.in_flight == nullptr || work.cell.memory_plan.virtual_stages > 1) return 0;

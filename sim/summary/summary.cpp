@@ -42,7 +42,7 @@ class TraceSummer {
     }
   }
 
-  // Completes the summary: the totals by short names, in order.
+  // Completes the summary: adds the totals of kernels (by short name) and of operators, longest total first.
   void finish() {
     add_kernels();
     add_operators();

@@ -50,10 +50,10 @@ struct TraceSummary {
   std::vector<RankTotal> ranks;
   std::array<ClassTotal, kKernelClasses> classes{};
   std::vector<KernelTotal> by_kernel;      // all kernels by their short names, the longest total first
-  std::vector<OperatorTotal> by_operator;  // the longest total first
+  std::vector<OperatorTotal> by_operator;  // operators by name, those that launched the longest time of kernels first
 
   std::int64_t tied() const { return kernels - ties[0]; }
-  double classified() const;  // share of the time of kernels whose class is known
+  double classified() const;  // share of all kernels' time that kernels of a known class take
 };
 
 // Sums up trace files, each with the events of one rank or of several. progress: a function called from time to time
