@@ -28,7 +28,7 @@ struct CopySample {
 // Measured times of single kernels and copies on the current GPU (stopwatch.h). Successive calls take operands from
 // different parts of memory, so that no call finds its operands in the L2 cache.
 struct GpuBench {
-  MeasuredTimes times;  // times of matrix products and attention, as a profile stores them
+  MeasuredTimes times;  // times of matrix products and attention, in the form in which a GPU's profile stores them
   std::vector<ChosenProduct> products;
   std::vector<CopySample> copies;
   // time to launch a nearly empty kernel, on the host and on the device, in seconds

@@ -27,7 +27,7 @@ struct Rank {
 
   const Spec& spec;
   std::int64_t number = 0;
-  Plan plan;  // instantiate(folded, number): the plan of this rank alone
+  Plan plan;  // the plan of this rank alone, made from the plan that has one rank per class of like ranks
   std::vector<GroupPosition> positions;
   // Index of the rank's data-parallel replica, which determines the samples that the rank trains on.
   std::int64_t replica = 0;

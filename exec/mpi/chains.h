@@ -28,8 +28,8 @@ namespace orrery::mpi {
 // never ends, so a process that knows of a lost rank must exit without destroying this object.
 class Chains {
  public:
-  // All ranks of `world` construct this object at the same time. lost: the set of lost ranks, which is checked during
-  // calls.
+  // All ranks of `world` construct this object at the same time. lost: the set of lost ranks, which every call checks
+  // again.
   Chains(MPI_Comm world, const Plan& plan, LostRanks& lost);
   ~Chains();
   Chains(const Chains&) = delete;
@@ -89,7 +89,8 @@ class Chains {
   LostRanks& lost_;
   std::int64_t push_calls_ = 0, pull_calls_ = 0;
   std::int64_t has_ = 0;  // number of the last push whose complete sum this server has
-  // For each sender and each kind of note (short message), the greatest number received.
+  // For each sender and each kind of note (a short message about a push or pull, which it names by number), the
+  // greatest number received.
   std::vector<std::array<std::int64_t, kNotes>> heard_;
   std::list<Word> said_;  // notes (short messages) that are being sent
   std::list<Landing> landings_;

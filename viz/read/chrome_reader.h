@@ -72,7 +72,7 @@ class ChromeReader {
   // for each thread, the events whose begin has been read, but not yet their end
   std::unordered_map<std::uint64_t, std::vector<Open>> open_;
   std::unordered_map<std::uint64_t, Flow> flows_;  // for each arrow's id, the thread and time at which it starts
-  // For each thread, whether place_rank() has read the thread's group of ranks.
+  // For each thread, whether place_rank() has read the list of ranks of the thread's group from an event.
   std::vector<bool> placed_;
   std::uint64_t last_thread_key_ = 0;
   std::uint32_t last_thread_ = 0;

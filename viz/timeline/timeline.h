@@ -47,7 +47,7 @@ struct Label {
   Kind kind = Kind::other;
 };
 
-// The micro-batch, layer and chunk of the task that an event shows, where the trace tells them; -1: unknown.
+// The micro-batch, layer and model chunk of the task that an event shows, where the trace tells them; -1: unknown.
 struct OpInstance {
   std::int32_t micro_batch = -1;
   std::int16_t layer = -1, chunk = 0;
@@ -115,8 +115,8 @@ struct Timeline {
   MappedColumn<Picoseconds> begins, ends;  // begin and end times of the events
   MappedColumn<std::uint32_t> label;       // for each event, the index of its label in `labels`
   MappedColumn<std::uint64_t> detail;      // for each event, the key of its details, which sources[key >> 56] gives
-  MappedColumn<OpInstance> places;         // for each event, its micro-batch, layer and chunk; empty if none has any
-  std::vector<Arrow> arrows;               // arrows, sorted by the time of sending
+  MappedColumn<OpInstance> places;  // for each event, its micro-batch, layer and model chunk; empty if none has any
+  std::vector<Arrow> arrows;        // arrows, sorted by the time of sending
   std::vector<std::shared_ptr<DetailSource>> sources;
   std::vector<std::string> remarks;  // remarks about content of the trace file that was repaired or left out
   // The view that was saved in the trace file (viz/draw/saved_view.h), as JSON; "": none.

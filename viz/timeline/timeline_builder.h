@@ -75,7 +75,7 @@ class TimelineBuilder {
     Picoseconds end = 0;
     EventId count = 0;
   };
-  std::vector<std::vector<RowEnd>> rows_;   // for each thread, the ends of its rows of events
+  std::vector<std::vector<RowEnd>> rows_;   // for each thread and each of its rows, the end of the row's last event
   std::vector<std::uint32_t> first_track_;  // for each thread, the index of its first track
 };
 

@@ -19,7 +19,7 @@
 namespace orrery {
 namespace {
 
-constexpr std::size_t kMostAlive = 12;  // greatest number of buffers listed for a clicked time
+constexpr std::size_t kMostAlive = 12;  // greatest number of buffers in memory that are listed for the time clicked
 constexpr int kMostDifferences = 500;
 constexpr std::size_t kMostRanks = 256;  // greatest number of ranks listed for a selected range of time
 constexpr std::size_t kMostOnPath = 20;  // greatest number of ops listed for the critical path
