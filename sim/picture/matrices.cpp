@@ -21,8 +21,9 @@ namespace {
 
 constexpr std::size_t kMostShares = 96;  // largest number of shares that a matrix's strip shows one by one
 
-// Returns the dimensions of parallelism over which a weight is cut: the groups of the first, then of the second, lead
-// to all ranks of a replica that hold parts of the weight.
+// Returns the dimensions of parallelism over which a weight is cut. All ranks of a replica that hold parts of the
+// weight are reached by going through a rank's group of the first dimension, then through these ranks' groups of the
+// second.
 std::vector<Dimension> dimensions_of(const LocalParameter& p) {
   if (p.experts > 0) return {Dimension::expert, Dimension::expert_tensor};
   return {p.over == Dimension::vocabulary ? Dimension::vocabulary : Dimension::tensor};

@@ -102,7 +102,7 @@ class ScheduleTimer {
                                                : costs_[k].backward;
   }
 
-  // Runs the next action of a stage, together with the actions that overlap with it op by op (`woven`). Returns false
+  // Runs the next pass of a stage, together with the passes that overlap with it op by op (`woven`). Returns false
   // where the arrival time of an input of one of them is not known yet.
   bool go_on(std::int32_t s) {
     Stage& stage = stages_[s];

@@ -75,9 +75,9 @@ Picoseconds end_of_rounds(const CellWork& work, std::int64_t s, Picoseconds way,
   return stage.head + hops + rest * stage.forward.busy + (rounds + 1) * way + stage.tail + hops;
 }
 
-// Computes the work of each stage for one strategy (point.works). Returns a lower bound of the time when the last
-// backward ends on the first stage, and raises point.on_device to the largest of the other lower bounds of the step
-// time.
+// Computes the work of each stage for one strategy (point.works) and lower bounds of times. Returns the bound of the
+// time when the last backward ends on the first stage; the largest of the bounds of the step time is kept in
+// point.on_device if it is above the value there.
 Picoseconds pipeline_end(BoundCache& cache, const CellWork& work, const TimeBound& time, PointTime& point) {
   const std::int64_t m = work.cell.micro_batches, p = work.cell.layout.pipeline;
   const std::vector<Picoseconds>& hops = point.hops.before;

@@ -19,7 +19,7 @@ struct RankTotal {
   std::string file;
   std::string device;  // name of the GPU, "" = not known
   DeviceTimes times;
-  StepTimes steps;  // StepTimes::count is 0 if the trace marks no steps
+  StepTimes steps;  // durations of the steps; StepTimes::count is 0 if the trace marks no steps
   std::int64_t kernels = 0, tied = 0;
   std::int64_t allocated = 0, reserved = 0;  // peaks of memory in bytes, 0: the trace holds none
 };

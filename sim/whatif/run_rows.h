@@ -41,7 +41,7 @@ class RunRows {
   std::map<std::string, std::int64_t> groups_;
   std::map<std::string, std::int32_t> lanes_;
   std::map<std::string, std::int64_t> seen_;      // number of equal ops (same step, name, rank, stage, chunk) so far
-  std::map<std::int64_t, std::int32_t> workers_;  // for each data rank, its index among the workers
+  std::map<std::int64_t, std::int32_t> workers_;  // for each data rank, its index in MeasuredRun::workers
 };
 
 // The lane in which an op runs where a log does not say it. There are three: transfers between stages, other transfers,
