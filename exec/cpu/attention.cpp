@@ -90,9 +90,8 @@ class AttentionCall {
   std::int64_t size(const Argument& a) const { return a.bytes / c_.rank.plan.element_bytes; }
 
   // Views of queries, keys and values, or of their gradients. The three are adjacent columns in the output of the
-  // query-key-value projection; with head norms, queries and keys are in a separate operand, which comes before the
-  // projection among the op's operands. Under ring attention, keys and values may also come in a buffer without
-  // queries.
+  // query-key-value projection. With head norms (QK norm), queries and keys are in an operand of their own, which
+  // precedes the projection's. Under ring attention, keys and values may also come in a buffer without queries.
   struct Parts {
     FloatHeads q, k, v;
   };

@@ -47,7 +47,7 @@ struct CudaKernels {
     norm_gradient(n, rows(c.reads[0]), saved, rows(c.reads[2]), 0, rows(c.writes[0]));
   }
 
-  // kind: index of the norm's weight among the op's weights (with head norms: 0 for queries, 1 for keys).
+  // kind: index of the norm's weight among the op's weights (with head norms, i.e. QK norm, 0 for queries, 1 for keys).
   void norm(const Normalize& n, gpu::ConstHeads x, std::size_t kind, gpu::Heads y, gpu::NormStatistics saved) const {
     const gpu::Array w = CudaCall::weight(c.weights[kind]);
     if (n.layernorm)

@@ -9,10 +9,10 @@
 
 namespace orrery::cuda {
 
-// The marks of one rank: a CUDA event for the end of every task. In steps whose times are read there is a set of timed
-// events for each step, so that times are read only when the run is over; if that needs too many events, sets are read
-// and used again between steps. Timed events keep the device from running small kernels back to back, so a run may mark
-// only each k-th step; the events of the other steps have no times.
+// The marks of one rank: a CUDA event for the end of every task. Every step whose times are wanted has a set of timed
+// events of its own, which are read when the run is over; if that needs too many events, sets are read and used again
+// between steps. Timed events keep the device from running small kernels back to back, so a run may time only each k-th
+// step and use events without times in the other steps.
 class Marks {
  public:
   // every: tasks are timed in one step out of this many, beginning with the first step.

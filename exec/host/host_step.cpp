@@ -106,7 +106,7 @@ void run_multiply(const CpuCall& c, const Multiply& work) {
   }
   if (!work.check) return;
   float* found = c.rank_number(kFoundInfinity);
-  // earlier: whether the op has already found an infinite gradient in an earlier chunk of layers
+  // earlier: whether an infinite gradient was already found in an earlier chunk of layers
   const bool earlier = c.writes.empty() && *found != 0;
   *found = infinite || earlier ? 1.0F : 0.0F;
 }

@@ -92,7 +92,7 @@ class Head {
     std::vector<double> dstate(size);
     for (auto chunk = static_cast<std::int64_t>(starts.size()) - 1; chunk >= 0; --chunk) {
       const std::int64_t first = chunk * kChunk, end = std::min(first + kChunk, x_.rows);
-      std::vector<std::vector<double>> before = {starts[chunk]};  // states before each token of the chunk
+      std::vector<std::vector<double>> before = {starts[chunk]};  // the state before each token of the chunk
       for (std::int64_t t = first; t + 1 < end; ++t) {
         before.push_back(before.back());
         advance(token(t), before.back());

@@ -53,7 +53,7 @@ int take_screenshot(const Options& o) {
   orrery::MainWindow window;
   window.set_options(o.spec);
   window.set_threads(o.threads);
-  // Without this, the layout would enlarge a window that is smaller than its widgets ask for.
+  // The layout has no size constraint, since it would enlarge a window that is smaller than its widgets ask for.
   window.layout()->setSizeConstraint(QLayout::SetNoConstraint);
   window.setMinimumSize(1, 1);
   window.resize(size);

@@ -226,9 +226,9 @@ void MainWindow::show_differences() {
 }
 
 // Returns the text that the panel shows for two compared timelines. If the first is a prediction and the second a
-// measured trace of the same plan, it gives the prediction's errors: that of the step time, that of the tasks'
-// durations, and that which remains when the measured durations are simulated. Else it gives the difference of the step
-// times.
+// measured trace of the same plan, the text gives three errors of the prediction: of the step time, of the tasks'
+// durations, and of the step time that is simulated with the measured durations. Otherwise it gives the difference of
+// the step times.
 std::string MainWindow::prediction_text() const {
   const Document& first = scenes_[0]->document;
   const Timeline &a = first.timeline, &b = scenes_[1]->timeline();
