@@ -17,8 +17,8 @@ using FloatHeads = kernels::Heads<float>;
 // Consecutive rows of one sample whose tokens are also consecutive in the sequence. A buffer of shape (members, batch,
 // tokens of a rank) holds the rows of every member of the context-parallel group.
 struct Run {
-  // The range begins at row number `row` among the rows of group member `member` in the sample, and at token `position`
-  // of the sequence.
+  // The range begins at row number `row` of the sample's rows on group member `member`, and at token `position` of the
+  // sequence.
   std::int64_t member = 0, row = 0;
   std::int64_t position = 0, count = 0;
 };
@@ -90,9 +90,8 @@ class AttentionCall {
   std::int64_t size(const Argument& a) const { return a.bytes / c_.rank.plan.element_bytes; }
 
   // Views of queries, keys and values, or of their gradients. The three are adjacent columns in the output of the
-  // query-key-value projection; with head norms, queries and keys are in a separate operand, which comes before the
-  // projection among the op's operands. Under ring attention, keys and values may also come in a buffer without
-  // queries.
+  // query-key-value projection. With head norms (QK norm), queries and keys are in an operand of their own, which
+  // precedes the projection's. Under ring attention, keys and values may also come in a buffer without queries.
   struct Parts {
     FloatHeads q, k, v;
   };
@@ -142,7 +141,8 @@ class AttentionCall {
     const Values in_first = whole(first, Values::Mode::read), in_last = whole(last, Values::Mode::read);
     const Values y = whole(c_.reads[n], Values::Mode::read), dy = whole(c_.reads[n + 2], Values::Mode::read);
     const Argument &to_first = a_.merges ? c_.updates[0] : c_.writes[0], &to_last = c_.writes.back();
-    // The buffers of the gradients also hold columns that this op does not write, so they are updated in place.
+    // The buffers of the gradients may have further columns, which this op must leave unchanged, so they are updated in
+    // place.
     const Values out_first = whole(to_first, Values::Mode::update);
     const Values out_last = whole(to_last, Values::Mode::update);
     const Parts in = parts(first, in_first, last, in_last);

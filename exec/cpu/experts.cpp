@@ -18,8 +18,8 @@ kernels::GateShape shape_of(const Gate& g) {
   return {g.experts, g.top_k, g.capacity, g.groups, g.padded, g.sigmoid, g.aux_loss, g.expert_groups, g.top_groups};
 }
 
-// Returns the number of token rows from each source rank for each expert: the numbers counted at run time, or, if
-// nothing was counted (`counts` is null), equal numbers.
+// Returns, for each pair of source rank and expert, the number of token rows: as counted at run time, or, if nothing
+// was counted (`counts` is null), the same number for every pair.
 std::vector<std::int32_t> chunk_counts(const Argument* counts, std::int64_t chunks, std::int64_t rows) {
   if (counts == nullptr)
     return std::vector<std::int32_t>(static_cast<std::size_t>(chunks), static_cast<std::int32_t>(rows / chunks));
@@ -121,7 +121,7 @@ static std::vector<std::int64_t> rows_by_expert(const Argument* counts, std::int
   return sums;
 }
 
-// Calls f(row, expert) for every row; the rows are sorted by expert.
+// Calls f(row, expert) for every row of the experts' input, whose rows are sorted by expert.
 template <class F>
 static void for_rows(const std::vector<std::int64_t>& counts, const F& f) {
   std::int64_t row = 0, expert = 0;

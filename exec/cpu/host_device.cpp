@@ -12,8 +12,8 @@ namespace orrery {
 
 namespace {
 
-// Returns a launch function for a straggler (a rank named in cluster.stragglers). The rank waits after each compute
-// task, so that the task lasts `slowdown` times as long.
+// Returns a function that runs tasks on a straggler (a rank that cluster.stragglers slows down): after each compute
+// task it waits, so that the task lasts `slowdown` times as long.
 std::function<void(const Launch&)> slowed(RunState& state, double slowdown) {
   return [&state, slowdown](const Launch& l) {
     const Picoseconds begin = host_now();

@@ -25,7 +25,7 @@ class HostDevice final : public RankDevice {
   Transport& transport_;
 };
 
-// Executes the plan of a CPU rank.
+// Executes the plan of one rank on the CPU.
 Execution execute(const Rank& rank, Transport& transport, const Text& text, const ExecuteOptions& options);
 
 }  // namespace orrery

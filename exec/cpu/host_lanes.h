@@ -46,7 +46,7 @@ class HostLanes final : public Lanes {
     bool started = false;
   };
 
-  // A lane whose tasks a separate thread runs.
+  // A lane (in-order queue of tasks) whose tasks run on a thread of its own.
   struct Worker {
     std::deque<Launch> queue;
     std::thread thread;
@@ -83,7 +83,7 @@ class HostLanes final : public Lanes {
   // for each lane, the thread that runs its tasks; null for lanes of transfers
   std::array<std::unique_ptr<Worker>, kLanes> workers_;
   std::array<std::deque<std::shared_ptr<Batch>>, kLanes> transfer_queues_;
-  std::shared_ptr<Batch> open_;  // the batch of transfers that is still open: submit() adds to it
+  std::shared_ptr<Batch> open_;  // the batch to which submit() adds transfers; null: none yet
   TaskId submitted_ = 0;
   std::atomic<TaskId> ended_{0};
   std::thread transfer_thread_;

@@ -68,7 +68,7 @@ struct CpuKernels {
   }
 
   void operator()(const Normalize& n) const {
-    // If the op has more weights than one norm, it is two norms: one of the query heads, one of the key heads.
+    // Two sets of weights mean two norms in one op (query-key norm): one of the query heads, one of the key heads.
     if (c.weights.size() > (n.layernorm ? 2 : 1)) return head_norms(n);
     if (n.part != Normalize::Part::whole) return run_norm_in_pieces(c, n);
     const auto rows = [&](const Values& v) { return matrix(v.data(), n.rows, n.columns); };
@@ -176,7 +176,7 @@ struct CpuKernels {
     a.gated ? kernels::swiglu(wide(x), plain) : kernels::gelu(wide(x), nullptr, plain);
     std::vector<float> products(static_cast<std::size_t>(rows));
     kernels::row_products(plain, narrow(dy), products.data());
-    // Whether to add to the gradient of the routing weights, which the backward pass of the experts' bias has written.
+    // Whether the backward pass of the experts' bias has already written a part of the routing weights' gradient.
     const bool adds = !c.updates.empty();
     float* dweights = CpuCall::floats(adds ? c.updates[0] : c.writes[1]);
     for (std::int64_t r = 0; r < rows; ++r) dweights[r] = products[r] + (adds ? dweights[r] : 0);

@@ -39,7 +39,7 @@ std::vector<RowRun> row_runs(const GroupPosition& seat, const Gemm& g, std::int6
       return {{0, 0, g.m}};
     case Rows::member: {
       const std::int64_t place = (seat.index - g.piece + seat.size) % seat.size * g.m;
-      // piece 0 is this rank's own rows, which lie in a buffer of their own
+      // piece 0 is this rank's own rows, which are read from the beginning of a buffer of their own
       return {{g.piece == 0 ? 0 : place, place, g.m}};
     }
     case Rows::before:
@@ -139,7 +139,8 @@ void run_head_product(const CpuCall& c, const Gemm& g) {
     return heads_in(x, shape, a, c, g.heads + g.kv_heads, g.kv_heads);
   };
   const float scale = scale_of(d);
-  // The packed buffer of q, k and v, except in the op that computes the value gradient.
+  // The last operand is the packed buffer of q, k and v; in the op that computes the value gradient, it is the gradient
+  // of attention's output instead.
   const Argument& in = c.reads.back();
   const Argument& out = c.updates.empty() ? c.writes[0] : c.updates[0];
   const Values first = c.read(c.reads[0], c.reads.size() == 1 ? size(in) : pairs ? flat : weights);

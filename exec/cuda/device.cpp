@@ -94,7 +94,8 @@ SegmentSource CudaDevice::segments() {
           }};
 }
 
-// Returns a source of page-locked memory, so that memcpys to and from the memory run at the same time as other work.
+// Returns a source of page-locked host memory, because only memcpys to or from such memory run at the same time as
+// other work of the device.
 SegmentSource CudaDevice::host_memory() {
   return {[](Bytes bytes) -> std::byte* {
             void* at = nullptr;
@@ -140,7 +141,8 @@ std::unique_ptr<TaskQueue> CudaDevice::queue() {
   return made;
 }
 
-// The first task of a plan is on the compute lane, so queues_.front() is the queue of the compute lane.
+// Every plan's first task runs on the compute lane (the queue of compute tasks), so queues_.front() is the CUDA stream
+// of that lane.
 void CudaDevice::begin_step() {
   for (CudaQueue* q : queues_) q->begin_step();
   state_->begin_step(queues_.front()->stream());

@@ -31,7 +31,7 @@ std::vector<std::pair<std::string, std::string>> gpu_fingerprint(int number);
 // processes.
 class SharedGpu {
  public:
-  // Adds bytes of memory segments; the segments of all ranks of this process are counted together.
+  // Adds to the bytes of memory segments (or subtracts, if negative), which are counted over all ranks of this process.
   void add(Bytes bytes);
   Bytes beside_segments();
   Bytes capacity() const;

@@ -21,8 +21,7 @@ namespace {
 
 namespace gpu = kernels::cuda;
 
-// The largest interquartile distance of repeated measurements, as a fraction of their median, with which a measurement
-// is kept.
+// A measurement is kept only if the interquartile distance of its repetitions is at most this fraction of their median.
 constexpr double kMostSpread = 0.2;
 constexpr int kLaunches = 2000;
 constexpr std::size_t kBlock = 16;  // number of measurements between two timings of a fixed matrix product

@@ -28,7 +28,7 @@ struct CopySample {
 // Measured times of single kernels and copies on the current GPU (stopwatch.h). Successive calls take operands from
 // different parts of memory, so that no call finds its operands in the L2 cache.
 struct GpuBench {
-  MeasuredTimes times;  // times of matrix products and attention, as a profile stores them
+  MeasuredTimes times;  // times of matrix products and attention, in the form in which a GPU's profile stores them
   std::vector<ChosenProduct> products;
   std::vector<CopySample> copies;
   // time to launch a nearly empty kernel, on the host and on the device, in seconds
@@ -38,7 +38,8 @@ struct GpuBench {
   // Factor by which a matrix product takes longer while another stream sums arrays, as a collective does.
   double slowdown_by_sum = 1;
   std::int64_t refused = 0;  // number of measurements left out because their repetitions differed too much twice
-  // largest factor by which the time of a fixed matrix product (the reference) changed over a block of measurements
+  // largest factor by which the time of a fixed matrix product (the reference), timed before and after each block of
+  // measurements, changed over a block
   double drift = 1;
   std::int64_t repeated = 0;  // number of blocks of measurements repeated because the GPU's speed had drifted
   Conditions conditions;      // clocks and power over all measurements

@@ -18,11 +18,12 @@ struct HostKernels {
   void operator()(const PlaceCopy& w) const {
     for (const PlacedRun& run : runs_of(c, w)) move_on_host(run);
   }
-  // An Exchange does nothing here: the thread that issues tasks swaps the two buffers.
+  // An Exchange (an op that swaps the memory of two buffers) does nothing here: the thread that issues tasks has
+  // swapped the addresses.
   void operator()(const Exchange&) const {}
   template <class Other>
   void operator()(const Other&) const {
-    // No plan puts an op of this type on a lane whose tasks the host runs.
+    // The host runs the tasks of some lanes (queues of tasks); no plan puts an op of this type on such a lane.
     throw Error(fmt::format("{}: the host has no kernel for it", c.op.name), 1);
   }
 };

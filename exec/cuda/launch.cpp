@@ -38,7 +38,7 @@ struct CudaKernels {
   }
 
   void operator()(const Normalize& n) const {
-    // If the op has more weights than one norm, it is two norms: one of the query heads, one of the key heads.
+    // Two sets of weights mean two norms in one op (query-key norm): one of the query heads, one of the key heads.
     if (c.weights.size() > (n.layernorm ? 2 : 1)) return head_norms(n);
     const auto rows = [&](const Argument& a) { return gpu::one_head(c.matrix(a, n.rows, n.columns)); };
     float* statistics = CudaCall::floats(n.direction == Direction::forward ? c.writes[1] : c.reads[1]);
@@ -47,7 +47,7 @@ struct CudaKernels {
     norm_gradient(n, rows(c.reads[0]), saved, rows(c.reads[2]), 0, rows(c.writes[0]));
   }
 
-  // kind: index of the norm's weight among the op's weights (with head norms: 0 for queries, 1 for keys).
+  // kind: index of the norm's weight among the op's weights (with head norms, i.e. QK norm, 0 for queries, 1 for keys).
   void norm(const Normalize& n, gpu::ConstHeads x, std::size_t kind, gpu::Heads y, gpu::NormStatistics saved) const {
     const gpu::Array w = CudaCall::weight(c.weights[kind]);
     if (n.layernorm)

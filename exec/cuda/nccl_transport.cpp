@@ -18,7 +18,7 @@
 namespace orrery::cuda {
 namespace {
 
-// Owns an NCCL communicator: the destructor aborts it unless end() was called before. Destructors ignore errors.
+// Owns an NCCL communicator. The destructor aborts it, ignoring errors, unless end() was called before.
 class Communicator {
  public:
   Communicator() = default;
@@ -36,7 +36,8 @@ class Communicator {
   ncclComm_t comm_ = nullptr;
 };
 
-// An NCCL group call, which is closed even if a call inside it throws; else later calls of this thread would join it.
+// An NCCL group (from ncclGroupStart() to ncclGroupEnd()). It is ended even if a call inside it throws, because later
+// calls of this thread would otherwise join it.
 class CallGroup {
  public:
   CallGroup() { ORRERY_CHECK_NCCL(ncclGroupStart()); }

@@ -6,8 +6,8 @@
 
 namespace orrery::cuda {
 
-// A task about to be enqueued on a stream, after its waits for other tasks: the arguments tell which bytes it reads and
-// writes.
+// A task that is about to be enqueued on a stream, after its waits for other tasks. Its operands, in `launch`, tell
+// which bytes it reads and writes.
 struct ObservedTask {
   const Rank& rank;
   const Launch& launch;

@@ -21,8 +21,8 @@ struct Packed {
 };
 
 // Finds queries, keys and values, which are adjacent columns in the output of the query-key-value projection. With head
-// norms, queries and keys are in a separate buffer, the first operand, and only the values are in the projection's
-// output.
+// norms (QK norm), only the values are taken from there, since normalized queries and keys are in a buffer of their
+// own, the first operand.
 Packed packed(const CudaCall& c, const PackedShape& s, const std::vector<Argument>& at, bool normed) {
   const gpu::Matrix all = c.matrix(at[normed ? 1 : 0], s.rows, s.columns());
   const gpu::Matrix qk = normed ? c.matrix(at[0], s.rows, s.normed_columns()) : all;

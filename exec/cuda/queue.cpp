@@ -34,7 +34,7 @@ Marks::Set Marks::make_set(TaskId tasks, bool timed) {
 
 Marks::Marks(TaskId tasks, std::int64_t steps, std::int64_t every) : every_(every) {
   const std::int64_t marked = std::max<std::int64_t>(1, (steps + every - 1) / every);
-  // There are at least two sets of events, because the begin of a step is measured from the begin of the step before.
+  // There are at least two sets of events, because the begin of a step is measured relative to that of the step before.
   const std::int64_t most = std::max<std::int64_t>(2, kMostEvents / std::max<std::int64_t>(tasks, 1));
   for (std::int64_t i = 0; i < std::min(std::max<std::int64_t>(marked, 2), most); ++i)
     timed_.push_back(make_set(tasks, true));

@@ -9,10 +9,10 @@
 
 namespace orrery::cuda {
 
-// The marks of one rank: a CUDA event for the end of every task. In steps whose times are read there is a set of timed
-// events for each step, so that times are read only when the run is over; if that needs too many events, sets are read
-// and used again between steps. Timed events keep the device from running small kernels back to back, so a run may mark
-// only each k-th step; the events of the other steps have no times.
+// The marks of one rank: a CUDA event for the end of every task. Every step whose times are wanted has a set of timed
+// events of its own, which are read when the run is over; if that needs too many events, sets are read and used again
+// between steps. Timed events keep the device from running small kernels back to back, so a run may time only each k-th
+// step and use events without times in the other steps.
 class Marks {
  public:
   // every: tasks are timed in one step out of this many, beginning with the first step.
@@ -28,8 +28,8 @@ class Marks {
   Picoseconds uncertainty() const { return uncertainty_; }
 
  private:
-  // The events of one step. begun: the time on the device's clock at which the event `base` was reached. step: the
-  // number of the step.
+  // The CUDA events of one step. ends: for each task, its end. base: the begin of the step; begun: the time of `base`
+  // on the device's clock. step: the number of the step.
   struct Set {
     std::vector<Event> ends;
     Event base{true};
@@ -87,7 +87,8 @@ class CudaQueue final : public TaskQueue {
   Marks& marks_;
   Stream stream_;
   Event meeting_{false};
-  // Scratch buffers: new work uses the last one, and enqueued work may still use the earlier ones.
+  // Scratch memory. New work uses the last buffer; the earlier, smaller buffers are kept because work enqueued before
+  // may still use them.
   std::vector<Memory> scratch_;
   std::vector<Memory> packing_;  // for each transfer of the step, memory in which its scattered elements are packed
   std::size_t packed_ = 0;

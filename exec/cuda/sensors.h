@@ -22,8 +22,8 @@ class Sensors {
   Sensors(const Sensors&) = delete;
   Sensors& operator=(const Sensors&) = delete;
 
-  // Returns the conditions from the readings between a moment of the host's clock (host_now(), lanes.h) and now; one
-  // more reading is taken now.
+  // Returns the GPU's clocks, power and temperature from a time `begin` of the host's clock (host_now(), lanes.h) until
+  // now, computed from the readings in that time and one more reading now.
   Conditions since(Picoseconds begin, const std::string& during);
 
  private:

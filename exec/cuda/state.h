@@ -30,8 +30,8 @@ class CudaState {
   kernels::cuda::Workspace workspace(std::int64_t bytes) const;
   kernels::cuda::DeviceRotaryTable rotary() const;
   double* loss() const { return reinterpret_cast<double*>(sums_.data()); }
-  // Returns the address, on the device, of the sum of squares that the tasks of a lane compute for the gradient norm.
-  // norm_workspace() returns the scratch memory with which that sum is computed.
+  // Returns the address, on the device, of the sum of squares that the tasks of a lane (queue of tasks) compute for the
+  // gradient norm. norm_workspace() returns the scratch memory for computing it.
   double* norm(LaneKind lane) const { return reinterpret_cast<double*>(norms_.at(lane).data()); }
   kernels::cuda::Workspace norm_workspace(LaneKind lane) const;
   // Returns whether the host waits for every task and names the task that failed: set by the environment variable

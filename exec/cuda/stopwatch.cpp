@@ -12,8 +12,8 @@ namespace {
 namespace gpu = kernels::cuda;
 
 constexpr int kSettling = 3;
-// The largest interquartile distance of repeated measurements, as a fraction of their median, with which a measurement
-// is not repeated.
+// A measurement is repeated if the interquartile distance of its repetitions is more than this fraction of their
+// median.
 constexpr double kScatter = 0.2;
 // Before each measurement of a block, the GPU multiplies two fixed matrices (the reference product) for kSustained
 // seconds, but at most kMostHeating times, so that the measurement is made at the clock rate of a GPU under load. The

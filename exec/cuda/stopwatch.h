@@ -30,12 +30,12 @@ struct Timed {
 class Stopwatch {
  public:
   static constexpr int kRepetitions = 12;
-  using Work = std::function<void()>;  // enqueues the work once on stream()
+  using Work = std::function<void()>;  // enqueues the work to be measured once on stream()
 
   explicit Stopwatch(Sensors& sensors);
 
-  // time() measures the work, and once more if the times of its repetitions differ too much; time_once() measures it
-  // once only.
+  // time() measures the work, and measures it again if the times of its repetitions differ too much; time_once() never
+  // measures it again.
   Timed time(const Work& work) { return time(work, 0); }
   Timed time_once(const Work& work) { return time_once(work, 0); }
   // Measures several works one after the other, between two timings of the reference product; returns the time of each.
@@ -44,9 +44,11 @@ class Stopwatch {
 
   cudaStream_t stream() const { return stream_.get(); }
   kernels::cuda::Products& products() { return products_; }
-  // largest factor by which the time of the reference product changed over a block of measurements
+  // largest factor by which the time of the reference product (a fixed matrix product) changed over a block of
+  // measurements
   double drift() const { return drift_; }
-  // number of blocks of measurements repeated because the time of the reference product had changed
+  // number of blocks of measurements that were repeated because the time of the reference product (a fixed matrix
+  // product, timed before and after each block) had changed
   std::int64_t repeated() const { return repeated_; }
 
  private:

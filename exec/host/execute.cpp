@@ -54,8 +54,8 @@ class HostThread {
     return state;
   }
 
-  // Waits until no task is running. Does nothing before the lanes exist; the allocator may call drain() that early, if
-  // the first buffers already exceed the memory.
+  // Waits until no task is running. If the first buffers already exceed the memory, the allocator calls drain() before
+  // the lanes (queues of tasks) exist; then no task can be running.
   void drain() {
     if (!has_lanes_) return;
     lanes_->flush();
@@ -126,7 +126,8 @@ class HostThread {
     lanes_->begin_step();
   }
 
-  // Validates the update of the last step, which no further step follows.
+  // Validates the optimizer update of the last step; the updates of other steps are validated during the step after
+  // them.
   void validate_last() {
     const RankClass& slot = rank_.plan.classes.front();
     if (slot.validated == kNone || options_.steps == options_.first_step) return;
@@ -200,12 +201,14 @@ class HostThread {
   const Rank& rank_;
   RankDevice& device_;
   const ExecuteOptions& options_;
-  // This flag is declared before memory_, because the allocator in memory_ reads it before the lanes are created.
+  // has_lanes_ is declared before memory_, whose allocator reads it (in drain()) even before the lanes (queues of
+  // tasks) exist.
   bool has_lanes_ = false;
   CachingMemory memory_;
   Buffers buffers_;
   RunState state_;
-  // The lanes are declared after the members that their threads use.
+  // The lanes (queues of tasks) are declared after the members that their threads use, so that they are destroyed
+  // first.
   std::unique_ptr<Lanes> lanes_;
   std::vector<Picoseconds> begins_, ends_;  // times at which steps began and ended, on the host's clock
   std::vector<std::vector<std::int64_t>> sizes_;

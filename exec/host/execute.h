@@ -28,13 +28,13 @@ struct ExecuteOptions {
   Training training;
   Watcher watcher;                                 // called when tasks begin and end; may be empty
   std::function<void(std::int64_t step)> on_step;  // called before each training step
-  // Called before each step, with the losses of the steps that this run has made so far.
+  // A function that is called before each step. losses: the losses of the steps that this run has made so far.
   std::function<void(std::int64_t step, Buffers&, const std::vector<double>& losses)> on_begin;
   // on_gradients is called before a step's first optimizer update, when all gradients are complete; on_end is called
   // after the last step, when all weights are updated. Both can read every buffer.
   std::function<void(std::int64_t step, const Buffers&)> on_gradients;
   std::function<void(const Buffers&)> on_end;
-  // Called for each token for which a router has chosen experts.
+  // A function that is called for each token for which a router has chosen experts.
   std::function<void(const RoutedToken&)> on_routing;
 };
 

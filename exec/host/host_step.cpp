@@ -106,7 +106,7 @@ void run_multiply(const CpuCall& c, const Multiply& work) {
   }
   if (!work.check) return;
   float* found = c.rank_number(kFoundInfinity);
-  // earlier: whether a gradient of an earlier chunk of layers was infinite
+  // earlier: whether an infinite gradient was already found in an earlier chunk of layers
   const bool earlier = c.writes.empty() && *found != 0;
   *found = infinite || earlier ? 1.0F : 0.0F;
 }
@@ -137,9 +137,9 @@ struct UpdateCourse {
   double factor = 1;
 };
 
-// Decides what an optimizer update does. With post-update validation, an update is made unless the gradient norm known
-// so far would clip it. An update that is rolled back is made again with the gradient norm of all pipeline stages, or
-// not at all if that norm is not finite.
+// Decides what an optimizer update does. With post-update validation, an update is first made unless the gradient norm
+// known by then would clip it. When updates are redone, an update that was made is undone, and made again with the
+// gradient norm of all pipeline stages unless that norm is not finite.
 static UpdateCourse course_of(const CpuCall& c, const Update& work) {
   const double limit = c.state.training.clip;
   const auto norm = [&](std::size_t i) { return *CpuCall::floats(c.reads[i]); };

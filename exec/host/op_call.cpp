@@ -50,7 +50,7 @@ static void copy_replicas(const OpCall& c, const Load& load, std::int64_t* to) {
 
 void copy_text(const OpCall& c, const Load& load, std::int64_t* to) {
   if (load.replicas > 0) return copy_replicas(c, load, to);
-  // With one prediction per token, the rows are one contiguous range of tokens, which may be only this rank's part of
+  // Without multi-token prediction, the rows are one contiguous range of tokens, which may be only this rank's part of
   // the micro-batch.
   const bool one = load.predictions == 1;
   for (const PredictedRows& p : predicted_rows(load.rows, load.predictions, one ? 1 : load.parts)) {
@@ -188,8 +188,8 @@ static bool counted_elsewhere(const OpCall& c, const PlacedParameter& p) {
 
 std::vector<Stretch> norm_stretches(const OpCall& c, const Argument& gradients) {
   std::vector<Stretch> stretches;
-  // Number of elements of the rank's shards before those in the buffer of the op's unit (parameters that are gathered
-  // together); 0 for an op of a whole chunk of layers.
+  // Number of elements of the rank's shards that come before the op's buffer, if that buffer holds only a unit
+  // (parameters that are gathered together); 0 for an op of a complete chunk of layers.
   const std::int64_t before = of_unit(c) ? pieces_of(c).front().shard_first : 0;
   for (const Piece& piece : pieces_of(c)) {
     for (const PlacedParameter& p : c.rank.parameters.at(state_frame(c))) {

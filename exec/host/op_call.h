@@ -19,7 +19,8 @@ struct OpCall {
       : state(s), rank(s.rank), op(rank.plan.op_of(l.task)), frame(rank.plan.frames[rank.plan.tasks[l.task].frame]) {
     for (const Argument& a : l.arguments) {
       const Operand& o = a.operand;
-      // kept: the operand is the 16-bit gradients of one micro-batch, which are sorted like activations
+      // kept: the operand is a buffer of the 16-bit gradients of one micro-batch. It belongs to weights, but is put
+      // into reads, writes or updates, as activations are.
       const bool kept = o.scope == Scope::state && o.slot == kFreshGradients;
       if (o.parameter >= 0 && !kept)
         (o.access == Access::read ? weights : gradients).push_back(a);
@@ -28,8 +29,8 @@ struct OpCall {
     }
   }
 
-  // Returns the address of one of the numbers that a rank has once, such as the gradient norm (RankBuffer), if the
-  // number is an operand of the op; else null.
+  // Returns the address of a number that the rank has only once, such as the gradient norm (slot: a RankBuffer), if it
+  // is an operand of the op; else null.
   float* rank_number(std::uint16_t slot) const {
     for (const std::vector<Argument>* list : {&reads, &updates, &writes}) {
       for (const Argument& a : *list) {
@@ -82,9 +83,9 @@ struct OpCall {
   std::int64_t first_row(std::int64_t rows) const {
     return rows < batch() * sequence() ? rank.position_in(Dimension::tensor).index * rows : 0;
   }
-  // Returns the index of this rank's first row (token) on a tensor-parallel grid (rows, columns, depth), counted among
-  // the rows of the tensor group. The rows are cut over the depth; a rank holds all rows of its depth layer, or its
-  // part of these.
+  // Returns the index of this rank's first row (token) among the rows of a tensor-parallel group that is a grid of
+  // ranks (rows, columns, depth). Each layer of the depth has an equal share of the rows; a rank holds this share or a
+  // part of it.
   std::int64_t first_row(std::int64_t rows, const Side& side) const {
     const GroupPosition &depth = rank.position_in(Dimension::tensor_depth), &part = rank.position_in(side.rows);
     if (depth.size * part.size == 1) return first_row(rows);

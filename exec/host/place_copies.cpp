@@ -7,8 +7,8 @@
 namespace orrery {
 namespace {
 
-// Returns the contiguous ranges of bytes of a memcpy that moves a tile (a range of elements of the rank's shards); in a
-// flat buffer of the chunk's weights the elements of a tile may be scattered.
+// Returns the contiguous ranges of bytes of a memcpy that moves a tile, a range of elements of the rank's shards. The
+// tile is contiguous in a buffer of its own, but may be scattered in a flat buffer of a chunk of layers.
 std::vector<PlacedRun> runs_of_tile(const OpCall& c, const PlaceCopy& work) {
   const Argument &from = c.reads[0], &to = c.writes[0];
   const auto place = [&](const Argument& a, const Piece& piece) {
@@ -21,8 +21,9 @@ std::vector<PlacedRun> runs_of_tile(const OpCall& c, const PlaceCopy& work) {
   return runs;
 }
 
-// Returns the contiguous ranges of bytes of a memcpy that moves the elements of a chunk of layers that this rank owns.
-// A fused buffer, which holds one bucket, begins with element work.first.
+// Returns the contiguous ranges of bytes of a memcpy that moves, of a chunk of layers, the elements that this rank
+// owns. The rank's fused buffer (Scope::rank) holds only one bucket: its first element is element work.first of the
+// chunk.
 std::vector<PlacedRun> runs_owned(const OpCall& c, const PlaceCopy& work) {
   const Argument &from = c.reads[0], &to = c.writes[0];
   const auto place = [&](const Argument& a, const Piece& piece) {

@@ -41,17 +41,17 @@ std::vector<std::pair<std::int64_t, std::int64_t>> runs_of(const std::vector<Pla
   return runs;
 }
 
-// Returns the addresses of the elements that the operand's part selects in a flat buffer: in a buffer of shards only
-// elements that this rank owns, and for the op of a unit (parameters that are gathered together) only elements of the
-// unit.
+// Returns the addresses of the elements that an operand selects (Part) in a flat buffer. In a buffer of shards, only
+// elements that this rank owns are selected; in an op of a unit (parameters that are gathered together), only elements
+// of the unit.
 std::vector<Packed::Run> places_of(const Rank& rank, const Launch& launch, const Argument& a, Dimension group) {
   std::vector<Packed::Run> places;
   const std::uint32_t own = frame_of(rank, launch);
   const bool of_unit = role_of(rank, launch) == BlockRole::unit;
   const std::uint32_t state = of_unit ? rank.plan.frames[own].state : own;
   const std::vector<Piece>& pieces = of_unit ? rank.unit_pieces.at(own) : rank.pieces.at(state);
-  // Number of elements of the rank's shards before those in the buffer of the op's unit (parameters that are gathered
-  // together).
+  // Number of elements of the rank's shards that come before the op's buffer, if that buffer holds only a unit
+  // (parameters that are gathered together).
   const std::int64_t before = of_unit ? pieces.front().shard_first : 0;
   const auto add = [&](std::int64_t element, std::int64_t n) {
     places.push_back({a.data + element * a.width, static_cast<std::size_t>(n * a.width)});
@@ -83,7 +83,7 @@ void prepare_all_reduce(const Rank& rank, const Collective& work, const Launch& 
       p.packed.runs.clear();
     }
   } else if (a.operand.scope != Scope::rank) {
-    // The data begin at element `first` of the chunk's flat buffer (a bucket) or of this rank's shard of a unit
+    // The data begin at element work.first: of the chunk's flat buffer for a bucket, of this rank's shard for a unit
     // (parameters that are gathered together).
     p.call.out = a.data + work.first * a.width;
   }
@@ -129,7 +129,7 @@ void prepare_root(const Collective& work, const Launch& launch, CollectiveCall& 
   const Sorted sorted(launch);
   call.counts = {work.bytes / work.width};
   call.root = static_cast<int>(work.root);
-  // If the op neither reads nor updates a buffer, this rank is not the root: it only receives the root's data.
+  // If the op neither reads nor updates a buffer, this rank is not the root but only receives the root's data.
   if (sorted.read == nullptr && sorted.update == nullptr) {
     call.in = call.out = sorted.write->data;
   } else if (sorted.read == nullptr) {
@@ -156,8 +156,8 @@ void prepare_pieces(const Rank& rank, const Collective& work, const Launch& laun
 // that this rank owns of the unit's regions lie one after the other in the rank's shards.
 void prepare_unit(const Rank& rank, const Collective& work, const Launch& launch, CollectiveCall& call) {
   const Sorted sorted(launch);
-  // The frozen weights of a unit (parameters that are gathered together) are one region; the operand is this rank's
-  // shard of the region.
+  // The frozen weights of a unit (parameters that are gathered together) are gathered as one region, of which the op's
+  // first operand is this rank's shard.
   if (sorted.read->operand.slot == kFrozenShard) {
     call.in = sorted.read->data;
     call.out = sorted.write->data;
@@ -200,10 +200,10 @@ std::vector<std::int32_t> tokens_of(const Argument& routing, std::int64_t top_k,
   return tokens;
 }
 
-// Prepares an all-to-all of token rows to experts or back, or a gather among the ranks that an expert is cut over.
-// Operands after the data hold counts: rows sent and received, or rows of each member; without counts, all pieces have
-// the same size. If rows of one token are sent to a node only once, the routing is a further operand; padding rows have
-// token -1.
+// Prepares an all-to-all of token rows to experts or back, or a gather among the ranks that an expert is cut over. The
+// first operand is the data. The next ones, if any, are the numbers of rows: sent and received, or of each member;
+// without them all pieces have the same size. If a token's rows are sent to a node only once, a further operand is the
+// routing, which tells each row's token (-1: padding).
 void prepare_tokens(const Rank& rank, const Collective& work, const Launch& launch, CollectiveCall& call) {
   std::vector<const Argument*> reads;
   for (const Argument& a : launch.arguments) {
@@ -324,7 +324,7 @@ static void prepare_parts(const Rank& rank, const Collective& work, const Launch
     prepare_bucket(rank, work, sorted.write != nullptr ? *sorted.write : *sorted.update, p.call);
   } else if (work.kind == CollectiveKind::shift && work.first > 0) {
     prepare_ring(rank, work, launch, p);
-    // A collective that moves one of several pieces of a buffer begins after the earlier pieces, in both buffers.
+    // If a collective moves one of several pieces of a buffer, the earlier pieces come before it in both buffers.
   } else {
     const Bytes first = work.first * work.width;
     p.call.in = sorted.read->data + first;

@@ -33,8 +33,8 @@ struct Packed {
 struct PreparedCollective {
   CollectiveCall call;
   Packed packed;
-  // In a ring exchange (each member sends to the next): this member's own part, which is copied to `to` before the call
-  // begins.
+  // For a step of a ring exchange (each member sends to the next): this rank's own part of the data, which is copied to
+  // `to` before the transfer begins.
   Packed placed;
   std::byte* to = nullptr;
 

@@ -10,8 +10,8 @@ namespace orrery {
 namespace {
 
 constexpr int kPollsBetweenChecks =
-    // Number of event queries that a waiting host makes between two checks of the transport for errors: so many queries
-    // take about a millisecond.
+    // Number of times that a waiting host asks whether a task has ended between two checks of the transport for errors:
+    // asking so often takes about a millisecond.
     4096;
 
 }  // namespace
@@ -54,14 +54,14 @@ void QueueLanes::submit(Launch launch, Picoseconds) {
     batch_.push_back(std::move(launch));
 }
 
-// Enqueues waits for the tasks that a launch depends on: at most one wait per other queue, for the last of these tasks
-// in that queue.
+// Enqueues waits for the tasks on which a launch depends. Since queues run in order, one wait per other queue is
+// enough: for the last of these tasks in that queue.
 void QueueLanes::wait_for_dependencies(const Launch& launch) {
   std::vector<std::uint32_t> last(held_.size(), kNone);
   const std::uint8_t own = queue_of_[launch.task];
   const auto add = [&](TaskId before) {
     const std::uint8_t queue = queue_of_[before];
-    assert(place_[before] != kNone);  // tasks of one batch of transfers do not depend on each other
+    assert(place_[before] != kNone);  // enqueued before, since tasks of one batch do not depend on each other
     if (queue == own || completed(before)) return;
     if (last[queue] == kNone || place_[before] > last[queue]) last[queue] = place_[before];
   };

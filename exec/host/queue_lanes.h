@@ -32,16 +32,17 @@ class QueueLanes final : public Lanes {
   std::vector<std::vector<Span>> spans() override;
 
  private:
-  // The tasks of the current step that one queue holds, in order; the first `ended` of them are known to have ended.
+  // A queue and its tasks of the current step, in order; the first `ended` of these tasks are known to have ended.
   struct Held {
     std::unique_ptr<TaskQueue> queue;
     std::vector<TaskId> tasks;
     std::size_t ended = 0;
   };
-  // Data from which the times of a step's tasks (Span) are computed once it is known when the tasks ended.
+  // Data that are recorded during a step; from them, the times of the step's tasks (Span) are computed once the times
+  // of the tasks' end marks are known.
   struct Step {
     std::vector<Picoseconds> issued;
-    // pairs of a task and a task that it waits for because it reuses that task's memory (Launch::after)
+    // pairs of tasks: the first waits for the second because it reuses memory that the second used (Launch::after)
     std::vector<std::pair<TaskId, TaskId>> after;
   };
 

@@ -42,7 +42,8 @@ struct StepLoss {
   std::int64_t tokens = 0;
 };
 
-// Data that kernels of one rank read and write besides their operands. Only tasks of the compute lane write the losses.
+// The state of a run that the kernels of one rank read and write besides their operands. Only tasks of the compute lane
+// (the queue of compute tasks) write the losses.
 struct RunState {
   const Rank& rank;
   const Text& text;
@@ -54,7 +55,7 @@ struct RunState {
   // all pipeline stages (post-update validation).
   bool redoes_update = false;
   LossScaling scaling = {};
-  // Called on the compute lane for each routed token; may be empty.
+  // A function that is called on the compute lane for each token that a router has assigned to experts; may be empty.
   std::function<void(const RoutedToken&)> on_routing = {};
 };
 

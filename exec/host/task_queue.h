@@ -23,14 +23,14 @@ class TaskQueue : public MoveQueue {
   virtual void wait_for(TaskId task) = 0;  // lets work enqueued later wait for the marked end of a task of any queue
 };
 
-// The functions of a device, besides its queues, that QueueLanes calls. A queue marks the end of each task; marks are
-// for the current step.
+// The functions of a device, besides its queues, that QueueLanes calls. Every queue marks the end of each task;
+// has_ended() asks for the mark of the current step.
 class QueueDevice {
  public:
   virtual ~QueueDevice() = default;
   virtual std::unique_ptr<TaskQueue> queue() = 0;
-  virtual void begin_step() = 0;            // called while all queues are empty
-  virtual void end_step() = 0;              // called when all queues are empty again
+  virtual void begin_step() = 0;            // called before a step's first task, while all queues are empty
+  virtual void end_step() = 0;              // called after a step's last task, when all queues are empty again
   virtual bool has_ended(TaskId task) = 0;  // whether the task's end mark is reached; never waits
   // Times at which the ends of tasks were marked, by step and task, on the host's steady clock; empty for a step whose
   // marks have no times. Called once, after the last step.

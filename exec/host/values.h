@@ -7,8 +7,8 @@
 
 namespace orrery {
 
-// A view of stored numbers as floats: the numbers themselves if they are stored as floats, else a converted copy of
-// 16-bit numbers, which is written back when a view of results is destroyed. Kernels always compute in float.
+// A view of stored numbers as floats, since CPU kernels compute in float. Numbers stored as floats are used in place.
+// 16-bit numbers are converted to a copy, which the destructor writes back if the numbers are results.
 class Values {
  public:
   enum class Mode : std::uint8_t { read, write, update };

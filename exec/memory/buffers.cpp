@@ -42,8 +42,8 @@ Buffers::Buffers(const Rank& rank, CachingMemory& memory, const std::function<vo
   count_peak(kNone);
 }
 
-// Cuts the arena (contiguous memory that is allocated before the first step) into cells, one for each buffer that is
-// marked contiguous. These buffers all have the same size: a layer's input, or an equal part of that input.
+// Cuts the arena (contiguous memory that is allocated before the first step) into cells of equal size. Each cell is for
+// one of the buffers that the planner marks contiguous: a layer's input, or an equal part of that input.
 void Buffers::cut_arena(std::uint32_t frame, std::uint16_t slot) {
   Bytes cell = 0;
   for (const Block& block : rank_.plan.blocks) {
@@ -88,7 +88,8 @@ void Buffers::take(std::uint32_t frame, const Operand& operand, TaskId task, Lau
   if (what.bytes == 0 || !held.empty()) return;
   if (take_beyond(what, held)) return;
   if (what.contiguous) {
-    // the planner has made the arena large enough for all contiguous buffers that are in use at a time
+    // a cell of the arena is free, because the planner made the arena large enough for all contiguous buffers in use at
+    // a time
     assert(!cells_.empty());
     held = {cells_.back(), kArenaPool};
     cells_.pop_back();
@@ -206,19 +207,20 @@ Argument Buffers::resolve(std::uint32_t frame, const Operand& operand) const {
     if (operand.tile == 0 && operand.scope != Scope::own) offset = (in_buffer + p.offset) * a.width;
     a.bytes = p.out * p.in * a.width;
   } else if (operand.scope == Scope::state && operand.slot == kFrozenShard) {
-    // the frozen weights of a unit (parameters that are gathered together) are gathered from the unit's part of the
-    // shards
+    // the frozen weights of a unit (parameters that are gathered together) are gathered from the unit's range of this
+    // rank's shard
     for (const Piece& piece : rank_.frozen_pieces.at(own.state)) {
       if (piece.unit == frame) offset = piece.shard_first * a.width;
     }
   } else if (operand.scope == Scope::state && operand.slot == kGradients && own.unit == frame) {
-    // the part of a unit (parameters that are gathered together) in the unsharded gradients of a chunk begins at `base`
+    // in the flat buffer of a chunk's unsharded gradients, the elements of a unit (parameters that are gathered
+    // together) begin at element `base`
     offset = own.base * a.width;
   } else if (const auto unit = rank_.unit_pieces.find(frame);
              operand.scope == Scope::state && unit != rank_.unit_pieces.end()) {
     const Piece &first = unit->second.front(), &last = unit->second.back();
-    // an op of a unit (parameters that are gathered together) works on the unit's pieces of the shards, from the first
-    // piece on
+    // an op of a unit (parameters that are gathered together) uses the unit's part of this rank's shards, from the
+    // unit's first piece to its last
     offset = first.shard_first * a.width;
     a.bytes = (last.shard_first + last.owned - first.shard_first) * a.width;
   }

@@ -29,7 +29,7 @@ struct Argument {
 struct Launch {
   TaskId task = 0;
   std::vector<Argument> arguments;  // operands with addresses, in the order of the op's operands
-  // tasks of other lanes after which this task may run, because it reuses memory that they used
+  // tasks of other lanes (queues of tasks) that must end before this task runs, because it reuses memory that they used
   std::vector<TaskId> after;
   // memory to clear before the task runs: gradient sums, and in the first update the optimizer's moments
   std::vector<std::span<std::byte>> zeroed;
@@ -59,8 +59,8 @@ class Buffers {
     return issue(task);
   }
 
-  // Sets the numbers of rows that are known only at run time, for the buffers of one frame (a block's buffers for one
-  // micro-batch).
+  // Sets the numbers of rows of those buffers of a frame (a block's buffers for one micro-batch) whose numbers of rows
+  // are known only at run time.
   void set_sizes(std::uint32_t frame, std::vector<std::int64_t> sizes) { sizes_[frame] = std::move(sizes); }
   const std::map<std::uint32_t, std::vector<std::int64_t>>& sizes() const { return sizes_; }
 
@@ -72,7 +72,8 @@ class Buffers {
   // tier.
   bool has_state(std::uint32_t frame, std::uint16_t slot) const;
   void write_state(std::uint32_t frame, std::uint16_t slot, std::int64_t first, std::span<const std::byte> from) const;
-  // Returns false if the buffer is on the device, because only the device's memcpys can read it.
+  // Reads a part of a buffer. Returns false if the buffer is in device memory, which only the device's own memcpy can
+  // read.
   bool read_state(std::uint32_t frame, std::uint16_t slot, std::int64_t first, std::span<std::byte> to) const;
 
   // Allocates a buffer of weights, gradients or optimizer states now, even one that would otherwise be allocated at the
@@ -147,15 +148,16 @@ class Buffers {
   const Rank& rank_;
   CachingMemory& memory_;
   CachingMemory host_;
-  // for each memory tier behind the host (disks), the file of its buffers
+  // for each memory tier other than device and host (disks), the file that holds its buffers
   mutable std::array<DiskStore, kTiers> stores_;
   bool one_lane_ = true;
   std::span<std::byte> workspace_;
-  // by frame (a block's set of buffers): the numbers of rows that are known only at run time
+  // for each frame (a block's buffers for one micro-batch), the numbers of rows that are known only at run time
   std::map<std::uint32_t, std::vector<std::int64_t>> sizes_;
   std::vector<Held> held_;          // for each buffer (by id), its memory
   std::vector<Returned> returned_;  // memory that is freed once the last task that uses it has ended
-  // free cells (equal parts, of one buffer each) of the contiguous memory that is allocated before the first step
+  // addresses of the free cells of the arena: contiguous memory, allocated before the first step, that is cut into
+  // equal cells of one buffer each
   std::vector<std::byte*> cells_;
   // Memory that was freed while the last task that used it may still be running.
   std::vector<Used> used_;

@@ -31,8 +31,8 @@ struct MemoryUse {
 // Error when there is no memory left.
 class CachingMemory {
  public:
-  // drain: waits until no task is running; called before unused segments are returned because memory has run out, since
-  // tasks issued earlier may still use freed blocks.
+  // drain: waits until no task is running. It is called when memory has run out, before unused segments are given back,
+  // because tasks issued earlier may still use blocks that count as free.
   explicit CachingMemory(SegmentSource source, std::function<void()> drain = {})
       : source_(std::move(source)), drain_(std::move(drain)) {}
   ~CachingMemory();
@@ -42,8 +42,8 @@ class CachingMemory {
   std::byte* allocate(Bytes bytes, int pool);
   void free(std::byte* block);
   // Called when the owner of a memory block no longer needs it but the device still uses it: the block no longer counts
-  // as allocated, and is passed to free() later. (PyTorch's allocator counts in the same way a block that other streams
-  // still use.)
+  // as allocated, and is passed to free() later. (PyTorch's allocator, too, does not count a block that only other
+  // streams still use.)
   void retire(std::byte* block);
   Bytes size_of(std::byte* block) const;  // the number of bytes of a block, after rounding
   const MemoryUse& use() const { return use_; }

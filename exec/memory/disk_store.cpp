@@ -39,7 +39,8 @@ int open_nameless() {
   return file;
 }
 
-// Calls move(number of bytes moved so far) until all bytes are moved.
+// Calls move(done), which moves some of the bytes after the first `done` ones and returns their number, until all are
+// moved.
 template <class Move>
 void move_all(std::size_t bytes, const char* what, const Move& move) {
   for (std::size_t done = 0; done < bytes;) {

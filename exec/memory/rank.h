@@ -27,7 +27,7 @@ struct Rank {
 
   const Spec& spec;
   std::int64_t number = 0;
-  Plan plan;  // instantiate(folded, number): the plan of this rank alone
+  Plan plan;  // the plan of this rank alone, made from the plan that has one rank per class of like ranks
   std::vector<GroupPosition> positions;
   // Index of the rank's data-parallel replica, which determines the samples that the rank trains on.
   std::int64_t replica = 0;
@@ -41,15 +41,15 @@ struct Rank {
   std::vector<SequencePart> parts;
   // for each chunk of layers, the id of its state frame (the buffers of its weights and optimizer states)
   std::vector<std::uint32_t> states;
-  // For each chunk of layers, by the id of its state frame (the buffers of its weights and optimizer states): the
-  // weights that train, and the ranges of them that this rank owns; the frozen weights, and the ranges of those that
-  // this rank owns.
+  // These maps have, as key, the id of a chunk's state frame (the buffers of the weights and optimizer states of a
+  // chunk of layers). parameters: the weights that train; pieces: the ranges of them that this rank owns. frozen,
+  // frozen_pieces: the same for weights that do not train.
   std::map<std::uint32_t, std::vector<PlacedParameter>> parameters;
   std::map<std::uint32_t, std::vector<Piece>> pieces;
   std::map<std::uint32_t, std::vector<PlacedParameter>> frozen;
   std::map<std::uint32_t, std::vector<Piece>> frozen_pieces;
-  // By the id of a unit's frame (a unit: parameters that are gathered together): the ranges that this rank owns of the
-  // unit.
+  // For each unit (parameters that are gathered together), by the id of its frame (its set of buffers): the ranges of
+  // its weights that this rank owns.
   std::map<std::uint32_t, std::vector<Piece>> unit_pieces;
 };
 

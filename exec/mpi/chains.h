@@ -28,8 +28,8 @@ namespace orrery::mpi {
 // never ends, so a process that knows of a lost rank must exit without destroying this object.
 class Chains {
  public:
-  // All ranks of `world` construct this object at the same time. lost: the set of lost ranks, which is checked during
-  // calls.
+  // All ranks of `world` construct this object at the same time. lost: the set of lost ranks, which every call checks
+  // again.
   Chains(MPI_Comm world, const Plan& plan, LostRanks& lost);
   ~Chains();
   Chains(const Chains&) = delete;
@@ -40,7 +40,8 @@ class Chains {
   // one.
   void finish();
 
-  // The public functions below are for the code that carries out one push or one pull (chains_calls.cpp).
+  // The functions below are public only for the code that carries out one push of gradients or one pull of weights
+  // (chains_calls.cpp).
   void poll();  // receives notes (short messages) and learns which ranks are lost
   bool serves() const { return me_ >= workers_; }
   int workers() const { return workers_; }
@@ -53,7 +54,7 @@ class Chains {
   // Returns whether all servers of the chain have the sum of push `number`.
   bool pushed(int piece, std::int64_t number) const;
   bool pulled(int worker, std::int64_t number) const;
-  // notes that this server has the sum of a push; the last server of the chain then tells the other ranks
+  // records that this server has the sum of push `number`; the chain's last server then tells the other ranks
   void tell_pushed(std::int64_t number);
   // Tells the servers that this worker has received the weights of a pull.
   void tell_pulled(int piece, std::int64_t number);
@@ -88,7 +89,8 @@ class Chains {
   LostRanks& lost_;
   std::int64_t push_calls_ = 0, pull_calls_ = 0;
   std::int64_t has_ = 0;  // number of the last push whose complete sum this server has
-  // For each sender and each kind of note (short message), the greatest number received.
+  // For each sender and each kind of note (a short message about a push or pull, which it names by number), the
+  // greatest number received.
   std::vector<std::array<std::int64_t, kNotes>> heard_;
   std::list<Word> said_;  // notes (short messages) that are being sent
   std::list<Landing> landings_;

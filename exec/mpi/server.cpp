@@ -157,8 +157,8 @@ class Server {
     return std::all_of(outboxes_.begin(), outboxes_.end(), [](Outbox& out) { return mpi::all_done(out.requests); });
   }
 
-  // Records a measured step each time that the server has made as many updates as there are workers. The step's
-  // transfers get the begin and the end of the step as their times.
+  // Records a measured step each time that the server has applied as many pushes as there are workers. Transfers are
+  // not timed one by one, but get the begin and the end of the step as their times.
   void note_step(Picoseconds begin) {
     if (version_ % workers_ != 0) return;
     MeasuredStep step = {begin_, host_now(), {}, {}};

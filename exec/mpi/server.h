@@ -12,9 +12,9 @@
 
 namespace orrery {
 
-// One action of a parameter server. update: it applied the gradients that a worker pushed at the end of the worker's
-// step `clock`, which gave version `version` of the weights. Not update: it sent that version of the weights to a
-// worker for the worker's step `clock`.
+// One event in the run of a parameter server. If `update` is true, the server applied the gradients that the worker
+// pushed at the end of its step `clock`, which gave version `version` of the weights; otherwise the server sent that
+// version to the worker for its step `clock`.
 struct Served {
   bool update = true;
   std::int64_t worker = 0, clock = 0, version = 0;
@@ -28,8 +28,8 @@ bool serves_arrivals(const Rank& rank);
 // each push it executes the plan's tasks once; pushes are ordered by the arrival of their last message, and several may
 // be in progress at the same time. A worker gets the weights after its own push has been applied and, with bounded
 // staleness, after all other workers have progressed far enough; the worker that has waited longest comes first.
-// Workers use the same messages as for synchronous pushes and pulls. order: receives the actions, in order. Throws
-// Error if MPI fails.
+// Workers use the same messages as for synchronous pushes and pulls. order: receives the updates and the sends of
+// weights, in the order in which they happened. Throws Error if MPI fails.
 Execution serve(MPI_Comm world, const Rank& rank, const Text& text, const ExecuteOptions& options,
                 std::vector<Served>& order);
 

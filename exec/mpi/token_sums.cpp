@@ -59,8 +59,8 @@ class TokenSums final : public ByNodes {
     }
   }
 
-  // Sends to each member of this node the rows for it, and the rows for the members of other nodes to which it relays,
-  // in the order of these members.
+  // Sends one message to each member of this node: the rows for this member, and the rows for the members of other
+  // nodes whose messages it relays, in the order of the receivers.
   void gather() {
     for (auto& [node, mine] : wanted_) move(mine.numbers, places_.relay(me(), node), 1, true);
     for (auto& [m, theirs] : served_) {
@@ -90,7 +90,7 @@ class TokenSums final : public ByNodes {
   // sums to them.
   void cross() {
     landed_[me()] = std::move(handed_.at(me()));
-    std::map<Member, Bytes> taken;  // for each member of this node, the bytes of its rows that are used so far
+    std::map<Member, Bytes> taken;  // for each member of this node, the bytes of its message used so far
     for (Member m = 0; m < call_.counts.size(); ++m) {
       const auto theirs = served_.find(m);
       if (theirs != served_.end()) {
@@ -120,12 +120,12 @@ class TokenSums final : public ByNodes {
     }
   }
 
-  // Writes the received rows in the order of their sources, as an all-to-all does: a token's sum in place of the
-  // token's first row, zeros in its other rows.
+  // Writes the received rows in the order of their senders, as an all-to-all does. If rows came as sums per token from
+  // another node, the sum becomes the token's first row, and its other rows become zeros.
   void collect() {
     auto* out = static_cast<std::byte*>(call_.out);
-    std::map<std::int64_t, std::size_t> row;  // for each sending node, the index of its next row
-    // for each sending node, the number of tokens whose sums are copied so far
+    std::map<std::int64_t, std::size_t> row;  // for each sending node, the number of its rows written so far
+    // for each sending node, the number of tokens whose sums are written so far
     std::map<std::int64_t, std::int32_t> filled;
     for (Member m = 0; m < call_.received.size(); ++m) {
       const Bytes n = bytes(call_.received[m]);
@@ -147,11 +147,11 @@ class TokenSums final : public ByNodes {
     }
   }
 
-  std::map<std::int64_t, Wanted> wanted_;            // for each sending node, the rows that this rank wants from it
-  std::map<Member, Wanted> served_;                  // for each member of another node, the rows that it wants
+  std::map<std::int64_t, Wanted> wanted_;            // by sending node: the rows that this rank is to receive from it
+  std::map<Member, Wanted> served_;                  // by member of another node: the rows that this rank sums for it
   std::map<Member, std::vector<std::byte>> handed_;  // messages sent to the members of this node
   std::map<Member, std::vector<std::byte>> landed_;  // messages received from the members of this node
-  std::map<Member, const std::byte*> own_;           // for each sender, the address of its rows for this rank
+  std::map<Member, const std::byte*> own_;           // by sender on this node: the address of its rows for this rank
 };
 
 }  // namespace

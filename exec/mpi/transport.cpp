@@ -100,7 +100,8 @@ class MessagePending final : public Pending {
   std::vector<MPI_Request> requests_;
 };
 
-// A collective whose result first goes to separate memory, and is then added to `out` or copied there.
+// A collective that first writes its result to separate memory; when it is done, the result is added to `out` or copied
+// there.
 class LandingPending final : public Pending {
  public:
   using Start = std::function<std::unique_ptr<Pending>(const CollectiveCall&)>;

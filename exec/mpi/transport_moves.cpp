@@ -103,7 +103,8 @@ class MovesPending final : public Pending {
     ended_ = true;
   }
 
-  // Returns whether a received chunk must wait in staging memory until the round is over.
+  // Returns whether a received chunk must stay in staging memory until the round is over: because it is to be added, or
+  // because its destination is still being sent.
   bool waits(const Move& move) const {
     if (move.dst != channel_.rank) return false;
     const auto sends_it = [&](const Move& m) {
@@ -127,9 +128,9 @@ class MovesPending final : public Pending {
   int tag_ = 0;
   std::int64_t width_ = 1;
   std::vector<Move> moves_;           // sends and receives of this rank
-  std::size_t first_ = 0, last_ = 0;  // the current round consists of moves_[first_] to moves_[last_ - 1]
+  std::size_t first_ = 0, last_ = 0;  // moves of the current round: moves_[first_] to moves_[last_ - 1]
   std::vector<ChunkMemory> pieces_;   // the memory of each chunk of the collective's data
-  // Memory in which a reduce_scatter sums, so that `in` stays unchanged.
+  // The memory in which a reduce_scatter sums this rank's data, so that the caller's `in` stays unchanged.
   std::vector<std::byte> sums_;
   std::vector<std::byte> staging_;
   std::vector<Staged> staged_;

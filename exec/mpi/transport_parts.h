@@ -21,7 +21,7 @@ struct Channel {
   int rank = 0;
   int size = 1;
   std::vector<std::int32_t> members;  // global numbers of the group's ranks
-  // Number of collectives started so far, which is equal on all members.
+  // Number of collectives that this communicator has started so far, which is equal on all members.
   std::uint32_t calls = 0;
 };
 
@@ -56,7 +56,7 @@ void send(const Channel& channel, int peer, int tag, const std::byte* data, Byte
           std::vector<MPI_Request>& requests);
 void receive(const Channel& channel, int peer, int tag, std::byte* data, Bytes bytes,
              std::vector<MPI_Request>& requests);
-// Removes the requests that are done; returns whether no request remains.
+// Removes the MPI requests that are done; returns whether none remains.
 bool all_done(std::vector<MPI_Request>& requests);
 
 // The members of a group of ranks, sorted by the node on which they run. A message between two nodes is relayed by the
@@ -73,7 +73,7 @@ class NodePlaces {
   const std::vector<Member>& neighbours() const { return on(home()); }
   // Returns the member on `node` that relays messages between `node` and the member `other` of another node.
   Member relay(Member other, std::int64_t node) const;
-  // Returns the members of other nodes to which this rank relays.
+  // Returns the members of other nodes whose messages to and from this node this rank relays.
   std::vector<Member> served() const;
 
  private:
@@ -126,8 +126,8 @@ struct TokenNumbers {
 };
 TokenNumbers number_tokens(const std::vector<std::int32_t>& tokens, const std::vector<std::size_t>& rows);
 
-// The start_ functions start a collective, and ignore call.add. `in` and `out` may overlap only as
-// exec/transport/transport.h allows for gathers.
+// The start_ functions start a collective; they ignore call.add, which their caller handles. `in` and `out` may overlap
+// only as exec/transport/transport.h allows for gathers.
 std::unique_ptr<Pending> start_library(Channel& channel, const Operations& operations, const CollectiveCall& call);
 std::unique_ptr<Pending> start_two_stages(Channel& channel, const CollectiveCall& call);
 std::unique_ptr<Pending> start_token_sums(Channel& channel, const CollectiveCall& call);

@@ -92,7 +92,8 @@ class TwoStages final : public ByNodes {
   bool of_tokens() const { return call_.row > 0; }
   const std::byte* in() const { return static_cast<const std::byte*>(call_.in); }
 
-  // Collects the data for each node, and sends to each relay the number of elements for each member of its node.
+  // Collects this rank's data for each node. The member of a node that will relay the data is sent the number of
+  // elements for each member of its node.
   void tell_counts() {
     for (const auto& [node, members] : places_.all()) {
       Relay& out = outgoing_[node];
@@ -138,7 +139,7 @@ class TwoStages final : public ByNodes {
     }
   }
 
-  // Copies each token's row, which was sent once, to every row of that token.
+  // Repeats a token's row, which was sent to this node only once, for every row of that token that the members expect.
   void copy_rows(Relay& in) const {
     std::vector<std::byte> copies;
     copies.reserve(in.numbers.size() * static_cast<std::size_t>(bytes(call_.row)));
@@ -174,7 +175,8 @@ class TwoStages final : public ByNodes {
       move(landing, neighbour, 2, false);
     }
   }
-  // Returns the number of elements for this rank that a member of this node passes on.
+  // Returns the number of elements for this rank that come from a member of this node: the member's own and those it
+  // relays.
   std::int64_t through(Member neighbour) const {
     std::int64_t sum = 0;
     for (Member m = 0; m < call_.received.size(); ++m)
@@ -196,8 +198,8 @@ class TwoStages final : public ByNodes {
     }
   }
 
-  std::map<std::int64_t, Relay> outgoing_;           // for each destination node, this rank's data for it
-  std::map<Member, Relay> incoming_;                 // for each sender, the data that this rank relays
+  std::map<std::int64_t, Relay> outgoing_;           // for each destination node, the data that this rank sends to it
+  std::map<Member, Relay> incoming_;                 // by sender on another node: the data that this rank passes on
   std::map<Member, std::vector<std::byte>> handed_;  // messages sent to the members of this node
   std::map<Member, std::vector<std::byte>> landed_;  // messages received from the members of this node
 };

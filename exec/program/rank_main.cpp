@@ -134,7 +134,7 @@ int main(int argc, char** argv) {
     kernels::products_on_one_thread();
     const RankOptions options = parse_rank_options(argc, argv, kName);
     const std::int64_t number = rank_of_environment();
-    // The progress file tells the launcher which rank this is.
+    // The progress file is opened first, because it tells the launcher the rank of this process.
     ring = std::make_unique<ProgressRing>(progress_file(options.out, number), number);
     const Spec spec = load_spec(options.spec, options.overrides);
     const Plan plan = make_plan(spec);

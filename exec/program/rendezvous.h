@@ -34,7 +34,7 @@ class Rendezvous {
 
   void set(const std::string& key, const std::string& value);
   std::string get(const std::string& key);  // returns the value of a key; waits until a process has set it
-  // Waits until all ranks have called it; each name can be used only once.
+  // Waits until all ranks have called barrier() with this name; each name can be used only once.
   void barrier(const std::string& name);
   Picoseconds time();  // returns the time of rank 0's steady clock
 

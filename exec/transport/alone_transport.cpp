@@ -51,7 +51,8 @@ class AloneTransport final : public QueuedTransport {
     add_others(c, n, queue);
   }
 
-  // Adds the numbers of bank_ to the n elements of a bf16 sum, in place of the data of the other ranks.
+  // Adds the numbers of bank_, which are distributed like weights, to the n elements of a bf16 sum; they take the place
+  // of the other ranks' data, since this rank runs alone.
   void add_others(const CollectiveCall& c, std::int64_t n, MoveQueue& queue) const {
     const std::int64_t most = static_cast<std::int64_t>(bank_.size()) / width_of(c.element);
     if (c.element != Element::bf16 || c.reduction != Reduction::sum || most == 0) return;

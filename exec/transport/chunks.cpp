@@ -124,7 +124,7 @@ bool reduces(CollectiveKind kind) {
 
 Moves moves_of(const CollectiveCall& call, int members) {
   if (is_star(call.kind)) {
-    assert(call.copies == 1);  // exec/mpi/chains.h carries out pushes and pulls with chains of several servers
+    assert(call.copies == 1);  // pushes and pulls with several servers per piece are carried out by exec/mpi/chains.h
     return star_moves(call.kind, members, static_cast<int>(call.counts.size()));
   }
   if (call.algorithm == "library") return {};

@@ -58,14 +58,14 @@ class JointMoves {
 
   Bytes whole() const { return elements_before(first_, static_cast<int>(first_.counts.size())) * width(); }
   bool scatters() const { return first_.kind == CollectiveKind::reduce_scatter; }
-  // Returns whether the result first goes to scratch memory because it is to be added to `out` (CollectiveCall::add). A
-  // reduce_scatter, which always uses scratch memory, is not counted.
+  // Returns whether the result goes to scratch memory first because it is to be added to `out` (CollectiveCall::add).
+  // For a reduce_scatter, which uses scratch memory in any case, it returns false.
   bool lands() const { return first_.add && !scatters(); }
   Bytes result_bytes() const { return first_.kind == CollectiveKind::all_to_all ? whole() * size_ : whole(); }
 
   void take_scratch() {
     const Bytes apart = scatters() ? aligned(whole()) : lands() ? aligned(result_bytes()) : 0;
-    Bytes largest = 0;  // largest chunk in bytes that may have to be copied to scratch memory in a round
+    Bytes largest = 0;  // bytes of the largest chunk that a round may copy to scratch memory
     std::vector<CollectiveCall> used;
     for (const CollectiveCall* c : calls_) used.push_back(*c);
     const Bytes chunk = aligned(ceil_div(std::max<Bytes>(whole(), 1), std::max(moves_.chunks, 1)));
@@ -153,8 +153,8 @@ class JointMoves {
   const CollectiveCall& first_;
   int size_;
   Moves moves_;
-  // The members' calls. In calls whose results first go to scratch memory, `out` is replaced by the address of that
-  // memory.
+  // The calls of the group's members. If the result of a call goes to scratch memory first, its `out` is an address in
+  // that memory.
   std::vector<CollectiveCall> used_;
   std::vector<std::vector<ChunkMemory>> chunks_;
   std::vector<std::byte*> sums_;  // for each member, scratch memory for its results

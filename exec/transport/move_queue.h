@@ -31,9 +31,10 @@ struct QueuedCall {
   std::variant<CollectiveCall, MessageCall> call;
 };
 
-// Transfers data between the ranks of a job, like Transport, for devices whose lanes are queues: nothing is polled, and
-// a call has ended when its queue has reached the call's end. Every member of a group starts the same calls on a lane
-// in the same order; each call of a batch may depend on another call of the batch.
+// Transfers data between the ranks of a job, like Transport, for devices whose lanes are in-order queues: nothing is
+// polled, and a call has ended when its queue has reached the call's end. Every member of a group starts the same calls
+// on a lane in the same order. The calls of a batch start together, because they may be mutual: two ranks may send to
+// and receive from each other.
 class QueuedTransport {
  public:
   virtual ~QueuedTransport() = default;

@@ -21,7 +21,7 @@ struct Place {
   bool message = false;
   Dimension group = Dimension::pipeline;
   LaneKind lane = LaneKind::tensor;
-  // first and second: for a group, both are the group's number; for a message, the sender's and the receiver's rank
+  // first, second: for a group, both are the group's number; for a message, the sender's and the receiver's rank
   std::int32_t first = 0, second = 0;
   auto operator<=>(const Place&) const = default;  // NOLINT(modernize-use-nullptr)
 };
@@ -129,8 +129,8 @@ class Meetings::ThreadsTransport final : public QueuedTransport {
     return state_.join(place, next(place), members.size(), me, call);
   }
 
-  // Returns the number of the rank's next transfer in a group (or with one other rank) and lane. Calls of different
-  // ranks with the same number belong to one transfer.
+  // Returns the number of this rank's next transfer at a place: a group of ranks, or a sender and a receiver, on one
+  // lane (queue of tasks). Calls of different ranks with the same place and number form one transfer.
   std::uint64_t next(const Place& place) { return calls_[place]++; }
 
   State& state_;

@@ -51,9 +51,9 @@ enum class Reduction : std::uint8_t { sum, maximum };
 //   push, pull  in and out of a worker: all pieces; of a server: its piece; counts: elements of every server's piece;
 //               copies: number of servers with the same piece, a chain (models/collectives/algorithms.h)
 //   broadcast, reduce  counts = {elements}; a broadcast reads the root's in and writes every out, a reduce sums every
-//                      in into the root's out; in and out may be the same. A reduce may overwrite every in, but of the
-//                      outs only the root's
-// add: the result is added to the content of out (for example a reduce_scatter of one of many micro-batches).
+//                      in into the root's out; in and out may be the same. A reduce may overwrite every member's in,
+//                      but no out except the root's
+// add: the result is added to the content of out, as for gradients that are reduce-scattered once per micro-batch.
 struct CollectiveCall {
   CollectiveKind kind = CollectiveKind::all_reduce;
   Reduction reduction = Reduction::sum;
@@ -87,8 +87,8 @@ struct MessageCall {
   Bytes bytes = 0;
 };
 
-// A transfer in progress on one lane. The memory of the call must stay valid until the transfer is done; only a rank
-// that is about to end the job may destroy this object earlier.
+// A transfer in progress on one lane (queue of tasks). The memory that the call names must stay valid until the
+// transfer is done; only a rank that is about to end the job may destroy this object earlier.
 class Pending {
  public:
   virtual ~Pending() = default;
@@ -104,7 +104,8 @@ class Transport {
   virtual ~Transport() = default;
   virtual std::unique_ptr<Pending> start(LaneKind lane, const CollectiveCall& call) = 0;
   virtual std::unique_ptr<Pending> start(LaneKind lane, const MessageCall& call) = 0;
-  // Called after the last transfer; returns when no other rank needs this rank any more.
+  // Called after the last transfer; returns when no other rank can need this rank any more, for example in place of a
+  // lost rank.
   virtual void finish() {}
 };
 

@@ -19,9 +19,9 @@ void swiglu(Matrix<const float> x, Matrix<float> y) {
   for (std::int64_t r = 0; r < y.rows; ++r) {
     const float *gate = x.row(r), *up = gate + y.columns;
     float* out = y.row(r);
-    // There are two loops, because in one loop g++ 12 turns the clamps of exponential() into branches and computes both
-    // sides. For a number beyond a clamp the side that is not used is a denormal number, and multiplying by that takes
-    // ten times as long as the rest of the loop.
+    // There are two loops, because in a single loop g++ 12 computes the product for both outcomes of each clamp in
+    // exponential() and then picks one. For a number beyond a clamp, the outcome that is not picked is a denormal
+    // number, and multiplying by that takes ten times as long as the rest of the loop.
     for (std::int64_t i = 0; i < y.columns; ++i) out[i] = logistic(gate[i]);
     for (std::int64_t i = 0; i < y.columns; ++i) out[i] = gate[i] * out[i] * up[i];
   }

@@ -51,7 +51,7 @@ void exponentiate(float shift, KeyRange seen, float* row, std::int64_t n) {
 struct ForwardHead {
   Matrix<const float> q, k, v;
   Matrix<float> out;
-  float* lse;  // holds the running maximum of each row until run() ends
+  float* lse;  // log of the sum of exponentials of each row; until run() ends, the row's running maximum
   float scale;
   const CausalMask& mask;
   bool merges = false;

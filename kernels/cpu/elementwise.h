@@ -24,11 +24,11 @@ void cast(std::int64_t n, const From* from, To* to);
 template <class Stored>
 void fill(std::int64_t n, float value, Stored* to);
 
-// Returns the sum of squares, computed in double.
+// Returns the sum of the squares of x's elements, computed in double.
 template <class Stored>
 double squared_norm(std::int64_t n, const Stored* x);
 
-// Returns whether any of the numbers is infinite or NaN.
+// Returns whether any element of x is infinite or NaN.
 template <class Stored>
 bool has_infinity(std::int64_t n, const Stored* x);
 

@@ -103,8 +103,8 @@ std::vector<double> load_gradient(const float* counts, const GateShape& s, std::
   return g;
 }
 
-// Turns the gradient of one token's scores into the gradient of its logits. The auxiliary loss divides sigmoid scores
-// by their sum over the experts.
+// Turns the gradient of one token's scores into the gradient of its logits. `load` is the gradient of the auxiliary
+// loss, in which sigmoid scores are divided by their sum over the experts.
 void score_gradient(const float* scores, const GateShape& s, std::vector<double>& g, const std::vector<double>& load,
                     float* dlogits) {
   const auto n = static_cast<std::size_t>(s.experts);
@@ -184,7 +184,7 @@ void sum_rows(Matrix<const float> x, const std::int32_t* places, std::int64_t co
 
 void sort_chunks(Matrix<const float> x, const std::int32_t* counts, std::int64_t sources, std::int64_t experts,
                  bool back, Matrix<float> y) {
-  // for each source and expert, the index of the first row of its chunk
+  // for each source and expert, the index of their first row in the order (source, expert)
   std::vector<std::int64_t> first(static_cast<std::size_t>(sources * experts));
   std::int64_t next = 0;
   for (std::size_t i = 0; i < first.size(); ++i) {

@@ -13,8 +13,9 @@ float mean_square(const float* x, float shift, std::int64_t n) {
   return total / static_cast<float>(n);
 }
 
-// The backward pass of a norm for one row: dx = reciprocal (g - mean(g) - z mean(g z)), with z the normalised x and g =
-// dy weight. RMS norm has no mean to subtract: `centred` is 0 there, else 1. dweight and dbias are summed over rows.
+// The backward pass of a norm for one row: dx = reciprocal (g - mean(g) - z mean(g z)), with reciprocal = 1 / the row's
+// deviation, z the normalised x and g = dy weight. RMS norm has no mean to subtract: `centred` is 0 there, else 1.
+// dweight and dbias are summed over rows.
 struct RowGradient {
   const float* weight;
   std::int64_t columns;

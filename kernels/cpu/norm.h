@@ -31,7 +31,8 @@ void layer_norm_gradient(Matrix<const float> x, NormStatistics saved, Matrix<con
 // in place of its statistics; `mean` is null for RMS norm. columns: number of columns of a complete row, over all
 // ranks.
 
-// Writes the sum of x^2 to `reciprocal` and the sum of x to `mean`.
+// Sums each row over this rank's columns: writes the sum of x^2 to `reciprocal` and the sum of x to `mean`, which
+// norm_from_sums() later replaces by the statistics.
 void norm_sums(Matrix<const float> x, NormStatistics sums);
 // Computes a rank's columns of the norm from the sums in `saved`, which become statistics; the variance is the mean
 // square minus the squared mean. bias may be null.

@@ -8,7 +8,7 @@ namespace orrery::kernels {
 namespace {
 
 constexpr double kLengthEpsilon = 1e-6;  // added to squared lengths, as flash-linear-attention's l2norm does
-// The number of tokens between two saved states; the backward pass recomputes the states in between from these.
+// The backward pass keeps the recurrence's state at every kChunk-th token, and recomputes the states in between.
 constexpr std::int64_t kChunk = 64;
 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
@@ -92,7 +92,7 @@ class Head {
     std::vector<double> dstate(size);
     for (auto chunk = static_cast<std::int64_t>(starts.size()) - 1; chunk >= 0; --chunk) {
       const std::int64_t first = chunk * kChunk, end = std::min(first + kChunk, x_.rows);
-      std::vector<std::vector<double>> before = {starts[chunk]};  // states before each token of the chunk
+      std::vector<std::vector<double>> before = {starts[chunk]};  // the state before each token of the chunk
       for (std::int64_t t = first; t + 1 < end; ++t) {
         before.push_back(before.back());
         advance(token(t), before.back());
@@ -287,8 +287,8 @@ void gated_norm_gradient(const GatedNormShape& s, Matrix<const float> x, Matrix<
     double along = 0;  // mean over the group's columns of the normed values times their gradients
     for (std::int64_t i = first; i < first + s.width; ++i) {
       const double z = gate.row(row)[i];
-      // The norm multiplies all columns of a group by the same number, so the gate may be applied before or after the
-      // norm's multiplication.
+      // The gate multiplies either the normed value (gates_first) or its gradient, so the product of the two is the
+      // same.
       along += dy.row(row)[i] * weight[s.shared ? i - first : i] * z * sigmoid(z) * x.row(row)[i] * scale;
     }
     along /= static_cast<double>(s.width);

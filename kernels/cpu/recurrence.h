@@ -40,7 +40,8 @@ void scan(const RecurrenceShape& s, Matrix<const float> x, RecurrenceGates gates
 
 // The gradients that scan_gradient() computes. It computes the states again, one chunk of tokens after the other.
 struct RecurrenceGradients {
-  // scan_gradient() overwrites x, decay_gate and step_gate, and adds to decay, bias and skip.
+  // scan_gradient() overwrites the gradients x, decay_gate and step_gate, and adds to the gradients decay, bias and
+  // skip.
   Matrix<float> x, decay_gate, step_gate;
   float *decay = nullptr, *bias = nullptr, *skip = nullptr;
 };

@@ -25,7 +25,7 @@ struct UpdateStep {
   double gradient_factor = 1;
 };
 
-// The constants of one optimizer step, from which the loops over weights compute; CPU and GPU use the same constants.
+// Constants that are computed once per optimizer step and then used for every weight; CPU and GPU use the same ones.
 struct UpdateConstants {
   double gradient_factor;
   float shrink, decay, rate;

@@ -46,7 +46,7 @@ template <int queries, int keys>
 __device__ inline QueryTiles tiles_that_see(const CausalRange& sight, int key, int rows) {
   const int last_key = (key + keys < sight.keys ? key + keys : sight.keys) - 1;
   const int begin = key - sight.shift < 0 ? 0 : key - sight.shift;
-  // `beyond` is the first query whose window begins after the last key.
+  // `beyond` is the first query whose attention window begins after the last key of this tile.
   const int beyond = last_key + sight.window - sight.shift;
   const int end = sight.window > 0 && beyond < rows ? beyond : rows;
   if (begin >= end) return {0, 0};
@@ -125,7 +125,7 @@ struct BackwardBlock {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         const int at = query + row + 16 * m + result_row(2 * half);
-        // zero for rows after the last query, whose q and dout are zero too
+        // the statistics are zero for rows after the last query, as the tiles of q and dout are
         lse2[m][half] = at < call.q.rows ? call.lse2[statistics + at] : 0;
         products[m][half] = at < call.q.rows ? call.products[statistics + at] : 0;
       }
@@ -188,7 +188,8 @@ struct BackwardBlock {
     commit_copies();
     for (int round = 0; round < rounds(); ++round) {
       wait_copies<0>();
-      // all asynchronous copies to shared memory have arrived, and no thread reads the previous round's data any more
+      // after this barrier all asynchronous copies to shared memory have arrived, and no thread reads the tiles of the
+      // previous round any more
       sync_block();
       if (round + 1 < rounds()) load_queries(round + 1);
       commit_copies();

@@ -41,8 +41,9 @@ struct RunningRows {
     }
   }
 
-  // Adds a tile of scores to the running softmax. Each score becomes exp2(unit (score - largest)); if the maximum has
-  // risen, the earlier sums and `out` are scaled down to the new maximum.
+  // Adds a tile of scores to the running softmax. Each score becomes exp2(unit (score - largest)), where unit is the
+  // scale of the scores times log2(e); if a row's maximum has risen, the row's earlier sums and `out` are scaled down
+  // to the new maximum.
   template <int score_tiles, int out_tiles>
   __device__ void absorb(float unit, float (&scores)[row_tiles][score_tiles][4],
                          float (&out)[row_tiles][out_tiles][4]) {
@@ -57,7 +58,7 @@ struct RunningRows {
         for (int n = 0; n < score_tiles; ++n) now = fmaxf(now, fmaxf(scores[m][n][i], scores[m][n][i + 1]));
         now = fmaxf(now, shuffle_xor(now, 1));
         now = fmaxf(now, shuffle_xor(now, 2));
-        // `now` is -INFINITY if the mask has hidden all keys of the row so far.
+        // `now`, the row's maximum, is -INFINITY if the mask has hidden all keys so far; subtracting it would give NaN.
         const float shift = now == -INFINITY ? 0 : now * unit;
         const float shrink = exp2_fast(before * unit - shift);
         float total = 0;
@@ -131,8 +132,8 @@ __global__ void __launch_bounds__(Tile::threads) forward_block(ForwardCall<T> ca
   const float unit = call.scale * kLog2E;
   for (int tile = begin; tile < end; ++tile) {
     wait_copies<0>();
-    // all asynchronous copies to shared memory have arrived, and no thread reads the previous tiles of keys and values
-    // any more
+    // after this barrier all asynchronous copies to shared memory have arrived, and no thread reads the previous tiles
+    // of keys and values any more
     sync_block();
     if (tile + 1 < end) load_keys(tile + 1);
     commit_copies();

@@ -45,7 +45,7 @@ struct Row {
   }
 };
 
-// The row of queries or keys that a warp works on; there are `rows` of them in every sample and head.
+// The query or key on which a warp works: its sample, head and row. Every sample and head has `rows` rows.
 struct Place {
   int sample, head, row;
   std::int64_t index;

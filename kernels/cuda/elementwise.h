@@ -21,7 +21,7 @@ void cast_transpose(ConstMatrix from, Matrix to, Matrix transposed, cudaStream_t
 
 void fill(std::int64_t n, float value, Array to, cudaStream_t stream);
 
-// Adds the sum of squares to *total, in double and in a fixed order.
+// Adds the sum of the squares of x's elements to *total, in double and in a fixed order.
 std::int64_t squared_norm_workspace();
 void add_squared_norm(std::int64_t n, ConstArray x, double* total, Workspace workspace, cudaStream_t stream);
 // Stores a total: *to = *total, or with `adds` *to += *total.

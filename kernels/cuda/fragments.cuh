@@ -40,7 +40,7 @@ __device__ inline Reader<stride> across_first(std::uint32_t tile) {
   return {tile + place_of<stride>((l & 7) + ((l >> 4) << 3), (l >> 3) & 1)};
 }
 
-// Return the row and the column, in a 16 x 8 block of results, of the result number i (0 to 3) of this thread.
+// Return the row and the column, in a 16 x 8 block of results, of this thread's i-th element (0 to 3) of the block.
 __device__ inline int result_row(int i) { return static_cast<int>(threadIdx.x % 32) / 4 + 8 * (i / 2); }
 __device__ inline int result_column(int i) { return 2 * static_cast<int>(threadIdx.x % 4) + i % 2; }
 

@@ -79,10 +79,10 @@ __global__ void __launch_bounds__(kBlock)
   if (centred) saved.mean[row] = mean;
 }
 
-// The backward pass: dx = reciprocal (g - mean(g) - z mean(g z)), where z is the normalised x and g = dy weight
-// (kernels/cpu/norm.cpp). With n teams of threads (team.cuh), each team takes every n-th row and sums the gradients of
-// weight and bias in shared memory. A thread uses only its own columns of these sums, so that no synchronisation is
-// needed.
+// The backward pass: dx = reciprocal (g - mean(g) - z mean(g z)), where reciprocal is 1 / the row's deviation, z the
+// normalised x and g = dy weight (kernels/cpu/norm.cpp). With n teams of threads (team.cuh), each team takes every n-th
+// row and sums the gradients of weight and bias in shared memory. A thread uses only its own columns of these sums, so
+// that no synchronisation is needed.
 template <int width, class T>
 __global__ void __launch_bounds__(kBlock)
     norm_gradient_rows(Team team, std::int64_t rows, HeadRows<const T> x, NormStatistics saved, HeadRows<const T> dy,

@@ -154,8 +154,8 @@ void launch_over_elements(const char* name, std::int64_t n, bool wide, const F& 
   });
 }
 
-// Calls f.run<width>(row, column) for every pack (`width` neighbouring elements) of a matrix. 2^lanes threads share a
-// row.
+// Calls f.run<width>(row, column) for every pack (`width` neighbouring elements) of a matrix. Each row is handled by
+// 2^lanes neighbouring threads.
 template <int width, class F>
 __global__ void __launch_bounds__(kBlock) over_rows(std::int64_t rows, std::int64_t columns, int lanes, F f) {
   const std::int64_t row = std::int64_t{blockIdx.x} * (kBlock >> lanes) + (threadIdx.x >> lanes);

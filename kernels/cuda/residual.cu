@@ -72,7 +72,7 @@ struct DrawMask {
   }
 };
 
-enum class Source : std::uint8_t { none, stored, drawn };  // origin of the dropout mask
+enum class Source : std::uint8_t { none, stored, drawn };  // source of the dropout mask: none, memory, or a fresh draw
 
 template <class T, Source source>
 struct AddResidual {

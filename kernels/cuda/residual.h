@@ -9,7 +9,7 @@ namespace orrery::kernels::cuda {
 void dropout_mask(const Dropout& dropout, std::int64_t rows, std::int64_t columns, std::uint8_t* mask,
                   cudaStream_t stream);
 
-// Up to two biases of any type are added to x; base, x and y have the same type. y may be x or base.
+// The biases that are added to x: at most two, of any types. base, x and y have the same type. y may be x or base.
 struct Biases {
   ConstArray first = {}, second = {};  // biases added to x; null data: no bias
 };

@@ -23,8 +23,8 @@ std::vector<T> scores(const std::vector<T>& logits, std::int64_t tokens, const G
   return y;
 }
 
-// Returns the weight of every token's choice of an expert (zero if the choice is dropped) and, as the last element, the
-// auxiliary loss times the number of tokens.
+// Returns one array: for every choice of a token the weight of the chosen expert (zero if the choice is dropped), then,
+// as the last element, the auxiliary loss times the number of tokens.
 template <class T>
 std::vector<T> weights_and_loss(const std::vector<T>& logits, const GateShape& s,
                                 const std::vector<std::int32_t>& experts, const std::vector<std::int32_t>& places) {

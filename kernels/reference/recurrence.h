@@ -51,7 +51,7 @@ inline std::vector<double> scan(const RecurrenceShape& s, const RecurrenceInputs
       for (std::size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
       return sum;
     };
-    // for each token so far: its key, and the vector whose outer product with the key the token added to the state
+    // for each token so far: its key k, and the vector u of the outer product k u^T that it added to the state
     std::vector<std::vector<double>> keys, added;
     std::vector<double> log_decay(1, 0);  // for each token so far: sum of the logarithms of all decays up to it
     for (std::int64_t t = 0; t < tokens; ++t) {

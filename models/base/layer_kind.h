@@ -48,13 +48,13 @@ inline constexpr LayerKindRow kLayerKinds[] = {
 //                                                            that paper's B, C and x)
 enum class RecurrenceRule : std::uint8_t { gated_delta, state_space };
 
-// A row of the table of recurrence rules.
+// A row of the table of recurrence rules (the ways in which state-space and linear-attention layers update a state).
 struct RecurrenceRow {
   std::string_view word, about;
   std::int64_t gates = 1;    // number of gate values per head and token, from which decay and step are computed
   bool corrects = false;     // whether the state's prediction of a value is subtracted from the value (delta rule)
   bool unit_keys = false;    // whether queries and keys are divided by their lengths
-  bool skips = false;        // whether a learned multiple of the value is added to the result
+  bool skips = false;        // whether the result is the state's output plus a learned multiple of the value
   bool gates_first = false;  // whether the result is multiplied by SiLU of its gate before the norm, not after it
   // whether the norm of the result is taken over each head, with weights that all heads share; otherwise it is taken
   // over each group of heads

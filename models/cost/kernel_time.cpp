@@ -88,7 +88,8 @@ struct KernelTime {
       for (const std::int64_t splits : {1, 2, 4, 8}) best = std::min(best, product(g, tile, splits, peak, fraction));
     }
     const double elements = static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.batch);
-    // The measured rate of the products of unfused attention already includes the time of the exposed result.
+    // The time to write a result that is not hidden behind arithmetic is not added for unfused attention, because the
+    // measured rate of its products already includes it.
     if (linear(g)) best += exposed_result(elements, g.result_bytes, g.accumulate);
     return std::max(best, memory_time(bytes_of(g, eight_bit)));
   }
@@ -184,7 +185,7 @@ struct KernelTime {
 // follows from measured samples of other sizes. An op type whose formula needs more than sizes and an amount of work
 // has no law.
 struct LawOf {
-  KernelTime planned;  // computes the time of the task as it is in the plan
+  KernelTime planned;  // computes the time of the planned op, as it is
   // computes the time of the same op in the data type in which calibration measures it (16 or 32 bits)
   KernelTime sampled;
 

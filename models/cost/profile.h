@@ -77,8 +77,8 @@ struct Profile {
 
   double kernel_gap_us = 0;      // gap between two kernels of a stream, microseconds
   double vector_fraction = 0.5;  // fraction of the fp32 peak that kernels outside tensor cores reach
-  // The slow-down of compute by a running transfer beyond that by the loss of the multiprocessors that the transfer
-  // occupies, as a fraction of the slow-down by this loss
+  // Additional slow-down of compute while a transfer runs, as a fraction of the slow-down by the loss of the
+  // multiprocessors that the transfer occupies
   double contention = 0;
   // Standard deviation of the speed of matrix products over individual GPUs of the same type, as a fraction of the mean
   // speed
@@ -118,7 +118,8 @@ Profile parse_profile(std::string_view text, const std::string& path);
 inline bool has_formulas(const Profile& profile) { return !profile.gemm.tiles.empty(); }
 // Returns the contents of a JSON profile file, with the profile's measured and logged values only.
 std::string to_json(const Profile& measured);
-// Returns the value of a key of the profile's fingerprint, "" if the key is absent.
+// Returns the value of a key in the profile's fingerprint, which describes the measured device and the measurement; ""
+// if the key is absent.
 std::string_view fingerprint_of(const Profile& profile, std::string_view key);
 
 }  // namespace orrery

@@ -9,7 +9,7 @@ namespace {
 
 using namespace habit;
 
-// Every linear layer has a bias unless use_bias is false.
+// StarCoder 2: every linear layer has a bias unless the key use_bias is false.
 void read_use_bias(const Config& config, Model& m) { m.bias = config.flag({"use_bias"}, true); }
 
 // GPT-BigCode, the family of StarCoder: all query heads share one key/value head unless multi_query is false.

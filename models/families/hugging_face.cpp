@@ -149,7 +149,9 @@ Model find_model(std::string_view name) {
   const std::string file = fmt::format("models/{}.json", name);
   Model m = parse_hugging_face(std::string(data_file(file)), file);
   m.name = name;
-  m.remarks.clear();  // built-in files are complete: tests compare their parameter counts with published ones
+  // A built-in model needs no remarks (messages for the user) about what its file leaves out: tests compare its number
+  // of parameters with the published one.
+  m.remarks.clear();
   return m;
 }
 

@@ -26,7 +26,7 @@ struct Unfused {
   std::int64_t q = 0, k = 0, d = 0, batch = 0;
   Bytes width = 2;
   std::int64_t query_heads = 0, kv_heads = 0;
-  // without dropout, `mask` and `dropped` have the same id as `probabilities`
+  // ids of buffers; without dropout, those of `mask` and `dropped` are that of `probabilities`
   Id scores{}, probabilities{}, mask{}, dropped{}, y{};
   Softmax softmax;
   Residual drop;

@@ -152,8 +152,9 @@ Block final_norm_block(const BlockContext& c, std::vector<Op>& ops) {
 }
 
 // Returns the operand (an op's reference to a buffer) by which other blocks on the same stage read the embedding table
-// or write its gradient. The buffer is the chunk's buffer of weights or gradients, or if units (as in FSDP) are
-// gathered or reduced that of the embedding's unit.
+// or write its gradient. The buffer is that of the sharding unit (as in FSDP) which has the table, if units are
+// gathered (for the table) or reduced by themselves (for the gradient); otherwise it is the chunk's flat buffer of
+// weights or gradients.
 static Operand lent_table(const BlockContext& c, Access access) {
   const bool reads = access == Access::read;
   if (reads ? c.sharding.shards_parameters : fresh_gradients(c.spec, c.sharding))
@@ -179,7 +180,8 @@ static Id predicted_embedding(LayerTape& b, const BlockContext& c, std::int64_t 
     Embedding back = {c.rows, hidden, vocab, false, Direction::backward};
     const bool unit = fresh_gradients(c.spec, c.sharding);
     back.gradient_bytes = unit ? c.width : storage_bytes(c.spec.strategy.gradient_precision);
-    // The lookup of the last multi-token prediction runs first in backward, so it clears the table's gradient.
+    // In backward, the lookup of the last multi-token prediction module is the first to add to the table's gradient, so
+    // it sets that gradient to zero before.
     if (unit && ahead == c.spec.model.mtp_layers)
       b.tape.emit("embedding gradient zero", Fill{vocab * hidden * c.width},
                   {.weight_gradients = table, .elsewhere = lent(Access::write)});

@@ -131,7 +131,8 @@ struct BlockContext {
   bool grid;           // whether the tensor-parallel ranks form a grid (strategy.tensor_kind)
   bool cube;           // whether tensor ranks form a grid of three dimensions (tensor_kind 3d)
   Side residual_side;  // how the residual stream is cut over the grid
-  // how the logits, and the activations between a layer's two products, are cut over the grid
+  // how the logits, and the activations between a column-parallel product and the row-parallel product after it, are
+  // cut over the grid of tensor ranks
   Side intermediate_side;
   std::int64_t batch = 0;       // number of sequences in a micro-batch
   std::int64_t sequence;        // number of tokens of a sequence on this rank (sequence / context)
@@ -142,7 +143,7 @@ struct BlockContext {
   // columns of what a layer passes to the next: hidden times the number of residual streams
   std::int64_t stream;
   std::int64_t kv_copies;                 // number of tensor ranks that hold the same key/value heads
-  bool sequence_parallel;                 // whether norms, dropout and residuals run on rows / tensor rows
+  bool sequence_parallel;                 // whether norms, dropout and residuals run on 1 / tensor of the rows
   std::int64_t local_rows = 0;            // number of rows of norms, dropout and residuals on this rank
   Bytes width;                            // bytes of one element of an activation
   ExpertLoad load = ExpertLoad::busiest;  // whether the rank has the busiest experts or others
@@ -155,7 +156,8 @@ struct BlockContext {
   // whether the first and the last virtual stage are on one pipeline stage, which runs other micro-batches between the
   // embedding and the output of one micro-batch
   bool ends_interleave = false;
-  // number of stages by which a transfer over the boundary that is being built advances: 1, -1 or 0
+  // number of stages from the sender to the receiver of a transfer over the stage boundary that is being built, in
+  // forward: 1, -1 (back to the previous stage) or 0 (no transfer)
   std::int64_t stage_step = 1;
   std::vector<Slice> slices;  // rows exchanged with each rank of the neighbouring stage
   Duty duty = Duty::worker;   // the role of the rank in data parallelism

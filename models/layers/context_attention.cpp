@@ -166,7 +166,8 @@ static Id ring_attention(LayerTape& layer, const HeadSlots& heads, const Attenti
   ring.statistics = layer.tape.slot("statistics", rows * part.heads * 4);
   const std::int64_t hops = ring.gathers ? 1 : c.spec.strategy.context_ring;
   Id keys = ring.gathers ? gathered_keys(layer, ring, "keys and values gather") : ring.own;
-  // `before` has the buffers of earlier keys and values, kept because a transfer may still read them.
+  // Buffers of the keys and values that attention read in the step before: they are held allocated during this step,
+  // because the transfer that passes them on round the ring may still read them.
   std::vector<Id> before;
   for (std::int64_t h = 0; h < hops; ++h) {
     const Id now = keys;

@@ -22,9 +22,10 @@ struct ExpertSizes {
   // number of ranks over which the experts are spread, and over which one expert is cut
   std::int64_t ranks = 1, cut = 1;
   std::int64_t tokens = 0, top_k = 0;
-  std::int64_t capacity = 0;  // greatest number of choices that an expert takes from one rank's tokens; 0 = all
-  bool padded = false;        // whether every expert gets exactly `capacity` rows from every rank
-  bool hashed = false;        // whether a fixed table assigns experts to tokens (hash routing)
+  // greatest number of (token, expert) choices that an expert accepts from one rank; 0: no limit
+  std::int64_t capacity = 0;
+  bool padded = false;  // whether every expert gets exactly `capacity` rows from every rank
+  bool hashed = false;  // whether a fixed table assigns experts to tokens (hash routing)
   std::int64_t sent = 0, sent_bound = 0;
   // number of rows received from all ranks over which the experts are spread
   std::int64_t received = 0, received_bound = 0;

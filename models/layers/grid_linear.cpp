@@ -46,8 +46,9 @@ struct GridLinear {
 
 }  // namespace
 
-// Returns the buffer that a panel's product reads: the rank's own block if the matrix is not communicated, else the
-// panel received in the matrix's group.
+// Returns the buffer with one panel (block of rows or columns) of a matrix, which a partial product of SUMMA reads: the
+// rank's own block if the matrix is not communicated, else the panel that the rank receives by a broadcast or
+// all-gather within the group along which the matrix is communicated.
 static Id panel_of(LayerTape& layer, const GridMatrix& matrix, std::int64_t panel) {
   const BlockContext& c = layer.context;
   if (!matrix.along) return matrix.slot;

@@ -40,9 +40,9 @@ struct MovedRun {
   Dimension group = Dimension::data;
 };
 
-// Returns the runs of elements of the buffers of frame `frame` that collectives of type `kind` move among ranks with
-// the same weights; the key is the index of a run's first element, counted from the first element of the frame's
-// weights.
+// Returns the runs of elements that collectives of type `kind` move among ranks with the same weights, from or to the
+// buffers with id `frame`; the key is the index of a run's first element, counted from the first element of these
+// buffers' weights.
 std::map<std::int64_t, MovedRun> moved_runs(const Plan& plan, std::uint32_t frame, CollectiveKind kind) {
   std::map<std::int64_t, MovedRun> runs;
   const RankClass& slot = plan.classes[plan.frames[frame].slot];
@@ -66,7 +66,8 @@ class Cutter {
     const auto at = std::find(members.begin(), members.end(), static_cast<std::int32_t>(rank_));
     add(first, elements, unit, at - members.begin(), static_cast<std::int64_t>(members.size()));
   }
-  // Adds the range of the buckets of gradients that this parameter server receives from workers and updates.
+  // Adds a range of weights whose gradients workers push to the parameter servers. The range is cut into equal parts,
+  // one for each server (or chain of servers), and this server updates one of them.
   void add_served(std::int64_t first, std::int64_t elements) {
     add(first, elements, kNone, (rank_ - plan_.workers()) % plan_.ranges(), plan_.ranges());
   }
@@ -133,8 +134,8 @@ std::vector<Piece> pieces_of(const Plan& plan, std::uint32_t state, std::int64_t
     }
     return cutter.pieces;
   }
-  // The pieces are derived from the all-gathers, not from the reductions, because some frameworks reduce a complete
-  // bucket on every rank instead of scattering it.
+  // The ranges of weights whose update is divided among ranks are derived from the plan's all-gathers of weights, not
+  // from its reductions of gradients, because some frameworks all-reduce a complete bucket instead of scattering it.
   std::int64_t next = 0;
   for (const auto& [first, run] : moved_runs(plan, state, CollectiveKind::all_gather)) {
     cutter.add_whole(next, first - next, kNone);

@@ -18,17 +18,17 @@ struct PlacedParameter {
 };
 
 // Returns every trained weight (or if `frozen`, every frozen weight) of a chunk once, in the order of the chunk's flat
-// buffers. state: id of the frame that holds the chunk's weights and optimizer states.
+// buffers. state: id of the instance of buffers (frame) that holds the chunk's weights and optimizer states.
 std::vector<PlacedParameter> parameters_of(const Plan& plan, std::uint32_t state, bool frozen = false);
 
 // A contiguous range of a chunk's flat buffers that one collective cuts over the ranks with the same weights: member i
 // of n owns the elements [i c, (i + 1) c) of the range with c = ceil(elements / n), or fewer at the end of the range.
 // In a rank's buffer of shards the parts that it owns lie one after another, each padded to c elements.
 struct Piece {
-  std::int64_t first = 0, elements = 0;  // first element and number of elements of the range
+  std::int64_t first = 0, elements = 0;  // first element of the range in the flat buffers, and its length
   std::int64_t owned_first = 0, owned = 0;
   std::int64_t shard_first = 0;
-  // id of the frame of the sharding unit that has the range; kNone if the range is a bucket
+  // id of the buffers (frame) of the sharding unit that the range belongs to; kNone if the range is a gradient bucket
   std::uint32_t unit = kNone;
   std::int64_t ranks = 1;  // number of ranks over which the range is cut
 };

@@ -14,8 +14,8 @@ LocalParameter uncropped(const LocalParameter& p, std::int64_t depth) {
   return one;
 }
 
-// Appends those rows of `from` whose local index lies in [first, first + rows); the local index of an appended row is
-// counted from `first`.
+// Appends to `to` those rows of `from`, a range of a weight's rows, whose index in this rank's part of the weight lies
+// in [first, first + rows); in `to` this index is counted from `first`.
 void add_cropped(std::vector<UncutRows>& to, const UncutRows& from, std::int64_t first, std::int64_t rows) {
   const std::int64_t begin = std::max(from.local, first), end = std::min(from.local + from.rows, first + rows);
   if (begin < end) to.push_back({from.section, begin - first, from.uncut + begin - from.local, end - begin});

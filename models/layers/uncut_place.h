@@ -25,11 +25,11 @@ struct UncutRows {
   std::int64_t section = 0, local = 0, uncut = 0, rows = 0;
 };
 
-// The place of a rank's part of a weight in the uncut weight: ranges of rows, in the order of the part, and one range
-// of columns. The uncut weight of experts has the matrices of all experts, one after another; `expert_rows` is the
-// number of rows of one expert's matrix, or for a weight without experts of the complete weight. first_row: the index
-// of the first row of each section (packed matrix) of an expert's matrix or of the weight, and at the end the number of
-// rows.
+// Maps a rank's part of a weight to the uncut weight: the part has several ranges of rows, listed in the order of the
+// part, and one range of columns. The uncut weight of experts has the matrices of all experts, one after another;
+// `expert_rows` is the number of rows of one expert's matrix, or for a weight without experts of the complete weight.
+// first_row: the index of the first row of each section (packed matrix) of an expert's matrix or of the weight, and at
+// the end the number of rows.
 struct UncutPlace {
   std::vector<UncutRows> rows;
   std::int64_t column = 0;

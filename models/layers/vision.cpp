@@ -22,7 +22,7 @@ VisionContext::VisionContext(const BlockContext& text)
 static Id loaded_pixels(LayerTape& b, const BlockContext& c) {
   const Bytes bytes = c.rows * c.spec.model.vision->patches.pixels() * c.width;
   const Id pixels = b.tape.slot("pixels", bytes);
-  constexpr Bytes kToken = 8;  // bytes of a token id; the op Load counts in token ids
+  constexpr Bytes kToken = 8;  // bytes of a token id; the amount of the op Load is a number of token ids
   b.tape.emit("pixels", Load{bytes / kToken, false}, {.writes = {pixels}});
   return pixels;
 }

@@ -251,7 +251,9 @@ Block logits_block(const BlockContext& c, std::vector<Op>& ops) {
     for (const Operand& o : ops[id].operands) {
       if (o.scope == Scope::previous && o.access == Access::write) ops[id].allocates.push_back(o);
     }
-    ops[id].weight_gradient = false;  // the op writes no weight gradient
+    // The op runs as soon as all stages have its inputs, even if the schedule splits backward, and so does not belong
+    // to the separate weight-gradient pass.
+    ops[id].weight_gradient = false;
   }
   return block;
 }

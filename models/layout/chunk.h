@@ -27,28 +27,30 @@ struct Bucket {
   std::int64_t first = 0, elements = 0;
   Dimension group = Dimension::data;
   std::int64_t tensors = 0;          // number of parameters in the bucket
-  std::int64_t missing = 0;          // number of gradients still to be added before the next reduction
-  std::int64_t awaited = 0;          // number of gradients that are added between two reductions
+  std::int64_t missing = 0;          // number of gradients that must still be added to the bucket before it is reduced
+  std::int64_t awaited = 0;          // number of gradients that are added to the bucket between two reductions
   std::vector<std::uint32_t> units;  // ids of the frames of the FSDP units with the bucket's weights
 };
 
 // A contiguous piece of the weights of a sharding unit (as in FSDP) that is sharded by itself over the n ranks of a
 // group: each rank owns one n-th of the piece.
 struct Region {
-  std::int64_t first = 0, elements = 0;  // `first`: index of the first element, counted within the unit
+  std::int64_t first = 0, elements = 0;  // `first`: the region's first element, counted within the unit
   Dimension group = Dimension::data;
 };
 using Regions = std::vector<Region>;
 
-// The numbers of weight elements of a chunk, by how ranks hold them.
+// Numbers of elements of a chunk's weights, in total and by property, such as those whose optimizer states one rank
+// keeps.
 struct WeightCounts {
   std::int64_t all = 0;                       // elements that the chunk owns and trains
   std::int64_t own = 0;                       // elements of trained weights whose optimizer states one rank keeps
-  std::map<Dimension, std::int64_t> partial;  // by type of group: elements whose gradients the group sums
+  std::map<Dimension, std::int64_t> partial;  // by type of group: elements whose gradients are summed over it
   std::int64_t kv = 0;                        // elements whose gradients the ranks with the same key/value heads sum
   std::int64_t matrices = 0;                  // elements of `all` in layers' matrices, which Muon orthogonalizes
-  std::int64_t sums = 0;  // numbers of rows and columns of all matrices, and of elements of vectors (Adafactor)
-  // Returns the elements of `own` in layers' matrices; their share is taken to be the same as in `all`.
+  std::int64_t sums = 0;  // size of Adafactor's statistics: rows + columns of matrices, elements of vectors
+  // Returns the estimated number of elements in layers' matrices among those counted in `own`, with the same share of
+  // matrices as in `all`.
   std::int64_t own_matrices() const { return all == 0 ? 0 : own * matrices / all; }
   // bytes of the frozen weights; frozen_own: bytes of this rank's shards of the frozen weights
   Bytes frozen = 0;
@@ -57,7 +59,7 @@ struct WeightCounts {
 
 // A chunk is the part of a model (blocks, weights, buffers) that one pipeline stage runs as one virtual stage.
 struct Chunk {
-  std::int32_t number = 0;  // index of the chunk on its stage, as in Action::chunk
+  std::int32_t number = 0;  // index of the chunk among the chunks of its pipeline stage
   // index of the virtual stage, counted through all copies of the model; if stages share the vocabulary, the chunk of
   // the token lookups has index -1 and that of the logits the index after the last
   std::int32_t place = 0;
@@ -70,10 +72,11 @@ struct Chunk {
   std::uint32_t state = kNone;
   // ids of the frames (buffers) that hold the weights, one frame for each version of the weights that is kept
   std::vector<std::uint32_t> versions;
-  // ids of the frames: one instance of each block's buffers for each micro-batch; the index is micro-batch * number of
-  // entries + entry
+  // ids of the instances (frames) of buffers, one for each block and micro-batch; the index is micro-batch * number of
+  // blocks + index of the block
   std::vector<std::uint32_t> frames;
-  // ids of the frames of host buffers (tiles) through which the optimizer's update moves pieces of the states
+  // ids of the instances (frames) of host buffers: the update of an optimizer on the host moves the states through
+  // these buffers piece by piece (tiles)
   std::vector<std::uint32_t> tiles;
   std::vector<Bucket> buckets;  // buckets in the order in which backward finishes them
   // for each entry (block), the index of the bucket of each of its parameters

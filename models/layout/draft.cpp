@@ -18,8 +18,8 @@ PlanFacts::PlanFacts(const Spec& s)
       reduces_each_time(orrery::reduces_each_time(s, row)),
       averaging(orrery::averaging(s, row)),
       half(s.strategy.precision == Precision::fp16),
-      // Validation in the next step is needed only with clipping or a loss scale: otherwise an update does not depend
-      // on other stages.
+      // An update is validated in the next step only if it depends on other stages: by the gradient norm that clips it,
+      // or by a loss scale.
       validates(s.software.communication.post_update_validation && s.strategy.pipeline > 1 &&
                 (s.strategy.clip > 0 || half)) {}
 

@@ -29,7 +29,7 @@ struct PlanFacts {
   bool unit_gradients = false, fresh_gradients = false, reduces_each_time = false;
   Averaging averaging = Averaging::none;
   bool half = false;       // whether the model computes in fp16, with a loss scale
-  bool validates = false;  // whether updates are validated in the next step (post_validation.h)
+  bool validates = false;  // whether updates are checked, and wrong ones rolled back, in the next step
 
   bool host_parameters() const { return spec.strategy.offload.parameters != MemoryTier::device; }
   bool host_gradients() const { return spec.strategy.offload.gradients != MemoryTier::device; }
@@ -73,9 +73,9 @@ struct SlotPlace {
 // The blocks, weights and buffers of one class of ranks (ranks that do the same work).
 struct Layout {
   std::vector<Chunk> chunks;
-  // separately sharded parts of each unit's trained weights, by id of the unit's frame
+  // separately sharded parts of the trained weights of each sharding unit, by the id of the unit's buffers (frame)
   std::map<std::uint32_t, Regions> regions;
-  std::map<std::uint32_t, Bytes> frozen;  // bytes of each unit's frozen weights, by id of the unit's frame
+  std::map<std::uint32_t, Bytes> frozen;  // bytes of each sharding unit's frozen weights, by id of its frame (buffers)
   WeightVersions versions;                // versions of the weights that an asynchronous schedule keeps
   std::uint32_t arena = kNone;            // id of the frame (buffer) of the arena of contiguous activations
 };
@@ -110,7 +110,7 @@ struct Draft {
 
   // Returns the number of ranks in the group of dimension d to which the rank being laid out belongs.
   std::int64_t group_size(Dimension d) const;
-  std::int64_t shards(Dimension d) const;  // returns the number of ranks that optimizer states are sharded over
+  std::int64_t shards(Dimension d) const;  // returns the number of ranks in the group that divide optimizer states
   std::int64_t shard(std::int64_t elements, Dimension d) const { return ceil_div(elements, shards(d)); }
   std::int64_t shard(const Regions& regions) const;
   // Returns the bytes of an element of the parameter shard that is gathered, before any cast.
@@ -121,14 +121,14 @@ struct Draft {
   // Returns the chunk whose embedding table other chunks of the stage may use. (In a bidirectional schedule the last
   // stage of one copy of the model is the first stage of the other.)
   const Chunk& table_chunk() const;
-  // Returns the index of the block (entry) of table_chunk() that has the embedding table.
+  // Returns the index, among the blocks of table_chunk(), of the block that has the embedding table.
   std::size_t table_entry() const;
   // Returns the chunks of the stage in the order of the model's layers. The ranks of all copies of a virtual stage
   // reduce its gradients in one collective, so all ranks must visit their chunks in this order.
   std::vector<Chunk*> in_model_order();
 
   std::uint32_t add_frame(std::uint32_t block);
-  // Returns the id of the block with this key; make() makes the block if there is none yet.
+  // Returns the id of the block whose properties the text `key` lists; if there is none yet, make() makes it.
   template <class Make>
   std::uint32_t block(const std::string& key, Make make) {
     const auto [it, fresh] = blocks.try_emplace(key, static_cast<std::uint32_t>(plan.blocks.size()));

@@ -25,7 +25,8 @@ std::int64_t unit_of(const UnitRule& rule, const Block& block, const Entry& entr
 std::vector<std::vector<std::size_t>> unit_members(const Draft& draft, const Chunk& chunk) {
   const bool joins = draft.facts.joins_units();
   std::vector<std::vector<std::size_t>> units;
-  std::map<std::int64_t, std::size_t> joined;  // index in `units` of each unit of several blocks, by its number
+  // index in `units` of each unit that joins several blocks, by unit number
+  std::map<std::int64_t, std::size_t> joined;
   std::int64_t layers = 0;
   for (std::size_t e = 0; e < chunk.entries.size(); ++e) {
     const Entry& entry = chunk.entries[e];

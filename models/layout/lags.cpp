@@ -15,7 +15,8 @@ namespace {
 
 void share_in_tensor_groups(const GroupTable& tensor, std::vector<Lag>& felt) {
   for (const auto& group : tensor.groups) {
-    if (group.front() >= static_cast<std::int64_t>(felt.size())) continue;  // a parameter server
+    // a group of parameter servers, which have no slowdowns in `felt`
+    if (group.front() >= static_cast<std::int64_t>(felt.size())) continue;
     Lag most = felt[group.front()];
     for (const std::int32_t r : group) most = std::max(most, felt[r]);
     for (const std::int32_t r : group) felt[r] = most;
@@ -38,7 +39,7 @@ std::vector<double> stage_costs(const Draft& draft) {
 std::int64_t time_of(const Draft& draft, const std::vector<double>& costs, const std::vector<double>& slow) {
   const Strategy& s = draft.facts.spec.strategy;
   const double most = *std::max_element(costs.begin(), costs.end()) + 1;
-  constexpr double kUnits = 1e6;  // number of units of the forward pass of the costliest stage
+  constexpr double kUnits = 1e6;  // forward time of the costliest stage, in arbitrary integer units
   ScheduleShape shape;
   shape.stages = s.pipeline;
   shape.micro_batches = draft.plan.micro_batches;
@@ -110,10 +111,12 @@ void simplify_lags(const Draft& draft, const GroupTable& tensor, std::size_t mos
     stage = std::max(stage, felt[r].front());
     lists[at[r].data].push_back(felt[r]);
   }
-  // The first of several replicas whose ranks have the same lists represents them all.
+  // Replicas whose ranks have equal lists of slowdowns (Lag) take the same time, so only the first of them is compared
+  // with other replicas.
   const std::vector<double> costs = stage_costs(draft);
   std::map<std::vector<Lag>, std::int64_t> first;
-  // minus the time of a replica's pipeline, and the replica's index
+  // The replicas to compare: pairs of minus the time of the replica's pipeline and the replica's index, so that sorting
+  // puts the slowest replica first
   std::vector<std::pair<std::int64_t, std::int64_t>> order;
   for (std::int64_t d = 0; d < s.data; ++d) {
     if (first.try_emplace(lists[d], d).second) order.emplace_back(-time_of(draft, costs, slow[d]), d);

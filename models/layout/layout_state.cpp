@@ -141,8 +141,8 @@ static void add_gradients_and_states(const Draft& draft, const Chunk& chunk, boo
   block.buffers[kMoment2] = {"second moments", moments.second, Category::optimizer, true};
 }
 
-// Returns the bytes of the buffers in which a chunk's gradients are sent, or in which an optimizer works on the largest
-// layer.
+// Returns the bytes of the buffer kBuckets of a chunk: the copies of all gradients that data ranks reduce, if the
+// framework makes such copies; otherwise, with Muon, the matrices of the largest layer, which the optimizer works on.
 static Bytes bucket_bytes(const Draft& draft, const Chunk& chunk) {
   const Spec& spec = draft.facts.spec;
   const ShardingRow& row = draft.facts.row;
@@ -169,7 +169,8 @@ Block state_block(const Draft& draft, const Chunk& chunk) {
   block.buffers[kBuckets] = {"gradient buckets", bucket_bytes(draft, chunk), Category::buffers};
   add_held(draft, block, chunk);
   if (!serves) return block;
-  // If servers process each worker's push by itself, pushes of all workers may arrive at the same time.
+  // An asynchronous parameter server processes the gradients of each worker by themselves, and the pushes of all
+  // workers may arrive at the same time, so it has a buffer for each worker.
   const std::int64_t pushes = draft.plan.asynchronous_workers ? draft.plan.workers() : 0;
   block.buffers[kBuckets] = {"pushed gradients", pushes * own * draft.facts.gradient_width, Category::buffers};
   for (BlockBuffer& slot : block.buffers) slot.home = MemoryTier::host;

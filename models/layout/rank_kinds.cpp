@@ -101,8 +101,9 @@ static Alike alike(const std::vector<Coordinates>& at, const std::vector<Lag>& f
   return result;
 }
 
-// Returns the part of a class's name that comes from one coordinate: ", replica 3", ", replica 3 and 2 alike", ", other
-// replicas"; empty if the ranks are alike for all values of the coordinate.
+// Returns the part that one coordinate of a class's ranks (such as the data-parallel index) contributes to the name of
+// the class: ", replica 3", ", replica 3 and 2 alike", ", other replicas"; empty if the ranks are alike for all values
+// of the coordinate.
 static std::string class_name(std::string_view what, std::string_view others, const Alike& all, std::int64_t value) {
   const auto at = static_cast<std::size_t>(value);
   const auto same = std::count(all.first.begin(), all.first.end(), all.first[at]);
@@ -120,16 +121,18 @@ static std::int64_t values_of(const Alike& all) {
   return std::ssize(std::set<std::int64_t>(all.first.begin(), all.first.end()));
 }
 
-// Puts the ranks of every value of a coordinate into a class of their own.
+// Changes a comparison of ranks by one coordinate (such as the tensor-parallel index) so that no two values of the
+// coordinate count as alike; the ranks of each value then form a class of their own.
 static void keep_apart(Alike& all) {
   std::iota(all.first.begin(), all.first.end(), 0);
   all.lags.assign(all.lags.size(), true);
 }
 
-// Puts replicas into one class if their ranks at the same positions have the same slowdowns. Positions in a tensor
-// group, and those in a context group, are put into one class by the same rule. Positions stay separate classes if some
-// groups of the plan have only a part of a tensor or context group (grids, ranks with the same key/value heads, rings
-// of Ulysses groups). By this rule the groups of a class's first rank contain the first ranks of the other classes.
+// Divides ranks into classes by their slowdowns. Replicas are in one class if their ranks at the same positions have
+// the same slowdowns; positions in a tensor group, and positions in a context group, are compared in the same way. If
+// there are slow ranks, such positions stay separate classes where some groups of the plan have only a part of a tensor
+// or context group (grids, ranks with the same key/value heads, rings of Ulysses groups). So the groups of a class's
+// first rank contain the first ranks of the other classes.
 static void tell_ranks_apart(Draft& draft, const std::vector<double>& slow, bool master) {
   Plan& plan = draft.plan;
   const Strategy& s = draft.facts.spec.strategy;

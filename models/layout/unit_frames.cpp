@@ -127,8 +127,8 @@ static Bytes frozen_bytes(const Draft& draft, const Block& block) {
   return sum;
 }
 
-// Adds a sharding unit for each weight tile of a block (entry). Frame::next links the block's unit to the tiles' units,
-// in the order of the tiles' numbers.
+// Adds a sharding unit (as in FSDP) for every tile of a block's weights, and links the buffers of all these units to a
+// list (Frame::next), which begins with the unit of the block's other weights.
 static void add_tile_units(Draft& draft, const Entry& entry) {
   Plan& plan = draft.plan;
   std::uint32_t before = entry.unit;
@@ -145,7 +145,8 @@ static void add_tile_units(Draft& draft, const Entry& entry) {
   }
 }
 
-// Adds the elements of a block's weights to the chunk's counts, by how ranks hold them.
+// Adds the elements of a block's weights to the counts of its chunk: all elements, those in matrices, and those whose
+// gradients are summed over a tensor group or over ranks with the same key/value heads.
 static void count_weights(const Draft& draft, WeightCounts& counts, const Block& block) {
   counts.all += block.parameter_elements;
   for (const LocalParameter& p : block.parameters) {
@@ -159,8 +160,8 @@ static void count_weights(const Draft& draft, WeightCounts& counts, const Block&
   }
 }
 
-// Appends the regions (ranges that are sharded by themselves) of a block that lies `before` elements after the unit's
-// base. Adjacent regions of one group become one region.
+// Appends the regions (ranges that are sharded by themselves) of one block to those of a sharding unit; the block
+// begins `before` elements after the unit's first element. Adjacent regions of one group become one region.
 static void append(Regions& regions, const Regions& of_block, std::int64_t before) {
   for (Region r : of_block) {
     r.first += before;
@@ -172,7 +173,8 @@ static void append(Regions& regions, const Regions& of_block, std::int64_t befor
   }
 }
 
-// Assigns places in the chunk's flat buffers to the weights of one sharding unit, one block (entry) after the other.
+// Assigns places in a chunk's flat buffers to the weights of one sharding unit (as in FSDP), block by block. members:
+// indices of the unit's blocks in the chunk.
 static void place_unit(Draft& draft, Chunk& chunk, const std::vector<std::size_t>& members) {
   Plan& plan = draft.plan;
   const std::int64_t base = chunk.weights.all, frozen_base = chunk.frozen_elements;

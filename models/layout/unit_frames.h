@@ -11,8 +11,8 @@ bool cut_alike(const Draft& draft, const Block& block);
 // Returns the dimension of the group of ranks that hold the same part of a weight; the weight's gradient is reduced
 // over this group, and its optimizer states are sharded over it.
 Dimension copies_of(const Draft& draft, const LocalParameter& p);
-// Returns the number of elements whose optimizer states one rank keeps: shards of units if parameters are sharded, else
-// shards of buckets.
+// Returns the number of a chunk's weight elements whose optimizer states one rank keeps: those in its shards of the
+// sharding units (as in FSDP) if parameters are sharded, else those in its shards of the gradient buckets.
 std::int64_t own_elements(const Draft& draft, const Chunk& chunk);
 // Returns whether a block of multi-token prediction reads the embedding table that the embedding block on the same
 // stage has gathered.

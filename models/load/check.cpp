@@ -355,7 +355,8 @@ Broken rank_order_rules(const Spec& spec) {
   return complete ? Broken{} : broken("rank_order", "rank_order: {} lacks {}", shown, rest.front());
 }
 
-// Checks for values that make no sense together: the rows of Limit::spec in the table of combinations.h.
+// Checks for values that mean nothing together. These pairs of options are the rows of Limit::spec in the table of
+// rejected combinations (combinations.h).
 static Broken pair_rules(const Spec& spec) {
   const Pair* pair = first_limit(spec, Limit::spec);
   return pair == nullptr ? Broken{} : Broken{refused_key(spec, *pair), refusal(spec, *pair)};

@@ -8,8 +8,8 @@ namespace orrery::feature {
 
 inline constexpr std::string_view kNotYet = "not built yet", kOut = "leave it out";
 inline constexpr const Feature* kAlone = nullptr;
-// The table of combinations of options that are rejected. Rows are checked from first to last: keys without the key
-// that they need, then options that are not implemented together.
+// The table of combinations of options that are rejected. Rows are checked from first to last: first those for keys
+// that need another key which is missing, then those for options that are not implemented together.
 inline constexpr Pair kPairs[] = {
     // These rows have keys that mean nothing without another key, or together with another key.
     {&kDepth, &kNoDepth, "it is the depth of a 2.5d grid", "set tensor_kind: 2.5d", Limit::spec},
@@ -49,7 +49,7 @@ inline constexpr Pair kPairs[] = {
     {&kNarrowed, &kNotZero3, "it narrows the transfers of zero3", "choose zero3", Limit::spec},
     {&kValidates, &kShards, "it is built for states that are whole", "choose none", Limit::spec},
 
-    // These rows have options that exclude each other.
+    // These rows of the table of rejected combinations have options that exclude each other.
     {&kClip, &kOwnPace, "there is no sum of gradients whose norm could be taken", "set clip: 0"},
     {&kClip, &kChains, kNotYet, "set clip: 0"},
     {&kClip, &kAsynchronousStages, "a norm over all stages would wait for each of them", "set clip: 0"},

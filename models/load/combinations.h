@@ -32,8 +32,8 @@ struct Pair {
 };
 std::span<const Pair> combinations();
 
-// Returns the first row of the table that a spec breaks; null if it breaks none. Planning also checks the rows of
-// Limit::spec.
+// Returns the first row of the table of rejected combinations that a spec breaks, among the rows for the part `which`
+// of the program; null if it breaks none. Planning also checks the rows of Limit::spec.
 const Pair* first_limit(const Spec& spec, Limit which);
 // refusal() returns the error message for a row of the table that a spec breaks, such as "strategy.tensor_kind: a grid
 // of tensor ranks (2d, 2.5d, 3d) with experts: not built yet; choose 1d"; the message begins with a key that the spec

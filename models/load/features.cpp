@@ -10,9 +10,9 @@
 namespace orrery::feature::is {
 namespace {
 
-// Returns the order of actions and the stages of a spec's schedule, computed without the durations of phases: durations
-// shift actions in time, but change neither which actions are overlapped nor which stage runs them. Returns nothing if
-// no order can be made.
+// Returns a spec's schedule: the stage of every chunk, and the order of each stage's forward and backward passes
+// (actions). It is computed without the passes' durations, because they shift passes in time, but change neither which
+// passes are overlapped nor which stage runs them. Returns nothing if no order can be made.
 std::optional<Schedule> ordered(const Spec& spec) {
   const Strategy& s = spec.strategy;
   ScheduleShape shape = {.stages = s.pipeline,

@@ -12,31 +12,34 @@
 
 namespace orrery::feature {
 
-// These are the longer checks, defined in features.cpp. A check of the order of a schedule returns false if no order
-// can be made; other rules reject such specs.
+// These are the longer checks, defined in features.cpp. Checks that need the order of each stage's passes return false
+// if the schedule has no valid order; other rules reject such specs.
 namespace is {
-// whether context parallelism uses a ring, or Ulysses with several sequences in a micro-batch
+// whether context parallelism passes keys and values round a ring, or exchanges heads (Ulysses) of several sequences in
+// a micro-batch; GPU ranks can exchange only the heads of a single sequence
 bool ring_of_parts(const Spec& spec);
 // whether the first and the last virtual stage (with the embedding and the output layer) may lie on the same stage of a
 // pipeline with several stages
 bool both_ends(const Spec& spec);
 // whether tied embeddings lie on a first and a last stage with different numbers of ranks
 bool ends_apart(const Spec& spec);
-// whether there are several copies of the model whose mirrored stages run different orders of actions
+// whether a bidirectional schedule runs several copies of the model, but a stage's order of forward and backward passes
+// is not that of its mirror image (stage p - 1 - i for stage i) with the copies exchanged
 bool copies_out_of_step(const Spec& spec);
 // whether a stage's activations are kept by another stage until their backward (BPipe)
 bool evicted(const Spec& spec);
 // whether the ops of a forward pass alternate with the ops of a backward pass (overlapped F and B)
 bool woven(const Spec& spec);
-// whether the schedule has several copies of the model, shares the vocabulary, updates weights without a pipeline
-// flush, moves activations between stages, alternates the ops of a forward and a backward, or comes from a file
+// whether a schedule only makes sense with backward passes: it has several copies of the model, shares the vocabulary,
+// updates without a flush, moves activations between stages, overlaps forward with backward, or is from a file
 bool order_of_training(const Spec& spec);
-bool woven_chunk(const Spec& spec);  // whether the overlapped forward and backward passes belong to the same chunk
+bool woven_chunk(const Spec& spec);  // whether an overlapped forward and backward belong to the same chunk
 // whether the framework copies gradients into separate buffers for the buckets (Averaging::copy)
 bool copied_gradients(const Spec& spec);
 bool state_on_disk(const Spec& spec);
 const ShardingRow& sharding(const Spec& spec);
-// returns the row of the spec's schedule in the table of schedules; null if the order of actions comes from a file
+// Returns the row of the spec's schedule in the table of built-in pipeline schedules; null if the spec reads the order
+// of each stage's forward and backward passes from a file.
 const ScheduleRow* schedule(const Spec& spec);
 }  // namespace is
 

@@ -83,7 +83,8 @@ Broken frozen_rules(const Spec& spec) {
       !any_trains(m, head_parameters(m)))
     return broken("model.frozen", "model.frozen: nothing is left that trains; leave a part out");
   if (spec.strategy.pipeline == 1) return {};
-  // Some layer must train, because stages pass gradients back as far as the first stage.
+  // A plan with several stages sends gradients back as far as the first stage, so a model in which no layer trains is
+  // rejected.
   if (!layers) return broken("model.frozen", "model.frozen: no layer trains; choose pipeline: 1");
   if (!trains_below(m, 0) && !spec.strategy.stage_layers.empty() && spec.strategy.stage_layers.front() == 0)
     return broken("stage_layers", "stage_layers: the first stage has nothing that trains; give it a layer");

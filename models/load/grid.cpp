@@ -14,8 +14,9 @@ Broken grid_rules(const Spec& spec) {
     std::string_view key;
     std::int64_t value;
   };
-  // A grid does not work with attention whose heads all share their keys. The table of combinations rejects this pair
-  // with the reason, so for such a model the rules below test the query heads in place of kv_heads.
+  // Attention whose heads all share their keys (DeepSeek-V4) does not work on a grid of tensor ranks. The table of
+  // rejected combinations gives the user that reason, so the rules below must not reject such a model first: for it
+  // they test the query heads in place of kv_heads.
   const std::int64_t kv_heads = m.compressed_attention ? m.heads : m.kv_heads;
   for (const Size& size : {Size{"heads", m.heads}, Size{"hidden", m.hidden}, Size{"feed_forward", m.feed_forward}}) {
     if (size.value % q != 0)

@@ -71,8 +71,8 @@ struct Renamed {
   std::string key, given;
 };
 
-// Returns the node of a key such as "cluster.node", even if the spec gives it in the short form `cluster: NAME`;
-// nullptr if the key's value is not a single word.
+// Returns the scalar in the parsed spec that gives the value of a key such as "cluster.node", even if the spec gives it
+// in the short form `cluster: NAME`; nullptr if the spec does not give the key, or its value is not a single word.
 SpecNode* word_at(SpecNode& root, std::string_view key) {
   const std::size_t dot = key.find('.');
   SpecNode* section = root.find(key.substr(0, dot));
@@ -149,7 +149,8 @@ void apply_override(SpecNode& root, const std::string& option) {
   clear_lines(*node);
 }
 
-// Sorts the origins by section in the order in which a spec is written, whatever order the sections were read in.
+// Sorts the origins of values (each a key, its value, and where the value came from) by section, in the order in which
+// a spec is written, whatever order the sections were read in.
 void sort_origins(std::vector<Origin>& origins) {
   const auto rank = [](const Origin& origin) {
     const std::string_view top = std::string_view(origin.key).substr(0, origin.key.find('.'));
@@ -281,7 +282,8 @@ OpenSpec parse_open_spec(const std::string& text, const std::string& path, const
                          SpecKeyBook* book) {
   return read_spec(text, path, overrides, true, book);
 }
-// Reads a spec's contents; the contents of a recipe get a path such as "bloom-176b.recipe".
+// Reads a spec's contents from a file, or takes those of a built-in recipe (the spec of a well-known training run), for
+// which the path is the name with a suffix, such as "bloom-176b.recipe".
 SpecText read_spec_text(const std::string& path) {
   const std::vector<std::string_view> recipes = recipe_names();
   const bool recipe = std::find(recipes.begin(), recipes.end(), path) != recipes.end();

@@ -15,7 +15,7 @@ Spec load_spec(const std::string& path, const std::vector<std::string>& override
 Spec parse_spec(const std::string& text, const std::string& path, const std::vector<std::string>& overrides = {});
 
 // The path and contents of a spec file, read once, because a pipe cannot be read twice. A path that is no file may be
-// the name of a recipe.
+// the name of a recipe, a built-in spec of a well-known training run.
 struct SpecText {
   std::string path, text;
 };

@@ -29,10 +29,10 @@ OpenSpec load_open_spec(const std::string& path, const std::vector<std::string>&
 OpenSpec parse_open_spec(const std::string& text, const std::string& path,
                          const std::vector<std::string>& overrides = {}, SpecKeyBook* book = nullptr);
 
-// Returns whether the user gave the value, in the file or by --set.
+// Returns whether the user gave the value of a spec's key, in the file or by --set, so that it is no default.
 bool is_given(const Origin& origin);
 
-// Returns the message for the first rule of check() that a spec breaks, with the line of the key that the rule is
+// Returns the error message for the first rule of check() that a spec breaks, with the line of the key that the rule is
 // about; "" if the spec breaks no rule.
 std::string rule_broken_by(const Spec& spec, const std::string& path);
 

@@ -27,7 +27,8 @@ struct SpecReader {
   [[noreturn]] void fail(const SpecNode& node, std::string_view key, std::string_view what) const;
 };
 
-// These overloads convert one node to a value. Each of them throws Error naming the key if the node is of another type.
+// These overloads convert one node of the parsed spec to a value. Each of them throws Error naming the key if the node
+// is of another type.
 void convert(const SpecReader& reader, const SpecNode& node, const std::string& key, std::int64_t& value);
 void convert(const SpecReader& reader, const SpecNode& node, const std::string& key, int& value);
 void convert(const SpecReader& reader, const SpecNode& node, const std::string& key, double& value);
@@ -62,14 +63,14 @@ class SpecSection {
   SpecSection& operator=(const SpecSection&) = delete;
 
   const SpecNode* find(std::string_view key) const;
-  // Returns the nodes of the words of a key that takes one word or a list of words; none if the map lacks the key.
-  // Throws Error if the value is a map.
+  // Returns one node of the parsed spec for each word that a key's value has, which is a word or a list of words; none
+  // if the map lacks the key. Throws Error if the value is a map.
   std::vector<SpecNode> find_words(std::string_view key) const;
   std::string name(std::string_view key) const;  // full name of a key: "strategy.tensor"; the bare key at the top level
   SpecReader& reader() const { return *reader_; }
 
-  // Reads a key into `value` if the map has it, and records the value with its origin: the key's line, or `otherwise`.
-  // Returns whether the map has the key.
+  // Reads a key into `value` if the map has it. Records the value for `orrery explain` with its origin: the line of the
+  // key, or the text `otherwise` if the map lacks the key. Returns whether the map has the key.
   template <class T>
   bool take(std::string_view key, T& value, std::string_view otherwise = "default") const {
     const SpecNode* node = find(key);
@@ -164,7 +165,8 @@ inline constexpr std::int64_t kMostRanks = 10'000'000;
 // Returns the path of a file named in a spec; a relative name is taken relative to the spec's own folder.
 std::string beside(const std::string& spec_path, const std::string& file);
 
-// A broken rule of check(): the key that it is about, and the message; both are empty if no rule is broken.
+// A rule of check() that a spec breaks: the key that the rule is about, and the error message. Both are empty if the
+// spec breaks no rule.
 struct Broken {
   std::string key;
   std::string what;

@@ -22,18 +22,18 @@ struct SpecKeyBook {
   struct Map {
     std::string path;
     std::span<const SpecKey> keys;
-    // the key of the map that gets the value if a spec gives a single word in place of the map; "" if there is no such
-    // key
+    // the key that gets the value if a spec gives a single word in place of the map (`cluster: NAME` means `cluster:
+    // {node: NAME}`); "" if the map has no such short form
     std::string_view short_key;
   };
-  // all maps that a spec may contain, in the order in which the reader reads them
+  // all maps (nested groups of keys in YAML) that a spec may contain, in the order in which the reader reads them
   std::vector<Map> maps;
   std::map<std::string, std::string> types;  // for each key (by its path), the name of its type
 };
 
 // A key as docs/reference.md prints it: {"strategy.bucket_MiB", "number", "MiB", "the stack's", "gradients in a bucket;
-// ...", "25"}. short_key: for a map in whose place a single word may be given, the key of the map that gets the word as
-// its value.
+// ...", "25"}. short_key: for a map in whose place a spec may give a single word, the key that gets the word (`cluster:
+// NAME` means `cluster: {node: NAME}`).
 struct KeyReference {
   std::string key, type, unit, otherwise, meaning, example, short_key;
 };

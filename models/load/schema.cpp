@@ -80,7 +80,7 @@ class Schema {
     return dot == std::string::npos ? 0 : dot;
   }
 
-  // Adds the other names of a key of the strategy: they are read as the key itself.
+  // Adds the aliases of a key of the section strategy to the schema; an alias accepts the same values as the key.
   static void add_aliases(const KeyReference& row, Json& patterns) {
     for (const AliasRow& alias : alias_rows()) {
       if (alias.at == "strategy" && "strategy." + alias.name == row.key)

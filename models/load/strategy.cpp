@@ -324,8 +324,8 @@ void read_attention(const SpecSection& section, const Software& software, Strate
       "attention", s.attention, find, [](Attention a) { return name_in(kAttentions, a); }, "profile " + software.name);
 }
 
-// Reads when updated parameters are gathered: during the next forward (true), between update and forward (false), or
-// during the rest of the update.
+// Reads strategy.overlap.parameter_gather: updated parameters are gathered during the next forward (true), between
+// update and forward (false), or bucket by bucket while the optimizer updates the other buckets ("update").
 void read_gather(const SpecSection& map, Overlap& o, const std::string& profile) {
   const SpecNode* node = map.find("parameter_gather");
   o.gather_in_update = node != nullptr && node->kind == SpecNode::Kind::scalar && node->text == "update";

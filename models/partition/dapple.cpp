@@ -21,16 +21,18 @@ constexpr double kReachedPeak = 0.5;
 // A suffix: the pipeline stages from some layer to the end of the model, on the last positions of the pipeline. The
 // sums in it grow when another stage is put in front.
 struct Suffix {
-  double forward = 0, backward = 0;       // time of all stages of the suffix and of the transfers between them
-  double dearest = 0;                     // time of the slowest stage or transfer, forward and backward together
-  double tail = 0;                        // time from the begin of the last backward to the end of the last reduction
+  // time of all stages of the suffix (the last stages of the pipeline), and of the transfers between them
+  double forward = 0, backward = 0;
+  double dearest = 0;  // time of the slowest stage or transfer, forward and backward together
+  // time from the begin of the last micro-batch's backward to the end of the last gradient reduction of the suffix
+  double tail = 0;
   std::int64_t layers = 0, replicas = 0;  // number of layers and replicas of the suffix's first stage
-  // These fields identify the suffix without its first stage: the index of that shorter suffix's number of replicas,
-  // and the shorter suffix's index in its list (front)
+  // These fields identify the suffix that remains without the first stage, in the planner's table: `choice` is the
+  // index of its number of replicas in choices_, and `rest` its index in the list front()
   std::size_t choice = 0, rest = 0;
 };
 
-constexpr double kMostFronts = 1e7;  // largest number of fronts (lists of suffixes) in the planner's table: 240 MB
+constexpr double kMostFronts = 1e7;  // largest number of lists of suffixes (last stages) in the planner's table: 240 MB
 
 class Planner {
  public:
@@ -47,8 +49,9 @@ class Planner {
   std::int64_t layers() const { return std::ssize(c_.forward); }
   std::int64_t places() const { return std::ssize(c_.node); }
 
-  // Returns a suffix with one more stage in front: layers [first, first + n) on r pipeline positions from `place` on.
-  // next: number of positions of the first stage of the suffix behind it; 0: there is no stage behind it.
+  // Puts one more stage in front of a suffix (the stages from some layer to the end of the model): a stage of n layers
+  // from layer `first` on, with r pipeline positions from position `place` on. next: number of positions of the stage
+  // behind the new one, or 0 if the new stage is the last.
   Suffix add(const Suffix& behind, std::int64_t first, std::int64_t n, std::int64_t place, std::int64_t r,
              std::int64_t next) const {
     const double run = (forward_[first + n] - forward_[first]) / static_cast<double>(r);
@@ -72,8 +75,9 @@ class Planner {
     return s.forward + static_cast<double>(c_.micro_batches - 1) * s.dearest + s.tail;
   }
 
-  // Returns the best plan. A quick search, which continues each stage only with the suffix of least latency, finds a
-  // good plan; a second search considers all plans that may be better.
+  // Returns the best plan. A quick search finds a good plan by keeping, of all suffixes (stages up to the end of the
+  // model) with the same first layer, positions and replicas of their first stage, only the one of least latency; a
+  // second search considers all plans that may be better.
   StagePlan best(std::int64_t stages) {
     stages_ = stages;
     const StagePlan quick = search(true);
@@ -84,8 +88,8 @@ class Planner {
 
  private:
   // Runs the search layer by layer, from the last to the first. It keeps each suffix (stages up to the end of the
-  // model) unless another one is at least as good in every sum; if quick, it keeps only the best suffix in each list
-  // (front).
+  // model) unless another one in the same list is at least as good in each of its times; if quick, it keeps only the
+  // suffix of least latency in each list.
   StagePlan search(bool quick) {
     quick_ = quick;
     const double size = static_cast<double>(stages_ + 1) * static_cast<double>(layers() + 1) *
@@ -110,7 +114,8 @@ class Planner {
     return result;
   }
 
-  double link(std::int64_t from, std::int64_t to) const {  // rate of the link between two positions, bytes/s
+  // rate of the link between two pipeline positions, bytes/s
+  double link(std::int64_t from, std::int64_t to) const {
     return 1e9 * (c_.node[from] == c_.node[to] ? c_.inside_GBps : c_.between_GBps);
   }
   // Returns the seconds that hidden states take from a stage to the next; each link of the stage with fewer ranks
@@ -140,8 +145,9 @@ class Planner {
     return fronts_[static_cast<std::size_t>(at) * choices_.size() + choice];
   }
 
-  // Returns a lower bound of the latency of every plan that puts the remaining layers on the remaining positions in
-  // front of a suffix: the work is spread evenly, and runs no faster than on the largest number of replicas.
+  // Returns a lower bound of the latency of every plan that ends with a given suffix (the last stages of the model) and
+  // divides the remaining layers over the remaining positions. The bound assumes that the remaining work is spread
+  // evenly and runs no faster than on the largest number of replicas.
   double least(const Suffix& s, std::int64_t first, std::int64_t used) const {
     if (first == 0) return latency(s);
     const double work = forward_[first], run = work / static_cast<double>(choices_.back());
@@ -210,8 +216,8 @@ class Planner {
 
   const PipelineCosts& c_;
   std::vector<std::int64_t> choices_;  // numbers of replicas to choose from
-  // for each layer, a sum over all layers before it: of forward times, and of bytes of gradients, states and shared
-  // states
+  // Running sums over the layers: for each layer, the forward times of all layers before it, and the bytes of their
+  // gradients, of their states that every rank keeps, and of their states that replicas divide
   std::vector<double> forward_, gradients_, states_, shared_;
   std::int64_t stages_ = 0;
   bool quick_ = false;
@@ -270,7 +276,7 @@ PipelineCosts pipeline_costs(const Spec& spec) {
   const double flops = peak_flops(cluster.gpu, s.precision) * kReachedPeak * static_cast<double>(s.tensor);
   for (const double cost : layer_costs(spec)) c.forward.push_back(2 * cost * tokens / flops);
   set_states(spec, c);
-  // Number of parts into which the tensor ranks divide the rows that they pass on
+  // Number of tensor ranks among which the rows that a stage passes to the next are divided
   const double cut = s.sequence_parallel ? static_cast<double>(s.tensor) : 1;
   c.hidden_bytes =
       tokens * static_cast<double>(spec.model.hidden * streams_of(spec.model) * storage_bytes(s.precision)) / cut;

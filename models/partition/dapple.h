@@ -24,15 +24,19 @@ struct PipelineCosts {
   std::int64_t copies = 1;
   // For each position in the pipeline (one per replica of a stage), the node on which the position lies
   std::vector<std::int64_t> node;
-  bool copies_apart = false;                 // whether equal positions of different pipelines lie on different nodes
+  // whether the same pipeline position lies on different nodes in different data-parallel copies of the pipeline
+  bool copies_apart = false;
   double inside_GBps = 0, between_GBps = 0;  // rate of a rank's link within a node, and of its link to other nodes
-  // Bytes per layer that each rank keeps, whatever the number of replicas of its stage
+  // Bytes per layer of the model and optimizer states that each rank keeps, whatever the number of replicas of its
+  // stage
   std::vector<double> states;
-  std::vector<double> shared_states;  // bytes per layer that the replicas of a stage divide among them
+  // bytes per layer of the model and optimizer states that the replicas of a stage divide among them
+  std::vector<double> shared_states;
   struct {
     double gradients = 0, states = 0, shared_states = 0;
-    // The tied embedding table's bytes of gradients, of states of each rank and of shared states, as above; the last
-    // stage has a second instance of the table unless it is also the first stage
+    // Bytes of a tied embedding table's gradients, of its states that every rank keeps, and of its states that the
+    // replicas of a stage divide among them. The last stage has a second instance of the table unless it is also the
+    // first stage.
   } table;
   double memory = 0;  // bytes of memory that each rank has for `states` and `shared_states`
 };

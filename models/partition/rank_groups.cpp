@@ -43,7 +43,8 @@ GroupTable group_by(std::int64_t ranks, const Key& key) {
   return table;
 }
 
-// Returns for each rank its index, in rank order, among the ranks that have the same number in `pools`.
+// Returns for each rank its index, in rank order, among the ranks of its pool (a set of ranks); pools[r] is the number
+// of rank r's pool.
 std::vector<std::int64_t> places_in(const std::vector<std::int64_t>& pools) {
   std::map<std::int64_t, std::int64_t> next;
   std::vector<std::int64_t> places;
@@ -123,8 +124,9 @@ std::vector<GroupTable> make_groups(const Strategy& s, bool sharded, bool hybrid
                                     std::int64_t node_ranks) {
   const std::vector<Coordinates> at = coordinates(s);
   const auto ranks = s.gpus();
-  // replica: index of a rank among the ranks with the same weights. shards: number of ranks with the same weights that
-  // share one set of shards. The layers of a 2.5d grid hold the same weights.
+  // replica() returns the index of a rank among the ranks of its pipeline position that have the same weights: one for
+  // each data index, context index and layer of a 2.5d grid. shards: number of these ranks that share one set of
+  // shards.
   const std::int64_t face = s.tensor / s.tensor_depth;
   const auto tensor = [&](std::int64_t r) { return at[r].tensor % face; };
   const auto replica = [&](std::int64_t r) {
@@ -132,9 +134,9 @@ std::vector<GroupTable> make_groups(const Strategy& s, bool sharded, bool hybrid
   };
   const std::int64_t shards = hybrid ? s.shard_group : s.data * s.context * s.tensor_depth;
   const auto model_part = [&](std::int64_t r) { return at[r].place * s.tensor + tensor(r); };
-  // Stages that hold the same weights get the same number. If the schedule runs several copies of the model, the
-  // weights that one copy has on a stage are held by other copies on the mirror image of that stage and, with several
-  // copies in each direction, on stages at even distances.
+  // Returns a number that is equal for stages which hold the same weights. If a bidirectional schedule runs several
+  // copies of the model, stages hold the same weights if their indices differ by a multiple of `distance`, and so do
+  // stage i and its mirror image distance - 1 - i. With two copies `distance` is the number of stages.
   const std::int64_t copies = model_copies(s.schedule);
   const auto weights_of = [&](std::int64_t r) {
     if (copies == 1) return at[r].pipeline;

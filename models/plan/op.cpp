@@ -320,7 +320,7 @@ struct Kernels {
   int operator()(const Pool& p) const { return p.direction == Direction::forward ? 1 : 2; }
   int operator()(const MixStreams& m) const {
     const bool weighs = m.part == MixStreams::Part::collapse;
-    return weighs ? 2 : 1;  // collapse has one kernel more, for each token's weights of the streams
+    return weighs ? 2 : 1;  // `collapse` also has a kernel that computes each token's weights of the streams
   }
   int operator()(const Orthogonalize& o) const { return static_cast<int>(o.matrices * (2 + 5 * o.iterations)); }
   int operator()(const Collective&) const { return 1; }

@@ -46,8 +46,8 @@ struct Gemm {
   std::int64_t m = 0, n = 0, k = 0;
   std::int64_t batch = 1;
   Role role = Role::output;
-  bool accumulate = false;               // whether the product is added to C instead of overwriting it
-  Bytes result_bytes = 2;                // bytes of one element of C
+  bool accumulate = false;               // whether the product is added to what C holds, not written over it
+  Bytes result_bytes = 2;                // bytes of one element of the product C
   std::int64_t heads = 0, kv_heads = 0;  // for attention's products: numbers of query heads and of key/value heads
   // A linear layer may run in tiles, one after another: this product is number `tile` of `tiles` equal parts of the
   // layer's outputs (columns of y and dy). The input gradients of all tiles are summed, so every tile after the first
@@ -156,7 +156,7 @@ struct FlashAttention {
   bool keys_apart = false;
   bool merges = false;
   bool drops = false;  // dropout of the probabilities: every pair costs a random number, in forward and in backward
-  std::int64_t chosen = 0;  // > 0: largest number of keys that a query sees, which an index chose (IndexScores)
+  std::int64_t chosen = 0;  // if above 0, a query sees only keys that an index chose (IndexScores), at most this many
   // > 0: number of compressed keys (Pool: one key of several tokens), of which a query sees some beside a window of
   // ordinary keys; `pairs` counts the pairs with both
   std::int64_t compressed = 0;
@@ -180,7 +180,7 @@ struct MoveHeads {
 
   std::int64_t member_heads() const { return queries ? heads / members : 0; }
   std::int64_t member_kv_heads() const { return kv_heads == 0 ? 0 : kv_heads < members ? 1 : kv_heads / members; }
-  // number of columns of one member's part: head_dim for each of its query, key and value heads
+  // number of columns of one context rank's part: head_dim for each of its query, key and value heads
   std::int64_t columns() const { return (member_heads() + 2 * member_kv_heads()) * head_dim; }
 };
 
@@ -292,8 +292,8 @@ struct CrossEntropy {
   std::int64_t rows = 0, columns = 0;
   Part part = Part::maximum;
   bool fused = true;
-  // The rows are in the order that Load describes: for each of `parts` runs of tokens, all its predictions one after
-  // another. The loss of every prediction but the first (multi-token prediction) has a smaller weight.
+  // With multi-token prediction, the rows have the order of Load: for each of `parts` runs of tokens, the rows of all
+  // its predictions one after another. The loss of every prediction but the first has a smaller weight.
   std::int64_t predictions = 1, parts = 1;
   Dimension over = Dimension::tensor;
   // for the step `loss`: number of times that the training framework's metrics compute the loss again from the logits
@@ -335,7 +335,7 @@ struct Load {
   std::int64_t rows = 0;
   bool labels = false;
   std::int64_t ahead = 0, predictions = 1, parts = 1;
-  // number of data parallel ranks whose rows the op loads, one rank after the other; 0: it loads this rank's rows
+  // number of data parallel ranks whose token ids the op loads, one rank after the other; 0: only this rank's own ids
   std::int64_t replicas = 0;
   Side side = {};
 };
@@ -344,10 +344,10 @@ struct Fill {
   Bytes bytes = 0;
 };
 
-// The op multiplies `elements` numbers, from element `first` of the flat buffer on, in place or into the buffer that
-// the op writes: by `factor`, or if factor is 0 by a value computed from the number that the op reads (the clip
-// coefficient from the squared norm, 1 / loss scale). check: also records whether any of the numbers is infinite or NaN
-// (for the loss scale).
+// The op multiplies `elements` numbers of a flat buffer, from element `first` on, in place or into the buffer that the
+// op writes. The multiplier is `factor`; if factor is 0, the op computes it from a number that it reads (the clip
+// coefficient from the squared gradient norm, or 1 / loss scale). check: the op also records whether any element is
+// infinite or NaN (for the loss scale).
 struct Multiply {
   std::int64_t elements = 0;
   Bytes width = 4;
@@ -356,16 +356,16 @@ struct Multiply {
   std::int64_t first = 0;
 };
 
-// A copy of `bytes` bytes between two memory tiers (GPU, host, disks), or within one. Between a host buffer that pieces
-// of the states pass through (BlockRole::tile) and the states of a chunk of layers it copies `elements` elements of the
-// rank's shards, from element `first` on; between two state buffers, the part that the rank owns of `elements` elements
-// of the chunk. From a longer buffer to a shorter one on the device it copies this rank's part of the longer one, of
-// which each tensor rank has an equal part.
+// A copy of `bytes` bytes between two memory tiers (GPU, host, disks), or within one. In the frame of a tile, a host
+// buffer that states pass through piece by piece (BlockRole::tile), it copies `elements` elements of the rank's shards,
+// from element `first` on. In the frame of a chunk's states it copies those of the chunk's `elements` elements that
+// this rank owns. From a longer buffer to a shorter one on the device it copies one of the equal parts that the tensor
+// ranks have.
 struct PlaceCopy {
   Bytes bytes = 0;
   MemoryTier from = MemoryTier::device, to = MemoryTier::host;
   std::int64_t first = 0, elements = 0;
-  Bytes width = 2;  // number of bytes of an element
+  Bytes width = 2;  // number of bytes of a copied element
 };
 
 // An op without work: its task only waits for other tasks and frees buffers. device: the task waits for all compute
@@ -425,15 +425,15 @@ struct Collective {
   CollectiveKind kind = CollectiveKind::all_reduce;
   Dimension group = Dimension::data;
   Bytes bytes = 0;
-  Bytes width = 2;         // number of bytes of an element
+  Bytes width = 2;         // number of bytes of an element of the data
   std::int64_t first = 0;  // index of the element of the flat buffer at which the collective begins
   std::string algorithm = "library";
   bool maximum = false;  // whether an all-reduce yields the largest value instead of the sum
   // for a push to or a pull from parameter servers: number of pieces of the buffer, each on one server; the servers are
   // the group's last members
   std::int64_t servers = 0;
-  // for a push or a pull: number of parameter servers that hold the same piece, which are `servers` members apart in
-  // the group
+  // for a push or a pull: number of parameter servers that hold copies of the same piece; in the group each of them
+  // comes `servers` members after the one before
   std::int64_t copies = 1;
   // number of tensors that one launch moves, each by a collective of its own (a coalesced group)
   std::int64_t tensors = 1;

@@ -9,7 +9,8 @@ enum class Scope : std::uint8_t {
   own,  // the buffers of the task's own block and micro-batch
   // the buffers of the next block (such as a layer) of the stage, same micro-batch: forward writes its output there
   next,
-  previous,  // the buffers of the block before this one on the stage: backward writes the gradient of its input there
+  // the buffers of the block before this one on the stage: backward writes that block's output gradient there
+  previous,
   // the buffers of this block's unit (blocks whose weights are gathered together): weights, gradients before reduction
   unit,
   state,  // parameters, gradients and optimizer states of the task's chunk of layers, one flat buffer each
@@ -18,8 +19,9 @@ enum class Scope : std::uint8_t {
 
 enum class Access : std::uint8_t { read, write, read_write };
 
-// Part says which weights of a chunk's flat buffer an operand covers if it is not one single weight (Operand::parameter
-// is -1); they keep the order of the buffer. A shard holds its rank's piece of each of these weights.
+// Part says which weights in a flat buffer of a chunk of layers an operand covers, if it is not one single weight
+// (Operand::parameter is -1). They have the same order as in the buffer. If the buffer is a shard, the operand covers
+// this rank's piece of each of these weights.
 enum class Part : std::uint8_t {
   all,
   partial,  // weights that all ranks of the tensor parallel group hold (LocalParameter::partial)
@@ -30,12 +32,12 @@ enum class Part : std::uint8_t {
   tied
 };
 
-// A buffer, or a part of it, that a task uses; `slot` is the buffer's index in its block. If the operand is one weight,
-// `parameter` is the weight's index in the block's parameter list, and the weight begins at Frame::base plus
-// LocalParameter::offset. Else parameter is -1, and the operand is the complete buffer, or its `part`, or for a
-// collective with `first` the range that the collective covers. The operand lies in the frame (instance of a block's
-// buffers) that `scope` names. Exceptions are a tile, in the frame `tile` frames after the unit's, a version of the
-// weights (Frame::weights) and Part::tied (plan.cpp: frame_of).
+// A buffer, or a part of it, that an op uses. `slot` is the buffer's index in its block, and `scope` names the frame
+// (instance of a block's buffers) in which the buffer lies. If `parameter` is not -1, the operand is one weight, with
+// this index in the block's parameter list; it begins at Frame::base plus LocalParameter::offset. If parameter is -1,
+// the operand is the complete buffer, or its `part`, or for a collective with `first` the range that the collective
+// covers. Three kinds of operands lie in other frames than `scope` names (plan.cpp: frame_of): tiles, each in the frame
+// `tile` frames after the unit's, older versions of the weights (Frame::weights), and Part::tied.
 struct Operand {
   Scope scope = Scope::own;
   Access access = Access::read;

@@ -63,7 +63,7 @@ enum class LaneKind : std::uint8_t {
 };
 inline constexpr std::uint32_t kLanes = 25;
 
-// Whether a lane reduces gradients over data ranks, of experts or of other weights.
+// Returns whether gradients are reduced over data ranks on a lane, be it those of experts or those of other weights.
 inline bool reduces_gradients(LaneKind l) { return l == LaneKind::data_reduce || l == LaneKind::expert_reduce; }
 
 // The line of the memory report that a buffer's bytes are added to.
@@ -81,8 +81,8 @@ struct BlockBuffer {
   // prediction); else -1
   std::int32_t runtime_size = -1;
   MemoryTier home = MemoryTier::device;
-  // whether the buffer lies in the memory that the rank allocates before the first step (BlockRole::arena), without a
-  // gap before the next contiguous buffer
+  // whether the buffer lies in the arena, memory that the rank allocates before the first step (BlockRole::arena); all
+  // such buffers lie there one after another, without gaps
   bool contiguous = false;
 };
 
@@ -117,9 +117,10 @@ inline bool moves(const Op& op) {
 // this number. (CUDA's per-context channel ring has 1,024 entries.)
 inline constexpr TaskId kLaunchQueue = 1024;
 
-// Cut says how a weight (out, in) is cut over the ranks of a group: not at all, by rows, by columns, or by rows of each
-// of the matrices that it packs: queries, keys and values by heads; gate and up projections by halves; others by
-// sections.
+// Cut says how a weight (out, in) is cut over the ranks of a group. rows, columns: each rank gets a part of them.
+// heads, halves, sections: the weight packs several matrices, and each rank gets a part of the rows of each of them: by
+// heads if they are queries, keys and values; of both halves if they are gate and up projection; of each section
+// otherwise.
 enum class Cut : std::uint8_t { none, rows, columns, heads, halves, sections };
 
 // A weight of a block (layer, embedding or output) as one rank holds it.
@@ -133,12 +134,12 @@ struct LocalParameter {
   // > 0: number of experts whose matrices lie one after another (`out` rows in all). They are cut over the ranks of the
   // group `expert_tensor`, and their gradients are reduced over the ranks of `expert_data`
   std::int64_t experts = 0;
-  // Number of last rows of `out` that are key/value heads which all ranks of the group `kv` hold, each with a part of
-  // the gradient
+  // Number of rows at the end of `out` that are key/value heads which every rank of the group `kv` holds; each of these
+  // ranks computes a part of their gradient.
   std::int64_t kv_rows = 0;
-  // > 0: number, within the block, of the tile that this is: a contiguous range of a weight's rows that is gathered and
-  // reduced by itself if weights are sharded (ZeRO-Infinity, 2104.07857, section 5.1.3: memory-centric tiling).
-  // tile_first, tile_of: number of the weight's rows before the tile, and of all its rows.
+  // > 0: the weight is a tile, a contiguous range of a larger weight's rows that is gathered and reduced by itself if
+  // weights are sharded (ZeRO-Infinity, 2104.07857, section 5.1.3: memory-centric tiling); this is its number within
+  // the block. tile_first, tile_of: number of the larger weight's rows before the tile, and in all.
   std::uint16_t tile = 0;
   std::int64_t tile_first = 0, tile_of = 0;
   std::vector<std::int64_t> sections = {};  // Cut::sections: rows of each section on this rank, which sum to `out`
@@ -206,25 +207,28 @@ struct Block {
   std::vector<std::uint32_t> forward, backward;  // ids of ops in the order of issue
   // number of backward ops, from the first, that input gradients need; only weight gradients need the ops after them
   std::uint32_t input_gradients = 0;
-  // Number of backward ops, from the first, that upload offloaded activations from the host; they may be issued early,
-  // before the backward ops of the block whose backward precedes this block's
+  // The first `fetches` backward ops upload offloaded activations from the host. They may be issued earlier than the
+  // other backward ops: before the block whose backward comes just before this block's
   std::uint32_t fetches = 0;
-  // Ids of forward ops that free offloaded activations; they are issued only after the forward ops of the next block
+  // Ids of forward ops that wait until activations are offloaded and free them on the device; they are issued only
+  // after the forward ops of the next block, which run during the offload
   std::vector<std::uint32_t> release;
-  std::vector<std::uint32_t> exchange;  // ids of forward ops that are issued when all stages have their inputs
+  // ids of forward ops that are issued later than the block's other ones, when every pipeline stage has the inputs of
+  // these ops (sums of the loss over a vocabulary that all stages share)
+  std::vector<std::uint32_t> exchange;
   std::vector<LocalParameter> parameters;
-  std::int64_t parameter_elements = 0;  // number of elements of those `parameters` that are not frozen
-  std::int64_t frozen_elements = 0;     // number of elements of the frozen `parameters`
+  std::int64_t parameter_elements = 0;  // number of elements of the block's weights that train
+  std::int64_t frozen_elements = 0;     // number of elements of the block's frozen weights
   std::vector<RuntimeSize> runtime_sizes;
 };
 inline constexpr std::uint16_t kInput = 0;
 inline constexpr std::uint16_t kOutputGradient = 1;
 
-// An instance of a block's buffers. In a frame of a micro-batch, `next` and `previous` are the frames of the
-// neighbouring blocks of the chunk: activations are written to the next one, gradients to the previous one. In a unit's
-// frame `next` is the frame of the unit's first tile, and in a tile's frame that of the next tile. In the frame of a
-// unit or a state, `previous` is the frame of the embedding table, for blocks that read a table which another block
-// owns (Part::tied: multi-token prediction).
+// A frame: an instance of a block's buffers, such as for one micro-batch. In a micro-batch's frame `next` and
+// `previous` are the frames of the chunk's neighbouring blocks: activations are written to the next one, gradients to
+// the previous one. In the frame of a unit (weights gathered together) `next` is the frame of its first tile, and a
+// tile's `next` is the next tile. Blocks may read an embedding table that another block owns (Part::tied: multi-token
+// prediction); then `previous` in the frame of their unit or state is the table's frame.
 struct Frame {
   std::uint32_t block = kNone;
   std::uint32_t first_buffer = 0;
@@ -235,16 +239,19 @@ struct Frame {
   // micro-batch uses the weights in frame `state`
   std::uint32_t weights = kNone;
   std::uint32_t slot = 0;  // index of the rank class that the frame belongs to
-  // number of the layer in the model; -1 for the embedding, the number of layers for the output
+  // index in the model of the layer whose block the frame is an instance of; -1 for the embedding, the number of layers
+  // for the output
   std::int32_t layer = -1;
-  // index of the micro-batch; -1: the frame is not of one micro-batch; for an update the last micro-batch before it
+  // index of the frame's micro-batch; -1 if the frame belongs to no single micro-batch; in the frame of an update, the
+  // last micro-batch before it
   std::int32_t micro_batch = -1;
   std::int32_t chunk = 0;
   std::int64_t base = 0;         // number of elements before this block's weights in the chunk's flat buffers
   std::int64_t frozen_base = 0;  // number of elements before this block in the chunk's buffer of frozen weights
 };
 
-// The index, within its block, of the buffer of weights: in blocks of BlockRole::state and of BlockRole::version.
+// Index of the buffer of weights among the buffers of its block; the block is a chunk's states (BlockRole::state) or
+// older weights (BlockRole::version).
 inline constexpr std::uint16_t kWeights = 0;
 
 // Flags of a task, to be combined by "or". kJoinsPrevious: the task is in the same batch (NCCL group) as the task
@@ -257,7 +264,7 @@ struct Task {
   std::uint32_t op = 0;
   std::uint32_t frame = 0;
   std::uint32_t lane = 0;
-  // index into Plan::dependencies of the task's first entry; its entries end where those of the next task begin
+  // index in Plan::dependencies of the task's first dependency; its dependencies end where those of the next task begin
   std::uint32_t first_dependency = 0;
   // index in Plan::matches of the transfer or collective that the task takes part in, if several members are tasks of
   // this plan; else kNone
@@ -304,8 +311,8 @@ struct Plan {
   // range i % ranges(), and follows server i - ranges() in its chain. Workers push to a chain's head and pull from its
   // tail.
   std::int64_t copies = 1;
-  // For each parameter server, the number of the worker at whose position in the cluster it runs; if servers have
-  // machines of their own, a number after the last worker's.
+  // For each parameter server, its position in the cluster, counted like that of the workers, node by node: a worker's
+  // position if servers run beside workers, else the first position on a node behind the workers' nodes.
   std::vector<std::int64_t> server_seats;
   bool servers_beside = false;  // whether parameter servers run on the workers' machines
   // whether workers do not wait for each other: a parameter server updates its weights with the gradients of each

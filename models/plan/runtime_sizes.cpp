@@ -7,8 +7,8 @@
 namespace orrery {
 namespace {
 
-// Scales those sizes of an op's work that are proportional to the number of rows routed to experts, from `planned` rows
-// to `rows` rows.
+// Converts an op's work on `planned` rows that are routed to experts to `rows` such rows, by scaling the sizes that are
+// proportional to their number.
 struct OverRows {
   std::int64_t planned, rows;
 

@@ -100,9 +100,9 @@ class Unfolder {
     return folded;
   }
 
-  // Records that the new task `task` of `rank` is a member of a transfer or collective, if `folded`, the task of the
-  // folded plan that it is a copy of, is one. Members that belong to the same transfer in the folded plan and to the
-  // same group of ranks are later joined into one match.
+  // Notes the new task `task` of `rank`, a copy of the folded plan's task `folded`, if it is one end of a transfer or a
+  // member of a collective. Noted tasks that come from the same transfer or collective of the folded plan, and whose
+  // ranks are in the same group, are later joined into one match (the tasks that meet in one transfer).
   void meet(TaskId folded, std::int64_t rank, TaskId task) {
     const Op& op = from_.op_of(folded);
     const auto* c = std::get_if<Collective>(&op.work);

@@ -80,7 +80,7 @@ void DeviceUpdate::update_buckets(const Chunk& chunk, Op update, const std::vect
   }
 }
 
-// last: no other chunk is updated after this one.
+// last: whether this chunk is the last one that is updated in the step.
 void DeviceUpdate::update_chunk(const Chunk& chunk, bool last, const std::vector<TaskId>& summed) {
   const Strategy& s = spec_.strategy;
   const OptimizerKind kind = s.optimizer.kind;
@@ -109,7 +109,7 @@ void DeviceUpdate::update_chunk(const Chunk& chunk, bool last, const std::vector
   }
   if (s.precision == Precision::fp16) {
     if (unscales()) update.operands.push_back(number(kFoundInfinity, Access::read));
-    // The last update of a step adapts the loss scale.
+    // Chunks are updated one after another; only the last one's update adapts the loss scale, once a step.
     update.operands.push_back(number(kLossScale, last ? Access::read_write : Access::read));
   }
   if (gather_ != nullptr && s.overlap.gather_in_update && !chunk.buckets.empty())

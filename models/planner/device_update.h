@@ -14,9 +14,8 @@ namespace orrery {
 // updates.
 class DeviceUpdate : public StepPart {
  public:
-  // The arguments are the planner's classes that validate updates in the next step (validation), update while
-  // micro-batches are in flight (asynchronous) and gather updated parameters (gather), each null if the strategy does
-  // not do so.
+  // validation, asynchronous, gather: the planner's classes that validate updates in the next step, that update while
+  // micro-batches are in flight, and that gather updated parameters; each is null if the strategy does not do so.
   DeviceUpdate(Draft& draft, TaskWriter& writer, PostValidation* validation, AsynchronousUpdates* asynchronous,
                ParameterGather* gather)
       : StepPart(draft, writer), validation_(validation), asynchronous_(asynchronous), gather_(gather) {}

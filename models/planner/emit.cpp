@@ -29,7 +29,8 @@ void StepWalk::turn(std::size_t turn) {
 // is replicated, sender and receiver issue the transfers over a boundary in the order of samples, and transfers are not
 // batched.
 void StepWalk::cross(const StageTransfer& transfer) {
-  const bool upstream = transfer.forward == transfer.send;  // whether this stage comes before the boundary
+  // whether this stage has the virtual stage before the boundary, not the one after it
+  const bool upstream = transfer.forward == transfer.send;
   const std::int32_t virtual_stage = transfer.boundary + (upstream ? 0 : 1);
   const Chunk& chunk = chunks_[schedule_.chunk_of[virtual_stage]];
   const std::size_t entry = upstream ? chunk.entries.size() - 1 : 0;

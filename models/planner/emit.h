@@ -17,7 +17,7 @@ class StepWalk : public StepView {
  public:
   StepWalk(Draft& draft, TaskWriter& writer, const StepParts& parts) : StepView(draft, writer), parts_(parts) {}
 
-  void write_slot();  // writes the tasks of the class of ranks (slot) that was laid out last
+  void write_slot();  // writes the tasks of the class of ranks (slot) that was added to the plan last
 
  private:
   void walk();

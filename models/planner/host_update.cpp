@@ -9,8 +9,9 @@
 namespace orrery {
 namespace {
 
-// An optimizer state that lies on disks: names of the ops that fetch and store a tile of it, index of its buffer in the
-// chunk's states (state) and among the tile's host buffers (tile), and bytes of an element.
+// An optimizer state that lies on disks: the names of the ops that fetch and store a tile of it (a run of elements),
+// the index of its buffer among the buffers of the chunk's states (state) and of the tile on the host (tile), and the
+// bytes of an element.
 struct Swapped {
   const char *fetch, *store;
   std::uint16_t state, tile;

@@ -22,9 +22,10 @@ struct TransferPlace {
   friend bool operator==(const TransferPlace&, const TransferPlace&) = default;
 };
 
-// Returns, for every stage, the last position before its first backward such that no transfer is sent before these
-// positions and received after them, or sent after them and received before them. All stages can then rerun their tasks
-// up to these positions. Transfers of evicted activations and exchanges of a shared vocabulary come after the position.
+// Returns for every stage a position in its transfer order, before its first backward, up to which the stages can rerun
+// their tasks together: no transfer has its send before these positions and its receive after them, or the other way
+// round. Of such positions it returns the last. Transfers of evicted activations and exchanges of a shared vocabulary
+// come after the position.
 std::vector<TransferPlace> validation_places(const Schedule& schedule, const TransferOrder& transfer_order);
 
 // The planner's class for post-update validation: updates that are validated in the next step.

@@ -11,8 +11,8 @@ namespace orrery {
 // Returns the file and line in which a key of the spec was given, "spec.yaml:12: "; "" for a key that was not given.
 std::string source_of(const Spec& spec, std::string_view key);
 
-// Calls a function that does not know the spec, and returns its result. If the function throws an Error, the file and
-// line of the key are put before the message.
+// Calls a function that may throw an Error but does not know the spec, and returns the function's result. An Error
+// gets, before its message, the file and line of a key of the spec.
 template <class Function>
 auto said_at(const Spec& spec, std::string_view key, Function function) {
   try {

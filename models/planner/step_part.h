@@ -50,8 +50,10 @@ struct Pass {
   Action action;
   // indices of the entries (blocks) of the action's chunk, in the order in which the action runs them
   std::vector<std::size_t> entries;
-  std::size_t at = 0, op = 0;  // index into `entries` of the next op's block, and index of that op within the block
-  bool begun = false;          // whether the first op of the block `at` was issued
+  // position within the action: index into `entries` of the block whose op comes next, and index of that op in its
+  // block
+  std::size_t at = 0, op = 0;
+  bool begun = false;  // whether the first op of block entries[at] was issued
   std::vector<Late> late = {};
 
   bool done() const { return at == entries.size(); }

@@ -22,7 +22,7 @@ void Units::begin_slot() {
 void Units::issued(const Op& op, std::uint32_t frame, TaskId task) {
   for (const Operand& operand : op.frees) {
     if (operand.scope != Scope::unit || (operand.slot != kGathered && operand.slot != kGatheredFrozen)) continue;
-    // This op frees another buffer of a unit that was already marked as freed.
+    // The unit was already marked as freed with another of its buffers (weights, frozen weights).
     if (!gathered_[frame_of(plan_, frame, operand)]) continue;
     gathered_[frame_of(plan_, frame, operand)] = false;
     released_.push_back(task);
@@ -53,7 +53,8 @@ void Units::after_block(const Pass& pass) {
   if (facts_.joins_units() && ends) release(pass);
 }
 
-// Returns whether no later block of the pass has weights of the current block's unit.
+// Returns whether the current block is the last one of the pass with weights in its unit (weights that are gathered
+// together).
 bool Units::ends_unit(const Pass& pass) const {
   const std::vector<Entry>& entries = chunks_[pass.action.chunk].entries;
   const auto shares = [&](std::size_t e) {
@@ -90,7 +91,8 @@ void Units::gather_for(const Pass& pass) {
     const Entry& entry = chunk.entries[pass.entries[i]];
     if (plan_.blocks[entry.block].parameters.empty() || (phase == Phase::backward && !runs_back_with(entry))) continue;
     if (std::exchange(before, entry.unit) == entry.unit) continue;
-    // The weights of an output that is tied to the embedding lie in the states of the embedding's chunk.
+    // If the output is tied to the embedding, its weights lie in the states of the chunk of layers that has the
+    // embedding.
     const std::uint32_t state_frame = plan_.frames[chunk.frames[pass.entries[i]]].state;
     if (ahead >= 0 && phase == Phase::forward && borrows_table(draft_, entry))
       gather_unit(plan_.frames[entry.unit].previous, draft_.table_chunk().state, phase);
@@ -120,9 +122,9 @@ bool Units::runs_back_with(const Entry& entry) const {
   });
 }
 
-// Issues the gather of a unit's weights. If units_in_flight frees of units have been issued that the issuing thread has
-// not yet waited for, it first waits for the oldest of them (FSDP's limit_all_gathers: a queue of the events that
-// record when a unit was freed). Frees of units that stay gathered do not count.
+// Issues the gather of a unit's weights. To limit the units that are gathered at a time (FSDP's limit_all_gathers), a
+// queue holds the frees of units for which no gather has waited yet; if it has units_in_flight frees, this gather waits
+// for the oldest and takes it off. Frees of units that stay gathered are not queued.
 void Units::gather_unit(std::uint32_t unit_frame, std::uint32_t state_frame, Phase phase) {
   if (gathered_[unit_frame]) return;
   gathered_[unit_frame] = true;

@@ -16,9 +16,10 @@ void note_lost(const std::string& path, std::int64_t rank);
 // A rank's view of the file of lost ranks. A rank that is in the file stays in it.
 class LostRanks {
  public:
-  // path: the file of lost ranks; "": no rank is ever lost.
+  // path: name of the file of lost ranks; "": there is no such file, and no rank counts as lost.
   explicit LostRanks(std::string path) : path_(std::move(path)) {}
-  // Reads the file, at most once every few milliseconds; returns whether more ranks were lost since the last call.
+  // Reads the file of lost ranks, at most once every few milliseconds; returns whether it has more ranks than at the
+  // last call.
   bool look();
   bool has(std::int64_t rank) const { return ranks_.contains(rank); }
   bool any() const { return !ranks_.empty(); }

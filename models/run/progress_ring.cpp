@@ -124,8 +124,8 @@ void ProgressRing::note(LaneKind kind, std::uint32_t step, TaskId task, bool ope
   const std::uint64_t count = lane.count.load(std::memory_order_relaxed);
   ProgressEntry& entry = lane.entries[count % kRing];
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  // The stores have release order, so that a reader that sees one of an event's two words also sees that the count has
-  // increased.
+  // The stores have release order, so that a reader that sees a word of a new event, where it expected an older one,
+  // also sees that the count has increased.
   entry.what.store(std::uint64_t{step} << 33 | std::uint64_t{open} << 32 | task, std::memory_order_release);
   entry.time_ns.store(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count(), std::memory_order_release);
   lane.count.store(count + 1, std::memory_order_release);

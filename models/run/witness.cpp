@@ -57,7 +57,8 @@ class Scene {
     return moments;
   }
 
-  // Returns whether a rank is between the first and the last task of the run; a stopped rank counts as if it were.
+  // Returns whether a rank is busy with the run's steps: it has begun them, and is not between tasks of the last step,
+  // where it may be done. A stopped rank (SIGSTOP) counts as busy.
   bool in_steps(std::int64_t r) const {
     if (ranks_[r].stopped || !open(r).empty()) return true;
     const std::optional<Moment> at = last(r);

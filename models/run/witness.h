@@ -44,7 +44,7 @@ class Witnesses {
   void look(Seconds now);
   const std::vector<Witness>& ranks() const { return ranks_; }
   void spare(std::int64_t rank) { ranks_[static_cast<std::size_t>(rank)].spared = true; }
-  bool all_finished() const;   // whether all ranks that are not spared have finished
+  bool all_finished() const;   // whether all ranks have finished, except those without which the run continues (spared)
   std::uint32_t step() const;  // step that the slowest rank is in, counted from 0
 
  private:

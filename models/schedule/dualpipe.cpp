@@ -66,8 +66,8 @@ std::vector<Action> dualpipe_order(std::int64_t half_ranks, std::int64_t half_ra
     order.backward(1);
     order.woven(1, 0);
   }
-  // The last backwards come in pairs, one backward of each chunk; the backwards in the second half of these pairs
-  // postpone their weight gradients.
+  // The last backwards alternate between the two chunks. In the first half of them backward is complete; in the second
+  // half only input gradients run, and their weight gradients are postponed.
   for (std::int64_t i = 0; i < 2 * from_end; ++i) {
     const auto chunk = static_cast<std::int32_t>(1 - i % 2);
     i < from_end ? order.backward(chunk) : order.input_gradient(chunk);

@@ -28,8 +28,7 @@ constexpr std::int64_t kWordsAhead = 2;
 enum VocabularyPass : std::uint8_t { kWords, kLogits, kLogitsGradient, kWordsGradient };
 constexpr std::size_t kVocabularyPasses = 4;
 
-// Returns the orders with every action that is not a forward moved back, so that `forwards` more forwards come before
-// it.
+// Returns the orders with every action other than a forward delayed until `forwards` more forwards have come before it.
 Orders later(const Orders& orders, std::int64_t forwards) {
   Orders result;
   for (const auto& order : orders) {
@@ -60,7 +59,7 @@ std::int64_t whole(const PhaseTimes& t) { return t.forward + t.input + t.weight;
 std::int64_t exchange_gap(const ScheduleShape& shape, std::int64_t count) {
   std::int64_t gap = 0;
   for (std::int64_t k = 0; k < count; ++k) gap += whole(shape.times[k]);
-  gap /= shape.stages;  // average time of one stage's work
+  gap /= shape.stages;  // now the average time of one stage's work for a micro-batch
   return (gap + whole(shape.times[count]) + whole(shape.times[count + 1])) / kExchanges;
 }
 

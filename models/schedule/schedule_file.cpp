@@ -88,7 +88,8 @@ class Reader {
     return line;
   }
 
-  // Makes the schedule from the cells; the chunks of a stage are numbered in the order of the model.
+  // Makes the schedule from the file's cells (each a phase of a virtual stage for one micro-batch); the chunks of a
+  // stage are numbered in the order of the model.
   Schedule assemble() const {
     const std::int64_t count = shape_.stages * shape_.chunks;
     Schedule schedule;

@@ -40,9 +40,9 @@ struct ScheduleShape {
   std::int64_t extra_warm_up = 0;  // interleaved orders: number of additional forwards before the first backward
 };
 
-// A move of one micro-batch's activations from a stage to its partner and back (BPipe). leaves, returns: they are sent
-// after action number `leaves` of their own stage, and are sent back during the action before number `returns`, so that
-// they arrive before it.
+// A move of one micro-batch's activations from a stage to its partner and back (BPipe). leaves: number of the stage's
+// action after which the activations are sent; returns: number of the action that needs them again. They are sent back
+// during the action before that one.
 struct Eviction {
   std::int32_t stage = 0, partner = 0, micro_batch = 0;
   std::int32_t leaves = 0, returns = 0;
@@ -61,7 +61,8 @@ struct Schedule {
   // the first virtual stage, and the chunk of logits, which runs after the last. -1: the vocabulary is not shared; the
   // first virtual stage has the complete embedding and the last one the complete output.
   std::int32_t input_chunk = -1, output_chunk = -1;
-  // number of barriers at which all stages meet between a micro-batch's logits and the logits' gradients
+  // for a vocabulary that all stages share: number of times that a micro-batch must wait for all stages (barriers)
+  // between its logits and the backward of the last virtual stage
   std::int64_t barriers = 0;
 
   bool spreads_vocabulary() const { return input_chunk >= 0; }
@@ -100,7 +101,7 @@ struct BubbleFormula {
   // the bubble fraction as text, a formula of p stages and m micro-batches: "(p-1)/(m+p-1)"
   std::string_view formula = "";
   double (*share)(double p, double m, double v) = nullptr;
-  std::int64_t least_rounds = 0;  // least number of micro-batches for which the formula holds, divided by p
+  std::int64_t least_rounds = 0;  // the bubble's formula holds for at least this number times p micro-batches
   // whether the formula holds only if the number of micro-batches is exactly least_rounds times p
   bool exactly_least = false;
   // largest number of stages for which the formula holds, as longer pipelines take longer than the formula says; 0: no
@@ -126,8 +127,8 @@ struct ScheduleRow {
   // whether each chunk runs ScheduleShape::group micro-batches before the stage turns to its next chunk
   bool takes_turns = false;
   bool plans_stages = false;  // whether DAPPLE's planner assigns layers to stages (models/partition/dapple.h)
-  // whether the warm-up needs at least 2p - 1 micro-batches (p stages); in a step of fewer it only delays the first
-  // gradients
+  // whether warm-up fills the bubble only from 2p - 1 micro-batches on (p stages); with fewer, the schedule merely
+  // delays the first gradients
   bool warms_up_twice = false;
   Weaving weaving = Weaving::never;
   Searched searched = Searched::any;
@@ -160,8 +161,9 @@ Schedule place_chunks(ChunkPlacement placement, const ScheduleShape& shape, std:
 Schedule place_chunks(const ScheduleRow& row, const ScheduleShape& shape);
 Schedule make_schedule(std::string_view name, const ScheduleShape& shape);
 
-// Returns the number of stages from virtual stage `boundary` to the next one: 1 forward, -1 back, 0 for the same stage.
-// In a ring of two stages both neighbours are the same stage, and the number is 1.
+// Returns how many stages a micro-batch moves on from virtual stage `boundary` to the next one: 1 to the next stage, -1
+// to the stage before, 0 if both lie on one stage. In a ring of two stages both neighbours are the same stage, and the
+// result is 1.
 std::int64_t hop(const Schedule& schedule, std::size_t boundary);
 
 // Returns whether the first and the last virtual stage lie on one stage, even if they belong to two copies of the

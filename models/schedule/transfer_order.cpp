@@ -53,8 +53,8 @@ class Replay {
   std::int32_t virtual_stage(std::size_t s, const Action& a) const { return virtual_stage_[s][a.chunk]; }
 
   std::int32_t places() const { return static_cast<std::int32_t>(schedule_.stage_of.size()); }
-  // Returns the key of an exchange among all stages for an action's micro-batch; exchanges are numbered as boundaries
-  // after those between virtual stages.
+  // Returns the key of a micro-batch's exchange among all stages. In place of the boundary between two virtual stages,
+  // such a key has a number above those of all boundaries.
   Key exchange(StageExchange what, const Action& a) const {
     return {places() + 1 + static_cast<std::int32_t>(what), a.micro_batch, true};
   }
@@ -87,9 +87,9 @@ class Replay {
     if (a.phase == Phase::weight_gradient) return std::nullopt;
     return is_first(k) ? if_shared(StageExchange::embedding_gradients, a) : Key{k - 1, a.micro_batch, false};
   }
-  // Returns the key of the exchange that an action on the logits feeds: the sums of the loss for a forward, the sum of
-  // the hidden states' gradients for a backward. With one barrier a backward feeds none, because the sum of these
-  // gradients follows the sums of the loss immediately.
+  // Returns the key of the exchange among all stages to which a pass over the logits contributes: a forward to the sums
+  // of the loss, a backward to the sum of the hidden states' gradients. With one barrier a backward contributes to no
+  // exchange, because the sum of these gradients follows the sums of the loss immediately.
   std::optional<Key> logits_output(const Action& a) const {
     if (a.phase == Phase::forward) return exchange(StageExchange::sums, a);
     return schedule_.barriers > 1 ? std::optional(exchange(StageExchange::hidden_gradients, a)) : std::nullopt;
@@ -164,8 +164,9 @@ class Replay {
     return {c.first, c.second.boundary, c.second.forward, c.second.micro_batch};
   }
 
-  // Adds the moves of activations (BPipe) that stage s sends or receives. Activations move when the stage that lends
-  // them has ended the action before the move; moves come last among transfers of the same time.
+  // Adds the moves of activations (BPipe) that stage s sends or receives. A move to the partner stage, or back, gets
+  // the time at which the stage that the activations are from has ended the action before the move; among transfers of
+  // the same time, moves come last.
   void add_moves(std::int32_t s, std::vector<std::pair<std::int64_t, StageTransfer>>& all) const {
     for (std::size_t i = 0; i < schedule_.moves.size(); ++i) {
       const Eviction& m = schedule_.moves[i];
@@ -180,7 +181,8 @@ class Replay {
     }
   }
 
-  // Returns the transfers of a stage by action: a transfer of time T comes after the actions that have ended by T.
+  // Returns a stage's transfers as one list for each of its actions: a transfer of time T is issued before the first
+  // action that ends after T.
   std::vector<std::vector<StageTransfer>> turns_of(std::size_t s) const {
     std::vector<std::pair<std::int64_t, StageTransfer>> all;
     for (const Action& a : schedule_.order[s]) {

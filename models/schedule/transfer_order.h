@@ -28,7 +28,7 @@ struct StageTransfer {
   bool forward = true;
   bool send = true;
   bool joins_previous = false;  // whether the transfer is in one batch with the previous transfer
-  std::int32_t move = -1;       // index of the eviction in Schedule::moves, or -1
+  std::int32_t move = -1;       // for moved activations (BPipe): index of the move in Schedule::moves; else -1
   StageExchange exchange = StageExchange::none;
 };
 

@@ -20,8 +20,10 @@ struct Beginning {
 };
 using Beginnings = std::array<Beginning, 4>;
 
-// Returns when a stage begins the first micro-batch's two forwards and two input gradients. gaps: times, in units of a
-// pass, between the last pass of one part of the micro-batch's way through the V and the first pass of the next part.
+// Returns the times at which a stage begins the two forwards and two input gradients of the first micro-batch. The
+// micro-batch passes all stages four times: forward to the last stage and back to the first, then backward the same
+// way. gaps: the three times, in units of a pass, between the last pass of one of these four and the first pass of the
+// next.
 Beginnings beginnings(std::int64_t stage, std::int64_t stages, const Pace& pace,
                       const std::array<std::int64_t, 3>& gaps) {
   const std::int64_t last = stages - 1, turn = pace[0] * last + gaps[0], back = turn + pace[1] * last + gaps[1],

@@ -169,9 +169,9 @@ class ZeroBubblePlay {
   std::vector<std::array<std::vector<std::int64_t>, 2>> ended_;
 };
 
-// Returns the regular zero-bubble orders of all stages. The number of warm-up forwards of a stage is `percent` % of the
-// number of stages behind it, but at least that number; the other micro-batches that may be in flight postpone weight
-// gradients.
+// Returns the regular zero-bubble orders (regular_zero_bubble) of all stages. The number of warm-up forwards of a stage
+// is `percent` % of the number of stages behind it, but at least that number and at most `most` - 1. Weight gradients
+// are postponed until the stage has `most` micro-batches in flight.
 Orders regular(const ScheduleShape& shape, std::int64_t most, std::int64_t percent) {
   Orders orders;
   for (std::int64_t stage = 0; stage < shape.stages; ++stage) {
@@ -200,8 +200,9 @@ std::vector<Action> regular_zero_bubble(std::int64_t micro_batches, std::int64_t
 
 std::vector<std::vector<Action>> search_zero_bubble(const ScheduleShape& shape, std::int64_t most) {
   std::vector<Orders> candidates;
-  // Orders with fewer micro-batches in flight than `most` are valid too, and the search, which uses the limit fully,
-  // may miss them; so each limit `room` is tried.
+  // The search uses its limit of micro-batches in flight fully, so it may miss shorter orders with fewer micro-batches
+  // in flight, which are valid too; it is therefore also run with a limit (`room`) of one micro-batch per stage, if
+  // that is lower.
   const std::vector<std::vector<PhaseTimes>> tries = times_to_try(shape);
   for (const std::int64_t room : std::set{std::min(most, shape.stages), most}) {
     for (const std::int64_t percent : {100, 125, 150, 175, 200, 250, 300})

@@ -6,9 +6,9 @@
 
 namespace orrery {
 
-// Token number t, counted from 1, attends to min(most, floor(t / rate)) compressed keys. Each number of keys from 1 to
-// one below the maximum therefore occurs for `rate` tokens, and the maximum for every token from the one that completes
-// the last of these keys to the end of the sequence.
+// Token number t, counted from 1, attends to min(most, floor(t / rate)) compressed keys. So `rate` tokens attend to 1
+// key, `rate` tokens to 2, and so on below the maximum; the maximum holds from the token that completes the last of
+// these keys to the end of the sequence.
 double compressed_pairs(std::int64_t sequence, std::int64_t rate, std::int64_t most) {
   const std::int64_t all = sequence / rate, seen = most > 0 ? std::min(most, all) : all;
   const auto keys = static_cast<double>(seen);

@@ -26,9 +26,9 @@ bool unit_gradients(const Spec& spec, const ShardingRow& row);
 bool fresh_gradients(const Spec& spec, const ShardingRow& row);
 bool reduces_each_time(const Spec& spec, const ShardingRow& row);
 
-// Returns whether the kernels of weight gradients (of matrix products; of embedding lookups) add to the sums over
-// micro-batches themselves. Otherwise, and if the strategy keeps the 16-bit gradients of a micro-batch, they write the
-// gradients of one micro-batch, which another op adds to the sums.
+// Returns whether the kernels that compute weight gradients, those of matrix products (adds_in_products) or of
+// embedding lookups (adds_in_lookups), themselves add to the sums over micro-batches. If not, which is always so if the
+// strategy keeps 16-bit gradients, they write the gradient of one micro-batch, and another op adds it to the sums.
 bool adds_in_products(const Spec& spec);
 bool adds_in_lookups(const Spec& spec);
 

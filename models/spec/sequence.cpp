@@ -9,8 +9,8 @@ namespace {
 
 double as_double(std::int64_t x) { return static_cast<double>(x); }
 
-// Returns the sequence positions of rows first to first + count - 1, where rows are numbered consecutively through all
-// parts in the order of the list.
+// Returns the sequence positions of `count` rows from row `first` on. parts: ranges of positions, whose rows are
+// numbered through all ranges in the order of the list.
 std::vector<SequencePart> rows_of(const std::vector<SequencePart>& parts, std::int64_t first, std::int64_t count) {
   std::vector<SequencePart> result;
   std::int64_t row = 0;
@@ -25,7 +25,7 @@ std::vector<SequencePart> rows_of(const std::vector<SequencePart>& parts, std::i
 // Returns the number of query-key pairs in which a position of q comes at least `shift` after a position of k: the
 // integral over positions x of q of min(max(x - shift - k.first, 0), k.count).
 double pairs_before(const SequencePart& q, const SequencePart& k, std::int64_t shift) {
-  const auto to = [&](std::int64_t x) {  // integral from minus infinity to x
+  const auto to = [&](std::int64_t x) {  // the integral over all positions below x
     const double a = std::max(as_double(x - shift - k.first), 0.0),
                  b = std::max(as_double(x - shift - k.first - k.count), 0.0);
     return (a * a - b * b) / 2;

@@ -56,9 +56,9 @@ Sharding sharding_of(const ShardingRow& row);
 Sharding find_sharding(std::string_view name);  // throws Error listing the known names
 std::string_view name_of(Sharding s);
 std::vector<std::string_view> sharding_names();
-// Returns the sharding that the row's field `bounds` names.
+// Returns the sharding that bounds this one from below in the search for the best strategy (ShardingRow::bounds).
 Sharding bounding(const ShardingRow& row);
-// Returns the sharding that the row's field `with_host_gradients` names.
+// Returns the sharding that this one becomes if gradients are offloaded to the host (ShardingRow::with_host_gradients).
 Sharding with_host_gradients(const ShardingRow& row);
 
 }  // namespace orrery

@@ -160,15 +160,16 @@ struct Software {
     double far_stage_layer_us = 0;
     double micro_batch_us = 0;  // host time per micro-batch and forward or backward pass
     double step_us = 0;         // host time per step
-    // time per step, for each rank of the job: host work that waits for every rank in turn
+    // host time per step that is multiplied by the number of ranks of the job: host work that handles one rank after
+    // another
     double rank_us = 0;
     // time per cudaMalloc or cudaFree, in steps that fit into memory only if the allocator frees cached segments and
     // allocates them again
     double segment_us = 0;
     // whether the host waits for every kernel before it continues (CUDA_LAUNCH_BLOCKING)
     bool blocking_launches = false;
-    // the part, in microseconds, of the time to issue a layer's ops in which the host itself is busy; in the rest of
-    // that time the host waits for the device. 0 = the host is busy all the time
+    // the part, in microseconds, of the host's time to issue one layer's ops in which the host itself is busy; the rest
+    // of that time it waits for the device. 0 = the host is busy all the time
     double host_layer_us = 0;
   };
 
@@ -176,10 +177,10 @@ struct Software {
     bool expandable_segments = false;
     MomentTensors moments = MomentTensors::flat;
     GradientTensors gradients = GradientTensors::flat;
-    // number of flat buffers, one after the other, through which gradients are copied for their reduction at a step's
-    // end (1: a buffer with all gradients of the reduction; 2: first the gradients of each data rank's part, then these
-    // parts together). If it is above 0, gathered parameters pass through one flat buffer, and an update of sharded
-    // states reads its gradients from an fp32 buffer
+    // number of flat buffers through which gradients are copied when they are reduced at a step's end. 1: one buffer
+    // gets all gradients of the reduction; 2: a first buffer gets the gradients of each data rank's part, a second one
+    // these parts together. If the number is above 0, gathered parameters also pass through one flat buffer, and an
+    // update of sharded states reads its gradients from an fp32 buffer
     std::int64_t flat_copies = 0;
     // whether buffers that a collective used are freed only when the host observes the end of the collective
     bool collectives_hold_tensors = false;
@@ -218,8 +219,8 @@ struct SoftwareValue {
   T (*get)(const Software&);
   void (*set)(Software&, const T&);
 };
-// A property of a training stack that takes one of a few named values. what: what the values are called in messages, as
-// "rule" in "unknown rule odd". set throws Error listing the known names.
+// A property of a training stack that takes one of a few named values. what: the word for such a value in messages
+// ("rule" in "unknown rule odd"). set throws Error listing the known names.
 struct SoftwareWord {
   std::string_view what;
   std::vector<std::string_view> (*names)();

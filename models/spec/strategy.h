@@ -32,7 +32,7 @@ struct Recompute {
   bool moe_activation = false;
   bool mla_up_proj = false;
   bool every_second_mlp = false;    // whether the MLP of only every second layer is recomputed
-  bool every_second_layer = false;  // whether the other fields apply only to every second layer
+  bool every_second_layer = false;  // whether only every second layer recomputes, as the other fields say
   // number of layers that are recomputed in every pipeline stage, counted from its first layer; no value = all layers
   std::optional<std::int64_t> layers;
 
@@ -144,7 +144,7 @@ struct Checkpoint {
   bool asynchronous = true;
 };
 
-// A bucket size in MiB that no model's gradients exceed: all gradients are reduced together.
+// A bucket size in MiB that no model's gradients exceed, so that all gradients are one bucket.
 inline constexpr double kOneBucket_MiB = 1e9;
 
 // How training is distributed over GPUs. Degrees multiply: gpus = tensor * pipeline * context * data; if stage_replicas
@@ -204,7 +204,7 @@ struct Strategy {
   std::int64_t global_batch = 1;
   Precision precision = Precision::bf16;
   Precision gradient_precision = Precision::fp32;
-  // whether the gradients that backward writes, in 16 bits, stay beside their wider sums
+  // whether the 16-bit gradients that backward writes are kept beside the fp32 sums that they are added to
   bool keep_16bit_gradients = false;
   Optimizer optimizer;
   double clip = 1.0;  // limit of the gradient norm; 0 = no gradient norm is computed
@@ -221,8 +221,9 @@ struct Strategy {
   bool on_grid() const { return tensor > 1 && tensor_kind != "1d"; }
   bool on_cube() const { return tensor > 1 && tensor_kind == "3d"; }
   std::int64_t replicas_of(std::int64_t stage) const { return stage_replicas.empty() ? 1 : stage_replicas[stage]; }
-  // Returns the position, in the pipeline group, of the first rank of a stage; a stage of several ranks
-  // (stage_replicas) has a position for each. first_position(pipeline) is the number of all positions, as is places().
+  // Returns the position, in the pipeline group, of a stage's first rank; a stage has one position for each rank that
+  // shares its samples (stage_replicas). first_position(pipeline), behind the last stage, is the number of all
+  // positions, as is places().
   std::int64_t first_position(std::int64_t stage) const;
   std::int64_t places() const { return first_position(pipeline); }
   // These functions are for pipeline stages that consist of several ranks (stage_replicas). row_parts: the number of

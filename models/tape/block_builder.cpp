@@ -256,7 +256,8 @@ std::vector<BlockBuilder::Use> BlockBuilder::uses_of_own(std::vector<Recorded>& 
     for (const Id slot : r.holds) note(slot);
     for (const Operand& o : r.op.operands) {
       if (o.scope != Scope::own) continue;
-      // A wait for a copy to host memory counts as a use of the device buffer, not of the host buffer.
+      // An op that waits for a copy to host memory counts as a use of the buffer on the device alone, so that it does
+      // not extend the host buffer's lifetime.
       const bool waits = std::holds_alternative<Wait>(r.op.work) && block_.buffers[o.slot].home != MemoryTier::device;
       if (!waits) note(o.slot);
     }
@@ -269,7 +270,8 @@ std::vector<BlockBuilder::Use> BlockBuilder::uses_of_own(std::vector<Recorded>& 
 void BlockBuilder::own_lifetime(Id slot, const Use& forward, const Use& backward) {
   const auto [f_first, f_last] = forward;
   const auto [b_first, b_last] = backward;
-  const auto early = early_.find(slot);  // an entry exists only if the buffer holds a parameter's gradient
+  // found only if the buffer keeps a weight's gradient for backward's second part
+  const auto early = early_.find(slot);
   const Operand buffer = {Scope::own, Access::write, slot, early == early_.end() ? -1 : early->second};
   const auto starts_anew = [&](const Op* op) {
     return std::any_of(op->operands.begin(), op->operands.end(),

@@ -49,8 +49,8 @@ class BlockBuilder {
   // after forward and the region runs again in backward; otherwise its results are kept until backward.
   void begin_region(bool recompute);
   void end_region();
-  // Forward ops emitted after this call belong to Block::exchange: they are issued once all pipeline stages have their
-  // inputs.
+  // Forward ops emitted after this call belong to Block::exchange: they are issued only when every pipeline stage has
+  // the inputs of these ops (sums of the loss over a vocabulary that all stages share).
   void begin_exchange() { exchange_ = forward_.size(); }
 
   // Keeps one result of a recompute region until backward, although the region runs again there; the second run writes
@@ -74,7 +74,8 @@ class BlockBuilder {
   // memory tier that activations are offloaded to: the host, or disks through the host
   MemoryTier offload_tier = MemoryTier::host;
   std::int64_t input_parts = 1;
-  // Whether the kept part of the input lies in one arena with the inputs of other blocks (ZeRO-R, section 6.3: MD).
+  // Whether the part of the block's input that is kept for backward lies in one arena, memory allocated before the
+  // first step, with the kept inputs of other blocks (ZeRO-R, section 6.3: MD).
   bool contiguous = false;
   // Weights that do not train lie in a separate buffer (frozen_slot, in the scope of the other weights) and have no
   // gradients; backward ops whose results nothing needs are left out. is_frozen tells by a weight's name whether it is
@@ -83,8 +84,8 @@ class BlockBuilder {
   std::function<bool(const std::string&)> is_frozen;
   std::function<bool(const std::string&, std::int64_t)> is_nf4;
   Id frozen_slot = 0;
-  // If set, one micro-batch's gradient of a weight, before an op adds it to the sums, lies in this buffer of the
-  // chunk's states, at the weight's offset, instead of in a buffer of the block; the next micro-batch overwrites it.
+  // If set, a weight's gradient of one micro-batch lies in this buffer of the chunk's states, at the weight's offset,
+  // not in a buffer of the block, until an op adds it to the sums; the next micro-batch overwrites it.
   std::optional<Id> fresh_gradients;
   bool forward_only = false;  // whether there is no backward, as where text is generated
   bool input_trains = true;
@@ -116,9 +117,9 @@ class BlockBuilder {
   Id gradient(Id of) const;
   bool has_gradient(Id of) const { return gradient_of_.count(of) > 0; }
 
-  // Declares the block's output (written into the next block's input) and returns the finished block; its ops are
-  // appended to `ops` (equal ops of different blocks are not merged here, because callers use one block for all equal
-  // layers).
+  // Declares a buffer the block's output, which is written into the next block's input buffer, appends the block's ops
+  // to `ops`, and returns the finished block. Equal ops of different blocks are not merged here, because callers use
+  // one block for all equal layers.
   Block finish(Id output, std::vector<Op>& ops);
   // Finishes the last block of the model, which has no output.
   Block finish(std::vector<Op>& ops);
@@ -131,7 +132,7 @@ class BlockBuilder {
   };
 
   void run_backward();
-  void leave_out_unneeded();  // defined in block_frozen.cpp
+  void leave_out_unneeded();  // leaves out backward ops that nothing needs (block_frozen.cpp)
   bool is_needed(const Op& op, const std::set<Id>& later) const;
   void insert_recomputation();
   std::vector<Operand> gradients_read(const Op& op, const std::vector<Recorded>& backward) const;
@@ -149,8 +150,8 @@ class BlockBuilder {
   void put_weight_gradients_last();
   void hand_gradient_on();
   void keep_early_gradients(std::vector<bool>& waits);
-  // The uses of a buffer by later backward ops. late: an op that was moved to the second part of backward uses the
-  // buffer. now, written_now: an op of the first part uses it, or writes it.
+  // How the ops of backward that come later use a buffer, if backward runs in two parts. late: an op that was moved to
+  // the second part uses the buffer. now, written_now: an op of the first part uses it, or writes it.
   struct LaterUse {
     bool late = false, now = false, written_now = false;
   };

@@ -64,8 +64,8 @@ std::uint32_t TaskWriter::op_id(const Op& op) {
   return it->second;
 }
 
-// Returns the entry in which the last task that writes an operand's buffer is noted. In a chunk's flat buffers of
-// weights and gradients, the part of each unit of layers has an entry of its own; nullptr if there is no unit.
+// Returns the table entry that notes the last task that wrote an operand's buffer. The flat buffers of a chunk's states
+// have one entry for each unit (weights that are gathered together); nullptr if there is no unit.
 TaskId* TaskWriter::writer(std::uint32_t frame, const Operand& operand) {
   const Frame& f = plan_.frames[frame];
   if (operand.scope == Scope::state) {

@@ -12,8 +12,9 @@
 
 namespace orrery {
 
-// These functions return operands that are a complete buffer, number `slot` among the buffers of a chunk's states, of a
-// unit, of the task's own block, or of the rank's scalars, such as the gradient norm.
+// Each of these functions returns an operand that is a complete buffer, the one with index `slot`: among the states of
+// a chunk of layers (state), the buffers of a unit of weights gathered together (unit), those of the task's own block
+// (own), or the rank's scalars, such as the gradient norm (number).
 inline Operand state(std::uint16_t slot, Access access) { return {Scope::state, access, slot, -1}; }
 inline Operand unit(std::uint16_t slot, Access access) { return {Scope::unit, access, slot, -1}; }
 inline Operand own(std::uint16_t slot, Access access) { return {Scope::own, access, slot, -1}; }
@@ -34,16 +35,18 @@ class TaskWriter {
 
   void watch(TaskWatcher& watcher) { watchers_.push_back(&watcher); }
   void begin_slot();  // begins to write the tasks of the last class of ranks (slot) of the plan
-  // adds entries to the tables below for frames (instances of buffers) that were added since the slot began
+  // makes entries, in the tables below of the last writers and users of buffers, for frames (instances of buffers) that
+  // were added to the plan since the slot began
   void take_frames();
 
   TaskId emit(std::uint32_t op, std::uint32_t frame, const std::vector<TaskId>& after = {}, std::uint8_t flags = 0);
-  // Writes a task of an op that is added to the plan, unless the plan has an equal op (name, sizes, lane, use of
-  // operands). after: further tasks that the task waits for.
+  // Writes a task of `op`. The op is added to the plan unless the plan already has an equal one (same name, sizes, lane
+  // and use of operands). after: tasks that this task waits for in addition.
   TaskId emit(const Op& op, std::uint32_t frame, const std::vector<TaskId>& after = {}, std::uint8_t flags = 0);
 
-  // Writes a task of a block's op that also waits for the sends that hold_send() noted, in frameworks whose actions
-  // wait for the sends before them, and for the collectives that hold() noted, which do not overlap with compute.
+  // Writes a task of a block's op. Besides its own dependencies, the task waits for the sends that hold_send() noted
+  // (in frameworks where an action waits for the sends before it) and for the collectives that hold() noted (which do
+  // not overlap with compute).
   TaskId emit_behind_held(std::uint32_t op, std::uint32_t frame);
   void hold_send(TaskId send) { sends_.push_back(send); }
   void forget_sends() { sends_.clear(); }
@@ -51,8 +54,8 @@ class TaskWriter {
 
   TransferEnds& ends() { return ends_; }
   TaskId last_of(LaneKind lane) const { return last_in_lane_[static_cast<std::size_t>(lane)]; }
-  // Records that a task writes one unit's part (weights that are gathered together) of a state buffer, which does not
-  // follow from the task's own frame.
+  // Records that a task writes the part of a state buffer that belongs to a unit (weights that are gathered together);
+  // used where the task's own frame does not say which unit it is.
   void note_write(std::uint32_t unit, StateSlot slot, TaskId task) { state_writers_[unit][slot] = task; }
 
  private:
@@ -79,7 +82,7 @@ class TaskWriter {
   std::vector<std::array<TaskId, kStateSlots>> state_writers_;
   std::vector<TaskId> last_in_lane_;
   TransferEnds ends_;
-  std::vector<TaskId> sends_, barrier_;  // tasks that the next op of a block waits for
+  std::vector<TaskId> sends_, barrier_;  // sends and collectives that the next op of a block waits for
 };
 
 }  // namespace orrery

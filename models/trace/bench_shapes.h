@@ -11,7 +11,7 @@ namespace orrery {
 
 // This header has the shapes of ops that `orrery_rank_cuda --bench` measures one by one, in bf16.
 
-constexpr Bytes kBenchWidth = 2;            // number of bytes of an element
+constexpr Bytes kBenchWidth = 2;            // number of bytes of an element of the measured tensors
 constexpr std::int64_t kBenchRows = 16384;  // greatest number of tokens in a measured product or attention
 
 // Returns the matrix products of linear layers that are measured: outputs and inputs of the weights of known models

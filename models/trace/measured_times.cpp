@@ -26,8 +26,8 @@ std::string_view name_of(CrossEntropy::Part part) {
   return names[static_cast<std::size_t>(part)];
 }
 
-// Shapes returns the kind and the sizes of an op whose elements have `width` bytes; Shape::flops says whether the op's
-// amount is FLOPs or bytes.
+// Shapes gives the kind of an op, whose elements have `width` bytes, and the sizes that its measured times are looked
+// up by; Shape::flops says whether the op's amount is its FLOPs or its bytes.
 struct Shapes {
   Bytes width;
 
@@ -121,7 +121,8 @@ struct Shapes {
     return {fmt::format("split/{}", name_of(s.direction)), {as_real(s.rows), as_real(s.first + s.second)}};
   }
   Shape operator()(const Activation& a) const {
-    // In backward, an activation that is weighted by a token's router weight computes its output again.
+    // The kind's name tells weighted activations (whose rows are multiplied by the router's weights) apart, because
+    // their backward also computes the activation's output again.
     return {fmt::format("activation/{}{}/{}", a.gated ? "swiglu" : "gelu", a.weighted ? "/weighted" : "",
                         name_of(a.direction)),
             {as_real(a.rows), as_real(a.columns)}};
@@ -164,7 +165,8 @@ struct Shapes {
   Shape operator()(const Update& u) const {
     // The name of the kind of an update does not mention gradients in fp32, because they are usual.
     const std::string gradient = u.gradient == 4 ? "" : fmt::format("/{}", u.gradient);
-    // suffix of the kind for updates that write no 16-bit copy of the weights, because forward reads the master weights
+    // part of the kind's name for updates that write no 16-bit copy of the weights, because forward reads the master
+    // weights
     const std::string copy = u.master > 0 && u.forward == 0 ? "/no copy" : "";
     return {fmt::format("update/{}{}{}{}", u.moments, u.master > 0 ? "/master" : "", copy, gradient),
             {as_real(u.elements)}};
@@ -202,8 +204,8 @@ using Row = std::array<double, kUnknowns + 1>;
 // A system of linear equations; the matrix is symmetric and positive definite, the last column is the right-hand side.
 using System = std::array<Row, kUnknowns>;
 
-// Returns the first unknown of the equations, the plane's height at the query. It is eliminated last, so no
-// back-substitution is needed.
+// Returns the first unknown of the system, which is the height of the fitted plane at the queried point. The
+// elimination comes to this unknown last, so no back-substitution is needed.
 double solve_first(System& a) {
   for (std::size_t k = kUnknowns; k-- > 1;) {
     for (std::size_t i = 0; i < k; ++i) {

@@ -52,10 +52,11 @@ bool waits_on_host(const Plan& plan, TaskId task);
 // waits for had ended. The launch lasts until spans[task].issued. The host of every class of ranks begins at time 0.
 Picoseconds launch_start(const Plan& plan, const Trace& trace, TaskId task);
 
-// The time span of the step that a report covers. In a plan of one step it is that step; in a plan of several steps it
-// lasts from the last update of one stage in the previous step to that stage's last update in the reported step, while
-// other stages may be in other steps. That stage is the slowest one, to whose pace all others come down: a faster stage
-// works off the micro-batches that wait before it, for longer than the plan lasts.
+// The part of a timeline that a report covers. For a plan of one step it is the complete timeline. In a plan of several
+// steps the stages may be in different steps; then it lasts from the slowest stage's last update in the previous step
+// to the same stage's last update in the reported step. The slowest stage is taken because in a long run it sets the
+// pace of all stages, while in the few steps of the plan a faster stage runs ahead on micro-batches that wait before
+// it.
 struct Period {
   Picoseconds begin = 0, end = 0;
 

@@ -28,7 +28,7 @@ constexpr std::int64_t kMostCount = std::int64_t{1} << 32;
 // Spans are written to the file as they are stored in memory
 static_assert(sizeof(MeasuredSpan) == 3 * sizeof(Picoseconds), "spans are written as they lie in memory");
 
-// Visits every figure of the header's memory section once, for reading or for writing.
+// Visits every figure in the memory section of the header of a rank's results once, for reading or for writing.
 template <class Memory, class Visit>
 void visit_memory(Memory& m, Visit visit) {
   visit("capacity_bytes", m.capacity);

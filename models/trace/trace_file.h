@@ -24,9 +24,9 @@ namespace orrery {
 // nothing on stdout. --hang-timeout is given if no other process watches the ranks (under the user's own mpirun or
 // srun): the ranks then watch each other (exec/program/watch.h).
 
-// The times of one task, in picoseconds on the rank's clock. issued: launched by the host; entered: its dependencies
-// had ended and its lane was free; ended. For a transfer `entered` is when this rank was ready; the time when the last
-// member was ready is found by comparing ranks.
+// The times of one task, in picoseconds on the rank's clock. issued: when the host had launched it; entered: when its
+// dependencies had ended and its lane was free; ended: when it had ended. For a transfer `entered` is when this rank
+// was ready; the time when the last member was ready is found by comparing ranks.
 struct MeasuredSpan {
   Picoseconds issued = 0, entered = 0, ended = 0;
 };
@@ -66,7 +66,7 @@ struct RankRun {
   std::string host;                 // the node's name
   std::string note;                 // remark about the whole run, printed in the report
   std::vector<MeasuredStep> steps;  // the steps whose tasks were timed: all, or each k-th (--mark-every K)
-  // durations of the other steps, each from the end of the step before, on the host's clock
+  // durations of the steps whose tasks were not timed, each from the end of the step before, on the host's clock
   std::vector<Picoseconds> unmarked;
   std::vector<double> losses;  // loss of each step, the mean over this rank's tokens; empty if the plan has no loss
   MeasuredMemory memory;

@@ -24,7 +24,8 @@ constexpr double kMore = 1.1;
 struct Rate {
   const char* what;
   void (*raise)(Spec& spec, double factor);
-  // whether the rate (a number of links) takes only whole values, so that a rise of 10 % means nothing
+  // whether the rate changes only in whole steps, as the number of NVLink links does, so that a rise of 10 % means
+  // nothing
   bool steps = false;
 };
 constexpr Rate kRates[] = {{"twice the NIC speed", [](Spec& s, double f) { s.cluster.nic_Gbps *= f; }},

@@ -16,9 +16,9 @@ struct FittingChange {
   Bytes peak = 0;                // peak memory in bytes of the fullest GPU
 };
 
-// Finds up to three small changes that make a strategy fit in memory that does not. Changes of one technique are tried
-// first, then of two, then more GPUs; every change is simulated. text: the spec file, to which `overrides` and the
-// changes are applied.
+// Finds up to three small changes of a spec whose step does not fit in memory, each of which makes it fit. Changes of
+// one technique are tried first, then of two, then more GPUs; every change is simulated. text: the spec file, to which
+// `overrides` and the changes are applied.
 std::vector<FittingChange> fitting_changes(const SpecText& text, const std::vector<std::string>& overrides,
                                            const std::string& profile);
 

@@ -67,8 +67,8 @@ class Finder {
       rows.emplace_back();
       for (std::int64_t n = 1; n <= kMostLayers; ++n) {
         if (n > 1 && gpus % (n + 2) == 0)
-          // With n or more layers, the pipeline may have n + 2 stages (the rule is in models/load/check.cpp,
-          // pipeline_rules), so that numbers of layers from n on form a new list.
+          // From n layers on the pipeline may have n + 2 stages (rule: pipeline_rules in models/load/check.cpp), so
+          // that n layers may fit where n - 1 do not: a new list begins.
           rows.emplace_back();
         rows.back().push_back(n);
       }

@@ -14,7 +14,7 @@ struct Price {
   // Rent of one GPU for an hour, and the lowest and highest such rent among providers.
   std::optional<double> cloud, cloud_low, cloud_high;
   std::optional<double> purchase;  // purchase price of a node (machine with GPUs)
-  std::int64_t purchase_gpus = 0;  // number of GPUs in this node
+  std::int64_t purchase_gpus = 0;  // number of GPUs in the node with this purchase price
   bool uncertain = false;
   std::string source;
 };

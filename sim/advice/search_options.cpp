@@ -163,8 +163,8 @@ FrontRow front_row(const SearchCase& c, const Found& found) {
   return row;
 }
 
-// Adds to the Pareto front of step time and memory the best strategies of a machine for ever smaller memory limits,
-// which are ever slower, until no strategy fits. Returns whether that end was reached.
+// Adds to the Pareto front of step time and memory the best strategy of a machine for each of ever smaller memory
+// limits, until no strategy fits. Returns whether that end was reached.
 bool add_to_front(const SearchCase& c, const SearchCommandOptions& o, const Common& common,
                   std::vector<FrontRow>& front) {
   constexpr std::size_t kMost = 64;
@@ -188,7 +188,8 @@ struct Findings {
   std::optional<Advice> advice;
   std::optional<Rival> rival;
   std::vector<FrontRow> front;
-  bool front_cut = false;  // whether there may be strategies that need less memory than the last one in `front`
+  // whether strategies may exist that need less memory than the last one of the Pareto front (`front`)
+  bool front_cut = false;
 
   const SearchCase& shown() const { return best != nullptr ? *best : cases.front(); }
   std::vector<Machine> machines() const {

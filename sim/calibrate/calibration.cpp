@@ -300,8 +300,8 @@ void Observations::add_waits(const Step& step, TaskId t) {
     host_wake_.push_back(wait);
   else if (!here)
     (there ? wake_ : gap_).push_back(wait);
-  // No task waits for a transfer that runs at the same time as compute of its rank, so the waits before such transfers
-  // are collected in a list of their own.
+  // Waits before transfers during which the rank computes are kept in a list of their own, since no task of the rank
+  // waits for such a transfer while it is delayed.
   if (here && !there && !is_host_work(plan.op_of(s.cause)))
     (computes_meanwhile(step, t) ? busy_transfer_start_ : transfer_start_).push_back(wait);
 }

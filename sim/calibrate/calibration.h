@@ -83,7 +83,7 @@ struct CalibrationSpec {
   std::string name, text;
   std::string path;
   std::vector<std::string> overrides;
-  std::int64_t steps = 12;  // number of steps to run; gives enough repetitions for samples
+  std::int64_t steps = 12;  // number of steps to run, enough for a sample of every op
   bool composed = false;
 };
 

@@ -74,8 +74,8 @@ std::string batch(const Shape& s, std::int64_t data, std::int64_t micro_batches)
   return fmt::format("global_batch: {}, ", s.micro_batch * data * micro_batches);
 }
 
-// Adds specs that together have all kinds of compute for a shape. Gradients are reduced in one transfer or in buckets,
-// never at the same time as compute.
+// Adds to a calibration the specs with all kinds of compute for one shape of model. Gradients are reduced in one
+// transfer or in buckets, never at the same time as compute.
 void add_compute(std::vector<CalibrationSpec>& specs, const Shape& s, std::int64_t ranks, std::size_t number) {
   const double buckets[] = {0, 0.25, 1, 4};
   const std::string data =
@@ -85,7 +85,8 @@ void add_compute(std::vector<CalibrationSpec>& specs, const Shape& s, std::int64
   if (number % 3 == 0) specs.push_back(spec("dropout", s, kDropout, 1, ranks, data));
 }
 
-// Adds specs with the transfers of tensor parallelism, of a pipeline, and of sharded states, for a shape.
+// Adds to a calibration, for one shape of model, specs with tensor, context and pipeline parallelism and with sharded
+// states, so that the transfers of all these are measured.
 void add_transfers(std::vector<CalibrationSpec>& specs, const Shape& s, std::int64_t ranks) {
   if (s.heads % ranks == 0 && s.kv_heads % ranks == 0) {
     const std::string tensor = fmt::format("{}tensor: {}, {}", batch(s, 1, 2), ranks, kExposed);
@@ -104,8 +105,8 @@ void add_transfers(std::vector<CalibrationSpec>& specs, const Shape& s, std::int
                        fmt::format("{}data: {}, sharding: zero3, {}", batch(s, ranks, 2), ranks, kExposed)));
 }
 
-// Adds specs with experts that are distributed over the ranks, and specs with offloaded optimizer states and
-// activations, in which the host of every rank copies while the rank computes.
+// Adds to a calibration, for one shape of model, specs with experts that are distributed over the ranks, and specs with
+// offloaded states or activations, in which the host of every rank copies while the rank computes.
 void add_families(std::vector<CalibrationSpec>& specs, const Shape& s, std::int64_t ranks) {
   const std::string data = fmt::format("{}data: {}, {}", batch(s, ranks, 2), ranks, kExposed);
   const auto experts = [&](std::int64_t count, std::int64_t top_k, std::int64_t width, const char* more) {
@@ -124,7 +125,7 @@ void add_families(std::vector<CalibrationSpec>& specs, const Shape& s, std::int6
   specs.push_back(spec("activations", s, kLlama, 3, ranks, data + ", offload: {activations: cpu}"));
 }
 
-// Adds specs in which transfers run at the same time as compute, for a shape.
+// Adds to a calibration, for one shape of model, specs in which transfers run at the same time as compute.
 void add_overlapped(std::vector<CalibrationSpec>& specs, const Shape& s, std::int64_t ranks) {
   const std::string data = fmt::format("{}data: {}", batch(s, ranks, 2), ranks);
   specs.push_back(spec("overlapped", s, kLlama, 4, ranks, data + ", bucket_MiB: 1"));

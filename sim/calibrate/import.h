@@ -48,11 +48,14 @@ struct Imported {
   Seconds kernel_time = 0, taken_time = 0;
 };
 
-// The functions below read measurement files, one function for each tool. path: names the file in Errors ("path:line:
-// what and what to do") and, if the file does not say which collective it measured, the collective too. A line without
-// a measurement is refused and counted; for a broken file Error is thrown.
-Imported import_nccl_tests(const std::string& path, std::string_view text);       // nccl-tests: text output of *_perf
-Imported import_nccl_tests_json(const std::string& path, std::string_view text);  // nccl-tests: JSON of *_perf -J
+// The functions below read measurement files, one function for each tool. path: the file's path, for Errors
+// ("path:line: what and what to do"); if the file does not say which collective it measured, its name tells that. A
+// line without a measurement is refused and counted; for a broken file Error is thrown.
+
+// Reads the text output of nccl-tests (all_reduce_perf and others).
+Imported import_nccl_tests(const std::string& path, std::string_view text);
+// Reads the JSON output of nccl-tests (all_reduce_perf -J and others).
+Imported import_nccl_tests_json(const std::string& path, std::string_view text);
 // Reads NCCL's log, as NCCL_DEBUG=INFO writes it with the subsystems GRAPH and TUNING.
 Imported import_nccl_log(const std::string& path, std::string_view text);
 // Reads a trace of PyTorch's profiler or of `orrery run --trace`.

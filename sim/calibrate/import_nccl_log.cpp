@@ -59,7 +59,7 @@ std::vector<std::string> cells_of(std::string_view line) {
 // The lines that one thread has logged about the communicator that it is setting up.
 struct OpenCommunicator {
   LoggedNccl logged;
-  bool sized = false;  // whether the numbers of ranks and nodes are known
+  bool sized = false;  // whether the communicator's numbers of ranks and nodes are known
   // The algorithms in the header of NCCL's tuning table. Each has a group of columns, one for each protocol.
   std::vector<std::string> algorithms;
   std::vector<std::string> protocols;

@@ -228,7 +228,8 @@ class NcclTestsOutput {
     for (const std::size_t w : c.wrong) {
       if (at(words, w).value_or(0) > 0) return refuse("the result was wrong");
     }
-    // The time in microseconds of the out-of-place run if there was one, else of the in-place run.
+    // The time of a message size in microseconds: that of the out-of-place run if there was one, else of the in-place
+    // run.
     std::optional<double> us;
     for (const std::size_t t : c.time) {
       if (!us) us = at(words, t);

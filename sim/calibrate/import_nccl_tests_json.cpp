@@ -35,7 +35,8 @@ std::optional<double> tested_time(const JsonValue& result, bool& wrong) {
   return us;
 }
 
-// The number of ranks of a test, and their hosts. In the file each process lists only the first of its devices.
+// The number of ranks of a test, and their hosts. The file lists one device for each process, so the number of ranks is
+// the length of that list times a process's threads and GPUs per thread.
 struct TestedRanks {
   std::int64_t count = 0;
   std::set<std::string> hosts;

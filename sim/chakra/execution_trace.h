@@ -16,16 +16,16 @@ struct ChakraNode {
   std::uint64_t id = 0;
   std::string name;
   Kind kind = Kind::other;
-  std::vector<std::uint64_t> waits_for;  // ids of nodes of the same rank
+  std::vector<std::uint64_t> waits_for;  // ids of the nodes of the same rank that this node waits for
   std::uint64_t start_us = 0, duration_us = 0;
-  bool on_host = false;                                    // attribute is_cpu_op: whether the host runs it
-  std::int64_t operations = 0;                             // attribute num_ops: number of arithmetic operations
-  std::uint64_t bytes = 0;                                 // attribute tensor_size of compute, comm_size of transfers
-  CollectiveKind collective = CollectiveKind::all_reduce;  // attribute comm_type
+  bool on_host = false;         // Chakra's attribute is_cpu_op: whether the host runs the operation
+  std::int64_t operations = 0;  // Chakra's attribute num_ops: number of arithmetic operations
+  std::uint64_t bytes = 0;      // Chakra's attribute tensor_size (for compute) or comm_size (for transfers)
+  CollectiveKind collective = CollectiveKind::all_reduce;  // Chakra's attribute comm_type
   bool barrier = false;                                    // whether the collective is a barrier, without data
-  std::string group;                                       // attribute pg_name, a process group; "": all ranks
-  std::int64_t peer = 0;                                   // attribute comm_dst of a send, comm_src of a receive
-  std::int64_t tag = 0;                                    // attribute comm_tag of a message
+  std::string group;      // Chakra's attribute pg_name: the process group; "" = all ranks
+  std::int64_t peer = 0;  // Chakra's attribute comm_dst (for a send) or comm_src (for a receive)
+  std::int64_t tag = 0;   // Chakra's attribute comm_tag: tag of a message
 
   friend bool operator==(const ChakraNode&, const ChakraNode&) = default;
 };

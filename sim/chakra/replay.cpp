@@ -30,7 +30,7 @@ class Links {
     const auto ranks = static_cast<Bytes>(members.size());
     constexpr Bytes kBarrier = 4;
     const Bytes bytes = node.barrier ? kBarrier : static_cast<Bytes>(node.bytes);
-    // In a broadcast, reduce, gather or scatter, one rank sends or receives the data of all others.
+    // A broadcast, reduce, gather or scatter is timed as one rank's messages to or from all others.
     if (is_star(node.collective)) return nccl_point_to_point(model, one_node(members), bytes * (ranks - 1)).seconds;
     const Bytes whole = node.collective == CollectiveKind::all_gather ? bytes * ranks : bytes;
     return nccl_choose(model, node.collective, whole).seconds + nccl_late_members(model, node.collective);
@@ -95,7 +95,9 @@ struct Busy {
 
 // The total time that `intervals` cover, counted once where they overlap, without the time that `without` covers.
 Seconds covered(std::vector<Busy> intervals, std::vector<Busy> without = {}) {
-  std::vector<std::tuple<Seconds, int, int>> edges;  // time, and change in the number of open `intervals` and `without`
+  // A time at which an interval begins (+1) or ends (-1): the time, the change for `intervals`, the change for
+  // `without`.
+  std::vector<std::tuple<Seconds, int, int>> edges;
   for (const Busy& b : intervals) {
     edges.emplace_back(b.begin, 1, 0);
     edges.emplace_back(b.end, -1, 0);
@@ -146,7 +148,7 @@ struct Graph {
   }
 
   std::size_t ranks;
-  std::vector<std::size_t> first;  // index of the first node of each rank, and last the number of all nodes
+  std::vector<std::size_t> first;  // for each rank, the index of its first node; at the end the number of nodes
   std::vector<const ChakraNode*> nodes;
   // waits: for each node, how many of the nodes that it waits for have not ended
   std::vector<std::size_t> rank_of, waits;
@@ -165,7 +167,8 @@ struct Meeting {
 struct Meetings {
   explicit Meetings(const Graph& graph) : of(graph.nodes.size(), kNowhere) {
     for (std::size_t r = 0; r < graph.ranks; ++r) {
-      std::map<Key, std::size_t> seen;  // number of nodes of the rank with this key so far
+      // for each process group, or sender, receiver and tag: the number of the rank's nodes so far
+      std::map<Key, std::size_t> seen;
       for (std::size_t i = graph.first[r]; i < graph.first[r + 1]; ++i) {
         const std::optional<Key> key = key_of(*graph.nodes[i], static_cast<std::int64_t>(r));
         if (key) add(*key, seen[*key]++, i, graph);

@@ -144,7 +144,7 @@ struct Outcomes {
   std::size_t taken = 0;
   std::vector<Conditions> conditions;  // clocks and power of each run, if a GPU's sensors gave them
   double drift = 1;                    // factor by which the clock changed from the first to a repeated run of a spec
-  bool repeated = false;               // whether all specs were measured again because of a drift
+  bool repeated = false;               // whether all specs were measured again because the GPU's clock had drifted
 };
 
 // Adds to the summary the lines about a GPU's clocks.
@@ -207,8 +207,8 @@ class Calibration {
         specs_(gpu_ ? gpu_calibration_specs(options.quick) : calibration_specs(options.ranks, options.quick)),
         folder_(temporary_parent()),
         load_before_(load()) {
-    // The specs of the grid of shapes run before the user's specs, so that the first spec, which describes the device,
-    // is always the same.
+    // The user's specs run after the built-in ones for a grid of shapes. The profile's description of the device comes
+    // from the first run, which thus is always that of a built-in spec.
     for (const std::string& path : options.own) {
       specs_.push_back(own_shapes(path, options.device));
       if (specs_.back().overrides.empty())
@@ -276,7 +276,7 @@ class Calibration {
     std::size_t first = specs_.size();
     for (const Conditions& c : outcomes_.conditions) {
       const auto spec = std::ranges::find(specs_, c.during, &CalibrationSpec::name);
-      if (spec == specs_.end()) continue;  // the conditions are those of the kernel benchmark, not of a spec
+      if (spec == specs_.end()) continue;  // these clocks are those of the kernel benchmark, not of a spec's run
       const auto index = static_cast<std::size_t>(spec - specs_.begin());
       if (!c.limited_by.empty()) return index;
       if (first == specs_.size()) first = index;

@@ -116,7 +116,8 @@ void predict_case(Case& c, const CompareOptions& options, const PriceList& price
   }
 }
 
-// Predicts all cases: each thread takes the next case until none is left, and stores the result in the case.
+// Predicts all rows of the comparison (specs with values of the varied keys) on several threads: each thread takes the
+// next row until none is left, and stores the result in the row.
 void predict_all(std::vector<Case>& cases, const CompareOptions& options, const Common& common) {
   const PriceList prices = load_prices(options.prices);
   std::atomic<std::size_t> next = 0;

@@ -32,7 +32,7 @@ constexpr std::size_t kCriticalRows = 10, kValidatedRows = 5;
 
 double as_double(std::int64_t n) { return static_cast<double>(n); }
 
-// The text that a key of the spec has no effect with this strategy, and why; "" if it has an effect.
+// A text which says that a key of the spec has no effect with this strategy, and why; "" if the key has an effect.
 std::string_view idle(const Spec& spec, const std::string& key) {
   const bool of_units = key == "strategy.prefetch_units" || key == "strategy.units_in_flight";
   return of_units && !row_of(spec.strategy.sharding).shards_parameters ? "; no effect: no units are gathered" : "";
@@ -53,8 +53,8 @@ Section origins(const Spec& spec) {
   return {"Values and where they come from", {}, t, {}};
 }
 
-// The formula of a rank's model states (parameters, gradients, optimizer) with numbers instead of symbols: "2·2.18e+09
-// + 4·2.18e+09 + 12·2.18e+09/2".
+// The formula for the bytes of a rank's model states (parameters, gradients, optimizer) with numbers as its symbols:
+// "2·2.18e+09 + 4·2.18e+09 + 12·2.18e+09/2".
 std::string with_numbers(const StateFormula& f, double elements) {
   const auto part = [&](Bytes each, bool sharded) {
     return fmt::format("{}·{:.4g}{}", each, elements, sharded ? fmt::format("/{}", f.shards) : "");

@@ -113,7 +113,7 @@ StepAdvice advice_on(const Spec& spec, const Prediction& p, const Common& common
     advice.strategy.push_back(t.used ? fmt::format("{}, {}", t.name, text_of(changes[i])) : text_of(changes[i]));
   }
   for (Sensitivity& s : sensitivities(spec, p.profile)) {
-    // not fitting in memory is not blamed on a change if the step does not fit without it
+    // A changed step that does not fit in memory is blamed on the change only if the unchanged step fits.
     s.fits = s.fits || !p.report.memory.fits;
     if (advice.machine.size() < kShown && s.faster > kWorthNaming) advice.machine.push_back(lever_text(s));
   }

@@ -73,8 +73,8 @@ void save(const std::string& path, const std::string& text) {
   file.commit();
 }
 
-// The sections of the HTML page in another order: summaries of errors come first, and the three tables of single steps
-// (predicted, doubtful and not supported) last.
+// Reorders the sections for the HTML page: it begins with summaries of the errors, and ends with the three tables of
+// single steps (predicted, doubtful, not supported), with which the printed report begins.
 std::vector<Section> summaries_first(std::vector<Section> sections) {
   constexpr std::ptrdiff_t kOfRows = 3;
   std::rotate(sections.begin(), sections.begin() + kOfRows, sections.end());

@@ -12,7 +12,7 @@
 namespace orrery {
 namespace {
 
-// Splits "KEY=VALUE" at the sign; throws Error if the key or the value is missing.
+// Splits "KEY=VALUE" at the equals sign; throws Error if the key or the value is missing.
 std::pair<std::string, std::string> assignment(const std::string& option, const std::string& text,
                                                std::string_view known) {
   const std::size_t sign = text.find('=');

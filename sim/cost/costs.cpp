@@ -87,7 +87,7 @@ class CostModel {
   Spread spread(const GroupTable& table, std::int64_t rank) const {
     Spread result;
     std::int64_t last = -1;
-    for (const std::int32_t r : table.groups[table.member_of[rank]]) {  // members on the same node are adjacent
+    for (const std::int32_t r : table.groups[table.member_of[rank]]) {  // the members of a node come one after another
       const std::int64_t node = node_of(r);
       if (node != last) result.push_back(0);
       ++result.back();
@@ -213,7 +213,7 @@ class CostModel {
   // Returns the microseconds of host time to add per layer and pass if neighbouring stages are on different nodes.
   double far_stage_us() const { return has_far_stages() ? spec_.software.host.far_stage_layer_us * tensor_reach() : 0; }
 
-  // Finds the share of the time to issue a layer's ops that the host's own work takes (Costs::host_part).
+  // Finds Costs::host_part, the share of a layer's issue time in which the host thread is busy.
   void find_host_parts() {
     const double far = far_stage_us(), own = spec_.software.host.host_layer_us;
     if (far == 0 && own == 0) return;
@@ -221,8 +221,8 @@ class CostModel {
     if (whole <= far) return;
     const double mine = own > 0 ? std::min(own, whole - far) : whole - far;
     costs_.host_part = (far + mine) / whole;
-    // The host's own work includes the time added for stages on different nodes, except while a pipeline fills: then
-    // the host waits for nobody, and the device waits for other stages.
+    // The time added if stages are on different nodes counts as time in which the host is busy, except while the
+    // pipeline fills: then the host runs ahead, and only the device waits for other stages.
     costs_.filling_part = mine / whole;
   }
 
@@ -331,7 +331,7 @@ class CostModel {
     return lasting(c, std::max(c.seconds, uplinks_.least_time(d, pattern, node_bytes)));
   }
 
-  // Returns whether the device's own kernels add up a collective's data, so that no communication library runs.
+  // Returns whether a collective consists of single moves and sums by one of Orrery's algorithms, without NCCL.
   static bool sums_by_moves(const Collective& c) {
     const bool adds = c.kind == CollectiveKind::all_reduce || c.kind == CollectiveKind::reduce_scatter ||
                       c.kind == CollectiveKind::reduce;
@@ -378,7 +378,7 @@ class CostModel {
   const Spec& spec_;
   const Profile& profile_;
   std::vector<Seconds> compute_;
-  std::set<std::int64_t> offsets_;  // the different values of Transfer::offset in the plan
+  std::set<std::int64_t> offsets_;  // distances, in stages, over which the plan sends (Transfer::offset)
   std::int64_t node_gpus_ = 1;
   double slowest_ = 1;  // time of an op on the job's slowest GPU over that on a typical GPU
   std::map<Spread, NcclModel> models_;

@@ -30,18 +30,18 @@ struct Costs {
   // for each class of ranks, the bytes of NCCL's buffers, which lie outside the caching allocator
   std::vector<Bytes> nccl_bytes;
 
-  // The share of the time to issue a layer's ops that the host's own work takes; in the rest of that time the device
-  // launches the ops.
+  // The share of the time to issue a layer's ops in which the host thread itself is busy. In the rest of that time the
+  // device starts the kernels, while the host can already go on to later ops.
   double host_part = 1;
-  // The share of the time to issue ops that the host's own work takes (host_part) while the pipeline fills, that is,
-  // before the first backward.
+  // The value of host_part (the share of the time to issue ops in which the host thread itself is busy) while the
+  // pipeline fills, that is, before the first backward.
   double filling_part = 1;
 };
 
-// Finds the costs of a plan's ops. If the profile has measured transfers and no formulas, every cost is a measurement
-// (measured_costs). If it has both, a transfer takes the time of samples with as many ranks and nodes, provided that
-// the samples cover its bytes, and a communicator chooses its algorithm by the table in NCCL's log, provided that the
-// profile has such a log.
+// Finds the costs of a plan's ops. If the profile has measured transfers but no constants for formulas, every cost is a
+// measurement (measured_costs). Else a transfer takes the time that was measured with as many ranks and nodes, if there
+// are such samples for its bytes, and a modelled time if not; NCCL's choice of algorithm follows the tuning table of
+// NCCL's log, if the profile has one.
 Costs costs_of(const Plan& plan, const Spec& spec, const Profile& profile);
 // Finds the costs of a plan that covers only a part of a job of `job_gpus` GPUs. The steps wait for the slowest GPU of
 // the complete job.

@@ -102,9 +102,9 @@ class NicFinder {
 
   // Counts the groups of one dimension that have members among the ranks of one stage on one NIC.
   struct Groups {
-    std::int64_t all = 0;  // number of different groups of the dimension on the NIC
-    // The number of those groups on the NIC whose first member there is of the same class as `rank` (a stage may have
-    // several classes of ranks).
+    std::int64_t all = 0;  // number of the dimension's groups with members among the stage's ranks on the NIC
+    // The number of groups whose first member on the NIC is of the same class of ranks as `rank`; a stage may have
+    // several classes.
     std::int64_t own = 0;
     bool first = true;
   };

@@ -29,7 +29,7 @@ void Uplinks::count_edges(std::size_t dimension) {
     };
     for (std::size_t i = 0; i + 1 < group.size(); ++i) {
       leave(group[i], group[i + 1]);
-      // A pipeline transfers in both directions at once: activations forward, gradients back.
+      // A pipeline transfers in both directions at once, activations forward and gradients back, so both count.
       if (dimension == kPipeline) leave(group[i + 1], group[i]);
     }
     if (dimension != kPipeline && group.size() > 1) leave(group.back(), group.front());
@@ -60,7 +60,8 @@ bool Uplinks::crosses(Dimension d, std::int64_t rank) const {
   if (pod_gpus_ == 0) return false;
   const GroupTable& table = plan_.dimensions[static_cast<std::size_t>(d)];
   const auto& group = table.groups[table.member_of[rank]];
-  // compares the first and the last member, because members are in rank order
+  // Members are in rank order, so the group is in more than one pod if its first and last members are in different
+  // pods.
   return crosses(group.front(), group.back());
 }
 

@@ -42,8 +42,8 @@ class Uplinks {
   std::int64_t pod_gpus_ = 0;  // number of GPUs in a pod; 0: no link is oversubscribed
   double capacity_ = 0;        // capacity of a pod's uplink in each direction, bytes per second
 
-  // For each dimension of parallelism: the bytes that all its groups together send out of the busiest pod, over the
-  // bytes that one group sends out of a node.
+  // For each dimension of parallelism: the bytes that all its groups together send out of the busiest pod, divided by
+  // the bytes that one group sends out of a node.
   std::array<double, kDimensions> edges_{}, pairs_{};
 };
 

@@ -141,8 +141,8 @@ TaskId Contention::lead_of(TaskId end) const {
   return match == kNone ? end : plan_.members_of(match).front();
 }
 
-// Lists the transfer in this lane (stream) among transfers whose speed may have changed, if this rank now slows it more
-// or less than before. A transfer is listed once, however many of its ranks slow it differently.
+// If this rank now slows the transfer in this lane (stream) more or less than before, adds the transfer to the list of
+// tasks whose speed may have changed. A transfer is listed once, even if several of its ranks change.
 void Contention::list_if_changed(std::uint32_t lane) {
   Endpoint& end = ends_[lane];
   const Stretch now = end_stretch(end, ranks_[lane / kLanes]);

@@ -66,7 +66,7 @@ class Contention {
     // sum of the shares of the rank's memory bandwidth that its running tasks would use, in 1/65536
     std::uint32_t memory = 0;
     std::uint32_t lanes = 0;     // bit mask: a bit for each lane (stream) of the rank in which a transfer runs
-    std::uint32_t yielding = 0;  // number of running transfers that compute of the rank slows
+    std::uint32_t yielding = 0;  // number of running transfers that are slowed when the rank computes
     TaskId compute = kNone;
     bool dirty = false;
 
@@ -80,8 +80,10 @@ class Contention {
     TaskId task = kNone;
     Stretch stretch = kAlone;  // slow-down of the transfer by this rank
     FlowId flow = kNone;
-    bool listed = false;  // whether changes_ already holds the transfer; kept in the transfer's first member only
-    Rate limit = 0;       // rate of the flow if no other flow shares its links
+    // whether the transfer is in changes_, the list of tasks whose speed may have changed; set for its first member
+    // only
+    bool listed = false;
+    Rate limit = 0;  // rate of the flow if no other flow shares its links
   };
 
   const OpTiming& timing_of(TaskId t) const { return rows_[plan_.tasks[t].lane / kLanes][plan_.tasks[t].op]; }

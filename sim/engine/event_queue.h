@@ -80,11 +80,11 @@ class EventQueue {
  private:
   struct Link {
     Event event;
-    std::uint32_t next = kNone;  // index of the next link in its chain, or in the list of unused links
+    std::uint32_t next = kNone;  // index of the next element of the linked list (chain of events, or unused elements)
   };
   struct Recent {
     Picoseconds time = -1;
-    std::uint32_t last = kNone;  // index of the last link in the chain of events at `time`
+    std::uint32_t last = kNone;  // index of the last element in the linked list of events at `time`
   };
   static constexpr std::uint32_t kNone = 0xffffffffU;
   static constexpr int kRecentBits = 4;

@@ -126,8 +126,9 @@ void FairShare::see(FlowId id) {
   region_flows_.push_back(id);
 }
 
-// Returns the lowest rate at which any of the collected links becomes full, and puts all links that are full at this
-// rate into full_, before the rate of any flow is fixed. Links whose flows all have fixed rates are dropped.
+// Returns the lowest rate at which a link in region_links_ (the links that can slow the flows being computed) becomes
+// full, and puts all links that are full at this rate into full_, before the rate of any flow is fixed. Links whose
+// flows all have fixed rates are dropped.
 Rate FairShare::find_full_links() {
   Rate lowest = std::numeric_limits<Rate>::max();
   std::size_t kept = 0;
@@ -145,8 +146,8 @@ Rate FairShare::find_full_links() {
   return lowest;
 }
 
-// Fixes the rates of flows that reach their own limits at or below the rate `level`, before any link fills up; a flow
-// fixed at its limit can only make links fill up later.
+// Fixes the rates of flows whose own limits are at most `level`, the rate at which the next link would fill up. Flows
+// that stop at their limits can only make that link fill up later, so they come before it.
 void FairShare::stop_limited(Rate level) {
   lowest_limit_ = kFullRate + 1;
   for (const FlowId id : region_flows_) {

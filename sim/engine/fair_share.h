@@ -37,7 +37,8 @@ class FairShare {
  public:
   static constexpr std::size_t kMaxUses = 8;
 
-  // Adds a link with 0 < capacity < 2^38 units (so kB/s rather than B/s). The weights on a link sum up to < 2^38.
+  // Adds a link. Its capacity must be above 0; the capacity, and the sum of the weights of the link's flows, must be
+  // below 2^38, so that capacities should be in kB/s rather than B/s.
   LinkId add_link(std::int64_t capacity);
 
   // Adds a flow over at most kMaxUses different links, 0 < limit <= kFullRate. Ids of removed flows are used again. If
@@ -89,8 +90,8 @@ class FairShare {
     std::span<const Use> all() const { return {uses.data(), count}; }
   };
 
-  // Returns the mark (in marks_) of a flow that the current update() has visited and whose rate still grows. Once the
-  // flow's rate is fixed, its mark is one more.
+  // Returns the value in marks_ of a flow that takes part in the current update() and whose rate still grows. When the
+  // flow's rate has been fixed, the value is one more; a lower value means that this update() has not visited the flow.
   std::uint64_t growing_mark() const { return 2 * visit_; }
   bool growing(FlowId id) const { return marks_[id] == growing_mark(); }
 
@@ -105,17 +106,19 @@ class FairShare {
 
   std::vector<Link> links_;
   std::vector<Flow> flows_;
-  // for each flow its mark (growing_mark()); kept outside flows_, so that skipping a visited flow is cheap
+  // for each flow, how far the current update() is with it: not visited, rate still growing, or rate fixed
+  // (growing_mark()). The marks are kept outside flows_, so that skipping a visited flow is cheap.
   std::vector<std::uint64_t> marks_;
   std::vector<FlowId> spare_;
-  std::vector<FlowId> new_flows_;    // flows added since the last update
-  std::vector<LinkId> eased_links_;  // tight links from which flows were removed since the last update
+  std::vector<FlowId> new_flows_;  // flows added since the last update
+  // links that could fill up and from which flows were removed since the last update
+  std::vector<LinkId> eased_links_;
   std::vector<FlowId> changed_;
   std::uint64_t visit_ = 0;           // number of the current update, counted from the first
-  std::vector<FlowId> region_flows_;  // flows connected with each other through tight links (that can fill up)
+  std::vector<FlowId> region_flows_;  // flows whose rates are being computed: connected by links that can fill up
   std::vector<LinkId> region_links_;
   std::vector<LinkId> full_;  // links that are full at the rate that the growing flows have reached
-  std::size_t stopped_ = 0;   // number of flows in region_flows_ whose rates are fixed
+  std::size_t stopped_ = 0;   // number of flows in region_flows_ (being computed) whose rates are fixed
   Rate lowest_limit_ = 0;     // lower bound of the limits of all flows whose rate still grows
 };
 

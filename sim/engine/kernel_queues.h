@@ -66,7 +66,8 @@ class KernelQueues {
 
   const Plan& plan_;
   std::vector<TaskId> fronts_;  // for each class of ranks, its next kernel to begin; empty if kernels need not wait
-  std::vector<char> held_;      // for each task, whether arrive() has been called for it
+  // for each task, whether it waits, or waited, for nothing but its turn in the launch queue
+  std::vector<char> held_;
 };
 
 }  // namespace orrery

@@ -16,7 +16,7 @@ namespace {
 
 using Stretch = Contention::Stretch;
 constexpr Stretch kUnit = Contention::kAlone;
-constexpr std::uint32_t kIssued = 0;  // serial of the events that mark the moment when a host has issued a task
+constexpr std::uint32_t kIssued = 0;  // serial number of events that mark the moment when a host has issued a task
 // The number of event times that the engine handles between two reads of the flag `stop`, which are some milliseconds
 // apart.
 constexpr std::uint32_t kTurnsToLook = 1U << 14;
@@ -32,12 +32,12 @@ Picoseconds scale(Picoseconds a, std::uint64_t b, std::uint64_t c) {
   return static_cast<Picoseconds>((static_cast<Wide>(a) * b + c / 2) / c);
 }
 
-// A lane (stream) or a host thread that waits for the dependencies of a task to end. It waits for one dependency at a
-// time, the last in the task's list first.
+// A lane (stream) or a host thread that waits until the dependencies of a task have ended. It waits for one dependency
+// at a time, the last in the task's list first.
 struct Waiter {
   TaskId awaited = kNone;
   std::uint32_t dependency = 0;  // index of the awaited task in Plan::dependencies
-  std::uint32_t next = kNone;    // index of the next waiter in the list of waiters for tasks of one lane
+  std::uint32_t next = kNone;    // index of the next Waiter in the list of those that wait for tasks of one lane
 };
 
 // A lane is an in-order queue, as a CUDA stream is. Its first task (head) runs, or waits to run.
@@ -45,10 +45,12 @@ struct Lane {
   // left: the time that the running task still needed at the moment `since` if nothing slowed it afterwards.
   Picoseconds left = 0, since = 0;
   Stretch stretch = kUnit;
-  std::uint32_t serial = 0;  // serial of the latest event of the lane's first task
+  // number of the latest event of the lane's first task; events with other numbers are outdated
+  std::uint32_t serial = 0;
   TaskId head = kNone;
-  std::uint32_t waiters = kNone;  // first waiter in the list of those that wait for tasks of this lane
-  bool unissued = false;          // whether the lane's first task waits only for its host to issue it
+  // index of the first Waiter (a lane or a host) in the list of those that wait for tasks of this lane
+  std::uint32_t waiters = kNone;
+  bool unissued = false;  // whether the lane's first task waits only for its host to issue it
 };
 
 // The host thread of a class of ranks. It issues the tasks of these ranks in order, up to a task before which it must
@@ -60,7 +62,8 @@ struct HostThread {
   // The next task before which the host waits for other tasks to end; if there is none, the end of the class's tasks.
   TaskId wait = 0;
   Picoseconds clock = 0;
-  std::vector<TaskId> waits;  // tasks not yet issued before which the host waits for other tasks, the next one last
+  // the later tasks before which the host has to wait for other tasks, in reverse order of issue
+  std::vector<TaskId> waits;
 };
 
 class Engine {
@@ -100,8 +103,8 @@ class Engine {
       } else if (!queue_.advance()) {
         break;
       }
-      // When the last task has ended, outdated events may be left in the queue, those of tasks that ended earlier than
-      // was first computed. So a time after `latest` means that the step is late only if tasks remain.
+      // A task may end earlier than was first computed, which leaves an outdated event of the task in the queue. The
+      // clock may so pass `latest` although all tasks have ended; the step is late only if tasks remain.
       if (now() > latest && done_ < count_) return {std::move(trace_), true};
     }
     // A deadlock can occur only in a plan on which check_plan() was not called, because check_plan() refuses plans that
@@ -340,7 +343,7 @@ class Engine {
   std::vector<char> op_waits_;  // for each op, whether the host waits for dependencies before it issues tasks of the op
   std::vector<HostThread> hosts_;  // for each class of ranks, its host thread
   std::vector<Lane> lanes_;
-  std::vector<Waiter> waiters_;  // the waits of tasks in all lanes, then the waits of all hosts
+  std::vector<Waiter> waiters_;  // one Waiter for each lane (for its first task), then one for each host thread
   std::unique_ptr<TaskId[]> next_in_lane_;
   std::vector<bool> ended_;
   // for each match (the plan's record of the tasks of one transfer), the number of ranks that have entered it

@@ -65,7 +65,7 @@ struct SlotLinks {
 // same way share a row of times: a stage whose tensor group spans two nodes has another row than a stage whose tensor
 // group is on one node.
 struct Timing {
-  // for each class of ranks, the index of its row in `rows`
+  // for each class of ranks, the index in `rows` of its times of ops
   std::vector<std::uint32_t> row_of_slot;
   // times of ops, indexed by row (one for all classes of ranks with equal times), then by op of the plan
   std::vector<std::vector<OpTiming>> rows;

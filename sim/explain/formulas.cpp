@@ -84,8 +84,8 @@ Volume tensor_volume(const Spec& spec, const Plan& plan) {
   const double gather = s.sequence_parallel && is_eight_bit(s.precision) ? 0.5 : 1;
   const double again = s.sequence_parallel && spec.software.communication.regather_input ? blocks * gather : 0;
   const double full = run_again(plan, Dimension::tensor) * (1 + gather) * blocks;
-  // With r replicas of a stage, each replica computes 1/r of the micro-batches. In the mean over all ranks, the p of
-  // the formula (the number of stages) is therefore the number of replicas summed over stages.
+  // Each of r replicas of a stage computes 1/r of the micro-batches. For the mean over all ranks, p is therefore not
+  // the number of stages but the number of replicas summed over all stages.
   const double layers = real(spec.model.layers + spec.model.mtp_layers) / real(s.places()), m = real(s.micro_batches());
   const double per_layer = 2 * (1 + gather) * blocks + again + full;
   return {.what = "tensor (layers)",
@@ -105,7 +105,7 @@ Volume grid_volume(const Spec& spec) {
   const Model& m = spec.model;
   const BlockContext c(spec, row_of(s.sharding));
   const double q = real(c.tensor), w = real(c.width), rows = real(c.rows), cube = c.cube ? q : 1;
-  // key-value heads, with the copies that several ranks hold
+  // number of key-value heads on all ranks; if ranks have copies of a head, each copy counts
   const std::int64_t kv_heads = std::max(m.kv_heads, c.tensor);
   const double heads = real(m.heads * m.head_dim), qkv = heads + real(2 * kv_heads * m.head_dim);
   const double up = real(m.feed_forward * (m.gated ? 2 : 1)), down = real(m.feed_forward), h = real(m.hidden);
@@ -163,8 +163,9 @@ Volume context_volume(const Spec& spec, const Plan& plan) {
           .bytes = (passes * block + swaps * all * (u - 1) / u) * m * layers};
 }
 
-// How many boundaries between virtual stages lie between different pipeline stages. If all stages share the vocabulary,
-// each stage counts as two more boundaries, for hidden states, embeddings, and the gradients of these two.
+// Number of boundaries between virtual stages that activations cross from one pipeline stage to another. If every stage
+// has a part of the vocabulary, each stage also exchanges hidden states, embeddings and their gradients, which counts
+// as two more boundaries.
 std::int64_t crossings(const Strategy& s) {
   const ScheduleShape shape = {s.pipeline, s.micro_batches(), s.virtual_stages, {}};
   const Schedule schedule = s.schedule == "file" ? parse_schedule(s.schedule_text, s.schedule_file, shape)
@@ -190,7 +191,8 @@ double moved_bytes(const Plan& plan, const RankClass& slot) {
   return bytes;
 }
 
-// The mean of moved_bytes() over all loans of activations (BPipe) in a step, since the layers of stages may differ.
+// Mean bytes of a micro-batch's activations that a stage lends to its partner (BPipe), over all such loans in a step. A
+// mean is needed as stages may have different layers.
 double mean_moved_bytes(const Plan& plan, const std::vector<Eviction>& moves) {
   std::map<std::int64_t, double> by_stage;
   for (const RankClass& slot : plan.classes) {

@@ -18,7 +18,7 @@ namespace orrery {
 struct StateFormula {
   Bytes parameters = 0, gradients = 0, optimizer = 0;  // bytes of each state per parameter, on the device or offloaded
   Bytes whole = 0;  // bytes of optimizer states per parameter that each rank keeps unsharded
-  // Bytes of gradients that every rank keeps unsharded until they are reduced, besides its shards.
+  // Bytes per parameter of gradients that every rank keeps unsharded until they are reduced, besides its shards.
   Bytes whole_gradients = 0;
   // Mean bytes per parameter of those states that not every parameter has: second moments with Muon or Adafactor, and
   // scales of eight-bit moments.

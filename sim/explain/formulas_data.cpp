@@ -17,8 +17,8 @@ namespace {
 
 double figure(std::int64_t n) { return static_cast<double>(n); }
 
-// Mean over all ranks of an amount that each class of ranks has. sent: counts only what a rank sends in a ring of the n
-// ranks that hold copies of the same weights, which is the share (n - 1) / n.
+// Mean over all ranks of an amount (such as weights) that is the same for the ranks of a class. sent: counts only what
+// a rank sends in a ring of the n ranks that hold copies of the same weights, which is the share (n - 1) / n.
 template <class Amount>
 double average(const Plan& plan, Dimension copies, bool sent, const Amount& of_class) {
   double sum = 0;
@@ -99,8 +99,8 @@ DataSymbols data_symbols(const Spec& spec, const Plan& plan, Dimension copies) {
           .eight_bit = spec.software.communication.gathers_eight_bit && is_eight_bit(s.precision)};
 }
 
-// The bytes of a rank's reductions and gathers. The text of the formula lacks the factor (N - 1) / N for the share that
-// a rank of N holds already; data_volume() adds it.
+// The bytes that a rank moves in reductions of gradients and gathers of weights. In a ring of N ranks a rank sends the
+// share (N - 1) / N of a buffer; `bytes` include this factor, and data_volume() adds it to the formula's text.
 Volume volume_of_all(const Spec& spec, const Plan& plan, const DataSymbols& d) {
   const ShardingRow& row = row_of(spec.strategy.sharding);
   const bool each = reduces_each_time(spec, row);
@@ -165,8 +165,9 @@ Volume data_volume(const Spec& spec, const Plan& plan, Dimension copies) {
   return v;
 }
 
-// The bytes that torch's DataParallel moves: weights to every rank and gradients back, each passed on by all but one
-// rank of a ring; and token ids, logits and gradients of the logits between rank 0 and every other rank.
+// The bytes that a rank moves with torch's DataParallel. Weights go to every rank and gradients come back around a
+// ring, in which every rank but one sends them on once. Token ids, logits and the gradients of the logits go between
+// rank 0 and each other rank.
 Volume master_volume(const Spec& spec, const Plan& plan) {
   const Strategy& s = spec.strategy;
   const double n = figure(group_size(plan, Dimension::data)), elements = average_elements(plan, Dimension::data);

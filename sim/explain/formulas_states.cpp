@@ -135,21 +135,22 @@ static std::int64_t uses_in_backward(const Plan& plan, const Block& block, std::
                                [&](std::uint32_t op) { return std::ranges::any_of(plan.ops[op].frees, of_tile); });
 }
 
-// Adds up `amount` over those weights of a class of ranks whose replicas lie in dimension `copies`. again: counts only
-// weights that are gathered a second time, each as often as it is gathered again. gathered: the buffer of the FSDP unit
-// into which the weights are gathered.
+// Adds up `amount` (such as the number of elements) over those weights of a class of ranks whose copies are on the
+// ranks of a group of dimension `copies`. again: counts only weights that are gathered a second time, each as often as
+// it is gathered again. gathered: the buffer of the FSDP unit into which the weights are gathered.
 template <class Amount>
 static std::int64_t sum_over_weights(const Plan& plan, std::size_t slot, Dimension copies, bool again,
                                      std::uint16_t gathered, const Amount& amount) {
   const bool apart = sums_table_apart(plan, slot);
   struct Unit {
-    // together: amount of an FSDP unit that is gathered at once; tiles: amount that is gathered tile by tile.
+    // together: sum of the amounts of those weights of an FSDP unit that are gathered at once; tiles: sum of those that
+    // are gathered tile by tile.
     std::int64_t together = 0, tiles = 0;
     // how often a micro-batch frees the unit's weights (parameters gathered together), which then have to be gathered
     // again
     std::int64_t gathers = 0;
   };
-  std::map<std::uint32_t, Unit> units;  // by the id of the unit's frame (its set of buffers)
+  std::map<std::uint32_t, Unit> units;  // FSDP units by the id of their set of buffers (frame)
   // The weights counted so far, by FSDP unit and position in the model, so that the weights of an output that is tied
   // to the embedding count once.
   std::set<std::tuple<std::uint32_t, std::int64_t, std::int64_t>> seen;
@@ -209,8 +210,8 @@ double frozen_bytes(const Spec& spec, const Plan& plan, std::size_t slot) {
   const Bytes width = storage_bytes(spec.strategy.precision);
   const auto shards = static_cast<double>(
       row_of(spec.strategy.sharding).shards_parameters ? group_size(plan, Dimension::data, slot) : 1);
-  // The key is the set of buffers that holds the weight, and the weight's position in the model, so that a matrix
-  // shared by embedding and output counts once.
+  // Bytes of each frozen weight, by the set of buffers that holds the weight and the weight's position in the model, so
+  // that a matrix shared by embedding and output counts once.
   std::map<std::pair<std::uint32_t, std::int64_t>, Bytes> blocks;
   for (const Frame& f : plan.frames) {
     if (f.slot != slot || f.state == kNone || f.micro_batch != 0) continue;

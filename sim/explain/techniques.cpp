@@ -144,8 +144,8 @@ void add_sharding(const Spec& spec, List& list) {
   }
 }
 
-// Adds tensor parallelism on grids (Optimus, Tesseract) and cubes (3D), with the parts that each rank holds and
-// transfers.
+// Adds tensor parallelism on grids (Optimus, Tesseract) and cubes (3D) as a technique, and what each rank holds and
+// sends.
 void add_grid(const Spec& spec, List& list) {
   const Strategy& s = spec.strategy;
   const std::int64_t q = grid_side(s);
@@ -190,7 +190,7 @@ void add_tensor(const Spec& spec, List& list) {
   }
 }
 
-// Adds the techniques that are options of a pipeline schedule (such as split backward). once: the spec without them.
+// Adds techniques that belong to a pipeline schedule (as split backward). once: the spec with plain 1F1B instead.
 void add_schedule(const Spec& spec, const Spec& once, List& list) {
   const Strategy& s = spec.strategy;
   if (!s.schedule_file.empty()) return;

@@ -17,7 +17,8 @@ struct ChromeTraceOptions {
   // How many times the simulated step is written to the trace, one after another. Memory samples must be given for all
   // of these repetitions.
   std::int64_t steps = 1;
-  // Further members of the trace's JSON object, as text: "\"name\": value". Not possible with file_per_slot.
+  // Further members of the trace's JSON object, as text: "\"name\": value". Not possible with file_per_slot (a file for
+  // each class of ranks).
   std::string members;
 };
 

@@ -32,8 +32,8 @@ struct GeneratedMemory {
 
 // The prediction for a spec that generates text (workload: generate).
 struct GenerationReport {
-  std::vector<GeneratedPass> prefill;  // the passes over a prompt, in order
-  // passes of one token, at the first, the middle and the last length of the context
+  std::vector<GeneratedPass> prefill;  // the prefill passes (over a prompt), in order
+  // decode passes (one token per sequence) at three lengths of the context: the first, the middle and the last
   std::vector<GeneratedPass> decode;
   GeneratedMemory memory;
   double first_token_s = 0;        // seconds of all passes over the prompts, the time to first token (TTFT)

@@ -36,9 +36,9 @@ struct ServedCase {
 // Reads a list of published measurements of inference (docs/guide.md says which keys). Throws Error that names file and
 // row.
 std::vector<ServedRow> read_served(const std::string& path);
-// Predicts the figures of one published measurement. The measured load is a static batch; or a prompt or a token alone;
-// or as many sequences as fit (offline); or a fixed number of requests in progress, where each token also waits for its
-// share of the other requests' prompts.
+// Predicts the figures of one published measurement. The measured load is one of four: a static batch; the time of one
+// prompt or of one token alone; as many sequences as fit in memory (offline); or a fixed number of requests in
+// progress, where each token also waits for its share of the other requests' prompts.
 ServedCase predict_served(const ServedRow& row);
 
 // The errors of predictions, in tables by figure, inference stack and GPU, and how often each reason for not predicting

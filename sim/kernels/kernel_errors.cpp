@@ -15,10 +15,10 @@
 namespace orrery {
 namespace {
 
-constexpr std::uint64_t kParts = 5;  // one of this many groups of shapes is judged
+constexpr std::uint64_t kParts = 5;  // one of this many groups of kernel shapes is tested, the others give the level
 
 struct Ratio {
-  double value = 1;  // predicted over measured
+  double value = 1;  // predicted over measured time of a kernel
   double work = 0;
   bool judged = false;
 };
@@ -92,7 +92,8 @@ KernelErrors errors_of(const std::vector<Ratio>& ratios) {
   return e;
 }
 
-using Key = std::tuple<std::string, std::string, std::string, std::string>;  // kind, precision, framework, GPU
+// kind of kernel, precision, framework, GPU
+using Key = std::tuple<std::string, std::string, std::string, std::string>;
 
 // The median, over all other GPUs, of the level (median of predicted over measured time) for the same kind of kernel,
 // precision and framework; nullopt if no other GPU has one.

@@ -18,11 +18,12 @@ struct KernelErrors {
   std::int64_t rows = 0;
   double level = 1;
   double error = 0;             // median of |predicted / measured - 1|, with the built-in constants
-  double small = 0, large = 0;  // median errors of the half of the rows with less work, and of the half with more
-  // Errors of the judged rows after division by the level of the other rows on the same GPU; -1 if there are no judged
-  // rows or no others.
-  double swept = -1, swept_p90 = -1;  // median, and 90th percentile, of the judged rows' errors
-  // median error of all rows after division by the median level of other GPUs; -1 if no other GPU has one
+  double small = 0, large = 0;  // median errors of the kernels with less work than the median, and of the others
+  // Errors of every fifth group of shapes after division of its predictions by the median of predicted over measured
+  // time in the other groups on the same GPU; -1 if there is no such group or no other.
+  double swept = -1, swept_p90 = -1;  // median, 90th percentile of the errors in every fifth group of shapes
+  // median error of all kernels after division of the predictions by the median over other GPUs of predicted over
+  // measured time; -1 if there is no other GPU with such kernels
   double unseen = 0;
 };
 

@@ -14,14 +14,14 @@ namespace orrery {
 struct KernelRow {
   std::string gpu, kind, framework, precision;  // "h100-sxm", "gemm", "trtllm", "bfloat16"
   std::vector<Op> ops;
-  double measured = 0;       // seconds
+  double measured = 0;       // measured time in seconds
   double work = 0;           // FLOPs, or bytes where there are no FLOPs
   std::uint64_t shapes = 0;  // hash (FNV-1a) of all sizes except the number of tokens
 };
 
 struct KernelRows {
   std::vector<KernelRow> rows;
-  std::map<std::string, std::int64_t> not_covered;  // number of rows that no op of a plan describes, by reason
+  std::map<std::string, std::int64_t> not_covered;  // number of measured kernels that no op describes, by reason
 };
 
 // Reads a table of measured kernels (CSV with a header, gzipped or not) whose name begins with a GPU's:

@@ -103,8 +103,8 @@ Exported export_options(SpecValues values, const Framework& framework) {
       out.unsaid.push_back(v.key);
   }
   if (!has("model.layers")) return out;  // the model is defined in code, which the launch file does not describe
-  // Frameworks without an option for the head dimension divide the hidden size by the number of heads. Latent attention
-  // has other options for its dimensions.
+  // A framework without an option for the head dimension divides the hidden size by the number of heads. So the key is
+  // not missing if that is its value, or for latent attention, whose dimensions are other keys.
   const std::int64_t heads = values.number_or("model.heads", 1);
   const bool divided = values.number_or("model.head_dim", 0) * heads == values.number_or("model.hidden", 0);
   if (divided || values.find("model.mla.kv_lora_rank") != nullptr) implied.emplace_back("model.head_dim");

@@ -17,7 +17,7 @@ struct OptionRow {
   // the framework's word for a value and the spec's word for it, in pairs; empty if the value is the same number or
   // text in both
   std::span<const OptionWord> words = {};
-  std::string_view assumed = {};  // value of the key where a complete launch file lacks the option
+  std::string_view assumed = {};  // the framework's default, for a complete launch file without the option
   bool older = false;             // whether the option is an older or alternative spelling, which export does not write
   bool text = false;              // whether the value is a string, not a number
 };

@@ -11,7 +11,8 @@ namespace {
 
 using Remarks = std::vector<std::string>;
 
-// Number of ranks of one replica of the model; at most 1e9, since a file may hold any numbers.
+// Number of ranks of one replica of the model. The result is at most 1e9, because the product of unchecked numbers from
+// a file could overflow.
 std::int64_t ranks_of_replica(const SpecValues& v) {
   double product_text = 1;
   for (const char* key : {"strategy.tensor", "strategy.pipeline", "strategy.context"})
@@ -19,7 +20,8 @@ std::int64_t ranks_of_replica(const SpecValues& v) {
   return product_text < 1e9 ? static_cast<std::int64_t>(product_text) : 1'000'000'000;
 }
 
-// Number of data-parallel ranks: the stated number, or the number of GPUs over the ranks of a replica; 0 if not known.
+// Number of data-parallel ranks: the stated number, or the number of GPUs divided by the ranks of a replica; 0: not
+// known.
 std::int64_t data_of(const SpecValues& v) {
   if (const auto data = v.number("strategy.data")) return *data;
   const std::int64_t gpus = v.number_or("gpus", 0);

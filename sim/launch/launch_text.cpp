@@ -74,8 +74,8 @@ std::string toml_text(const std::vector<Setting>& options) {
   std::string out, table;
   const OptionsJson root = nested_options(options);
   for (const auto& [section, keys] : root.items()) {
-    // TOML options outside sections are launcher options, which files of this framework do not state, so they are
-    // skipped.
+    // Options outside a TOML section belong to the launcher (torchrun); this framework's files do not state them, so
+    // they are skipped.
     if (!keys.is_object()) continue;
     out += fmt::format("{}[{}]\n", out.empty() ? "" : "\n", section);
     for (const auto& [key, value] : keys.items())

@@ -35,8 +35,9 @@ class ShellValues {
     int line = 0;
     bool ends_field = false;  // whether the piece is an item of an array, after which a new field begins
   };
-  // A word that is being cut into pieces: the position of the next character, the pieces so far, and the plain
-  // characters since the last piece, that is, characters without quotes and variables.
+  // A word of a shell script that is being cut into pieces, some quoted and some not: the position of the next
+  // character, the pieces so far, and the plain characters since the last piece, that is, characters without quotes and
+  // variables.
   struct Reading {
     std::string_view word;
     int line = 0;
@@ -46,7 +47,7 @@ class ShellValues {
     std::vector<Piece> out;
     std::string plain;
 
-    void flush();  // makes a piece of the characters in `plain`
+    void flush();  // appends the plain characters so far to `out` as a piece of the word
   };
   std::vector<Piece> pieces(std::string_view word, int line, bool quoted, int depth);
   // The functions below each read one construct at the position reading.at: a character after a backslash, a text in

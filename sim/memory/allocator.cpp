@@ -133,8 +133,9 @@ void CachingAllocator::link_after(BlockId left, BlockId right) {
   if (next != kNone) blocks_[next].prev = right;
 }
 
-// PyTorch's get_free_block: finds the smallest free block of at least `size` bytes. With expandable segments, a block
-// may grow into the unmapped pages behind it; the next larger block is then preferred if it can grow less far.
+// PyTorch's get_free_block: finds the smallest free block of at least `size` bytes. With expandable segments a block
+// can grow into the unmapped pages behind it; the next larger block is preferred if, together with these pages, it is
+// smaller.
 BlockId CachingAllocator::find_free(std::uint32_t pool, Bytes size) const {
   const FreeSet& set = pools_[pool].free;
   const FreeBlock* best = set.at_least(size);

@@ -97,7 +97,7 @@ class CachingAllocator {
     Bytes requested = 0;
     BlockId prev = kNone;  // neighbours in the same segment: the block before (prev) and the one behind (next)
     BlockId next = kNone;
-    std::uint32_t pool = 0;  // index of the pool: twice the stream, plus 1 for the pool of large blocks
+    std::uint32_t pool = 0;  // index of the allocator's pool: 2 x stream, plus 1 if for large blocks
     State state = State::free;
   };
 

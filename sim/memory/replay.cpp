@@ -25,7 +25,7 @@ constexpr int kPlaced = -3;  // marks a buffer in a preallocated range, which is
 struct Held {
   BlockId block = 0;
   int stream = kNotHeld;
-  // end time of the last collective that used the buffer, if collectives hold their tensors
+  // end time of the last collective that used the buffer, before which it is not freed; 0 if collectives do not keep it
   Picoseconds used_until = 0;
 };
 
@@ -162,10 +162,10 @@ class Replay : BlockSource {
     curve_->back().push_back({clock_, slot_, now_});
   }
 
-  // Finds the forward passes that fill the pipeline, from the third on. A stage sends the output of its first forward
-  // at once. The send of its second output waits until the next stage has ended its first forward; the device's compute
-  // stream waits for the sends, while the host runs ahead. The peak memory of nanotron's first stages was the reason to
-  // infer this, and that it begins with the third forward.
+  // Finds the tasks of a stage's forward passes from the third up to the first backward. A stage's second output is
+  // sent only when the next stage has ended its first forward; the device's compute stream waits for that send, while
+  // the host runs ahead. Peaks of memory of nanotron's first stages led to this rule, and to its start at the third
+  // pass.
   void find_filling(const RankClass& slot) {
     constexpr std::int32_t kTaken = 2;
     const auto micro_batch = [&](TaskId t) { return plan_.frames[plan_.tasks[t].frame].micro_batch; };
@@ -184,8 +184,8 @@ class Replay : BlockSource {
     while (update_ > slot.begin && plan_.op_of(update_ - 1).phase == Phase::step) --update_;
   }
 
-  // The time when the host would issue task t if issuing had taken, since the host last waited, only the host's own
-  // share (host_part) of its simulated time.
+  // The time when the host issues task t if only a share (host_part) of the simulated issue time since the host last
+  // waited keeps the host busy; in the rest the device starts kernels.
   Picoseconds host_at(TaskId t) const {
     const Picoseconds issued = trace_.spans[t].issued;
     if (options_.host_part == 1 && options_.filling_part == 1) return issued;
@@ -220,8 +220,8 @@ class Replay : BlockSource {
     lagging_since_ = visited_;
   }
 
-  // Allocates the tensors for an all-gather of weights of which each rank has updated a part: the collective's one
-  // buffer, and a tensor for each rank to which the buffer is copied.
+  // Allocates the tensors for an all-gather of weights of which each rank has updated a part: a buffer for the result,
+  // and a tensor for each rank's part, to which the result is copied.
   void gather_lists(TaskId t, const Collective& gather, Picoseconds now, Picoseconds ended) {
     const auto ranks =
         static_cast<std::int64_t>(plan_.dimensions[static_cast<std::size_t>(gather.group)].groups.front().size());
@@ -424,8 +424,8 @@ class Replay : BlockSource {
   TaskId queued_ = 0, oldest_ = 0;
 };
 
-// Finds the buffers that were alive at the peak, and counts them by name, by repeating which buffers the tasks allocate
-// and free up to the peak.
+// Finds the buffers that were alive at the peak of memory, and the bytes under each name. For this it goes through the
+// tasks up to the peak once more, and notes which buffers they allocate and free.
 void Replay::name_largest() {
   if (result_.peak_task == kNone) return;
   const RankClass& slot = plan_.classes[plan_.slot_of(result_.peak_task)];
@@ -460,7 +460,7 @@ void Replay::name_largest() {
 
 std::vector<SlotMemory> replay_memory(const Plan& plan, const Trace& trace, const MemoryOptions& options,
                                       std::vector<MemoryCurve>* curves) {
-  std::vector<Held> held(plan.buffers);  // each class of ranks has buffers of its own in the plan
+  std::vector<Held> held(plan.buffers);  // one vector for all classes of ranks, as no two share a buffer of the plan
   std::vector<char> named(plan.buffers);
   std::vector<std::vector<std::uint32_t>> frames(plan.classes.size());
   for (std::uint32_t f = 0; f < plan.frames.size(); ++f) frames[plan.frames[f].slot].push_back(f);

@@ -21,7 +21,7 @@ using CategoryBytes = std::array<Bytes, kCategories>;
 // its event has completed.
 struct SlotMemory {
   Bytes first_step_peak = 0;  // greatest number of bytes allocated up to the end of the first step
-  Bytes peak = 0;             // greatest number of bytes allocated in all steps
+  Bytes peak = 0;             // greatest number of bytes allocated at one time in any step
   Bytes peak_reserved = 0;    // greatest number of bytes that the caching allocator reserves
 
   // The most bytes that the caching allocator reserves from the beginning of the last step's update on. They are fewer
@@ -60,14 +60,14 @@ struct MemoryOptions {
   // update.
   bool gradients_by_weight = false;
   std::int64_t flat_copies = 0;    // number of flat buffers to which gradients are copied for a reduction
-  Bytes flat_copy = 0;             // greatest number of bytes of one such flat buffer
+  Bytes flat_copy = 0;             // size in bytes of the largest flat buffer to which gradients are copied
   bool blocking_launches = false;  // whether the host waits for the end of every kernel
 
-  // The share of the time to issue ops that the host's own work takes. In the rest, the device launches the ops while
-  // the host goes on, so that the host gets ahead of the device by that time.
+  // The share of the time to issue ops in which the host thread itself is busy. In the rest of that time the device
+  // starts the kernels while the host goes on, so that the host gets ahead of the device and allocates earlier.
   double host_part = 1;
-  // The share of the time to issue ops that the host's own work takes (host_part) while the pipeline fills, that is,
-  // before the first backward.
+  // The value of host_part (the share of the time to issue ops in which the host thread itself is busy) while the
+  // pipeline fills, that is, before the first backward.
   double filling_part = 1;
 };
 

@@ -38,7 +38,8 @@ StateTensors::StateTensors(const Plan& plan, const std::vector<std::uint32_t>& f
 }
 
 void StateTensors::take_moments(std::uint32_t state, Picoseconds now) {
-  const std::vector<std::int64_t>& weights = weights_[state];  // empty if the chunk has no trained weights
+  // number of elements of each trained weight of the chunk of layers
+  const std::vector<std::int64_t>& weights = weights_[state];
   const auto all = static_cast<double>(std::accumulate(weights.begin(), weights.end(), std::int64_t{0}));
   for (const std::int64_t elements : weights) {
     for (const BlockBuffer& what : plan_.blocks[plan_.frames[state].block].buffers) {

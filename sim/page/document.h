@@ -11,7 +11,7 @@ struct Page {
   std::string title;               // what the page is about, its first heading
   std::vector<std::string> under;  // lines below the title
   std::string command;             // the command that made the page: "orrery simulate spec.yaml"
-  std::string version;             // version line of the program that made it
+  std::string version;             // line with the version of the program that made the page
   std::string body;                // HTML markup of the page's contents
 };
 

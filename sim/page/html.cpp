@@ -65,7 +65,7 @@ std::string lines_markup(const std::vector<std::string>& lines) {
 
 std::string section_markup(const Section& section) {
   if (section.is_empty()) return "";
-  // a copy of the title: sections' titles begin with small letters in the terminal, but not on the page
+  // a copy, because a section's title begins with a small letter in the terminal and with a capital on the page
   std::string title = section.title;
   if (!title.empty()) title[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(title[0])));
   return part(title, lines_markup(section.lines) + table_markup(section.table) + lines_markup(section.after));

@@ -98,7 +98,8 @@ std::vector<TimelineRow> rows_of(const Plan& plan, const std::vector<std::size_t
   return rows;
 }
 
-// Adds the time of a task from `begin` to `end` to the intervals of its row. width: picoseconds of an interval.
+// Adds the time from `begin` to `end`, in which a task ran, to those intervals of time of the chart's row that it
+// overlaps. width: picoseconds of an interval.
 void add(TimelineRow& row, Work work, Picoseconds begin, Picoseconds end, Picoseconds width) {
   const auto cells = static_cast<Picoseconds>(row.cells.size());
   for (Picoseconds c = std::max<Picoseconds>(begin, 0) / width; c < cells && c * width < end; ++c)

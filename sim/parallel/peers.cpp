@@ -30,8 +30,8 @@ std::unique_ptr<Peers> peers_of_environment() {
   const long processes = launched();
   if (processes < 2) return nullptr;
   const std::string path = companion(kPeersPlugin);
-  // The plugin is loaded with RTLD_GLOBAL, because MPI libraries load components that need its symbols. It is never
-  // unloaded, because the components of MPI cannot be.
+  // The plugin (orrery-peers.so) is loaded with RTLD_GLOBAL, because MPI libraries load components that need its
+  // symbols. It is never unloaded, because those components cannot be.
   void* const plugin = path.empty() ? nullptr : ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL | RTLD_NODELETE);
   void* const make = plugin == nullptr ? nullptr : ::dlsym(plugin, kMakePeers);
   if (make == nullptr)

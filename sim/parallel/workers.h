@@ -94,8 +94,8 @@ class SearchWorkers {
   template <class F, class Share>
   bool exchange(std::vector<std::size_t> mine, bool stop, F& f, std::vector<std::exception_ptr>& errors, Share& share) {
     std::vector<bool> known(errors.size());
-    // Sends or receives results together with the numbers of their items, since other processes may have distributed
-    // the items differently.
+    // Sends or receives the results of work items, each with the index of its item, since other processes may have
+    // distributed the items differently among the processes.
     const auto pass = [&](Wire& wire, std::vector<std::size_t>& items) {
       bool its_stop = stop;
       wire.share(its_stop);

@@ -21,8 +21,9 @@ namespace {
 
 constexpr std::size_t kMostShares = 96;  // largest number of shares that a matrix's strip shows one by one
 
-// Returns the dimensions of parallelism over which a weight is cut: the groups of the first, then of the second, lead
-// to all ranks of a replica that hold parts of the weight.
+// Returns the dimensions of parallelism over which a weight is cut. All ranks of a replica that hold parts of the
+// weight are reached by going through a rank's group of the first dimension, then through these ranks' groups of the
+// second.
 std::vector<Dimension> dimensions_of(const LocalParameter& p) {
   if (p.experts > 0) return {Dimension::expert, Dimension::expert_tensor};
   return {p.over == Dimension::vocabulary ? Dimension::vocabulary : Dimension::tensor};
@@ -59,7 +60,7 @@ std::vector<std::string> section_names(const Model& m, const LocalParameter& p, 
   if (p.cut == Cut::heads && m.attention_gate) return {"gate", "q", "k", "v"};
   if (p.cut == Cut::heads) return {"q", "k", "v"};
   if (p.cut == Cut::halves) return {"gate", "up"};
-  // the weight of a recurrent layer, in which the gates of the heads follow
+  // the matrices that a weight of a recurrent layer packs; the gates of the heads follow these four
   std::vector<std::string> names = {"q", "k", "v", "gate"};
   while (names.size() < sections) names.push_back(fmt::format("head gate {}", names.size() - 4));
   return names;
@@ -198,7 +199,7 @@ class MatrixCutter {
   // (section), since a weight may pack several.
   void share_out(MatrixCut& cut, const PlanWeight& weight, const Model& model, std::int64_t section) {
     const std::int64_t rank = plan_.classes[weight.slot].representative;
-    std::vector<std::pair<std::int64_t, std::int64_t>> ranges;  // first element and number of elements
+    std::vector<std::pair<std::int64_t, std::int64_t>> ranges;  // a matrix's ranges: first element, number of elements
     std::int64_t all = 0;
     for (std::size_t t = 0; t < weight.tiles.size(); ++t) {
       for (const UncutRows& run : place(model, weight.tiles[t], rank).rows) {
@@ -216,9 +217,9 @@ class MatrixCutter {
     if (cut.shares.size() > kMostShares || cut.sharers == 1) cut.shares.clear();
   }
 
-  // Adds the shares that data ranks have in a range of elements. piece: a run of elements that is divided evenly among
-  // data ranks; range: first element and number of elements; before: number of elements of earlier ranges; all: number
-  // of elements of all ranges.
+  // Adds the shares that data ranks have in one range of a matrix's elements. piece: a run of elements that is divided
+  // evenly among data ranks, of which only the part in the range counts; range: first element and number of elements;
+  // before: number of elements of earlier ranges; all: number of elements of all ranges.
   static void add_shares(MatrixCut& cut, const Piece& piece, std::pair<std::int64_t, std::int64_t> range,
                          std::int64_t before, std::int64_t all) {
     const std::int64_t begin = std::max(range.first, piece.first);

@@ -40,8 +40,9 @@ struct MatrixCut {
   bool frozen = false;  // whether the matrix does not train
   std::vector<Holder> holders;
   std::vector<HeldPart> parts;  // the distinct parts, which do not overlap and together are the matrix
-  // Shares of data ranks in the part of the first rank that holds any (ZeRO sharding), and the number of data ranks
-  // that share this part. The list is empty if the part is not sharded, or if the shares are too many to draw.
+  // The shares that data ranks have (ZeRO sharding) in the matrix's part on one rank, the first that holds any part,
+  // and the number of data ranks that share this part. The list is empty if the part is not sharded, or if the shares
+  // are too many to draw.
   std::vector<Share> shares;
   std::int64_t sharers = 1;
   bool shares_weights = false;  // whether data ranks share the weights too, not only the optimizer states

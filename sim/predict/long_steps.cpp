@@ -19,20 +19,22 @@ namespace {
 // A period is kPeriod micro-batches per stage; successive periods of a step are compared. From kLong micro-batches per
 // stage on, simulating three short steps is less work than simulating the complete step.
 constexpr std::int64_t kPeriod = 4, kLong = 32;
-// The times of two periods count as equal if they differ by less than this share of the step time.
+// A figure that is a sum over micro-batches (a time, bytes) counts as growing equally in two periods if it grows in
+// both by the same up to this share of the figure, or of the step time in seconds if that is more.
 constexpr double kSame = 1e-9;
 
 struct ShortSteps {
   Report first, second, third;
-  std::int64_t micro_batches = 0, period = 0;  // number of micro-batches in the third step, and in a period
+  std::int64_t micro_batches = 0, period = 0;  // micro-batches of the third step, and of a period (by which steps grow)
 };
 
 bool may_repeat(const Spec& spec) {
   const Strategy& s = spec.strategy;
   if (s.micro_batches() < kLong * s.pipeline || !s.schedule_file.empty() || !s.stage_replicas.empty()) return false;
   if (asynchronous_workers(s) || spec.software.communication.post_update_validation) return false;
-  // Schedules that split backward, or that have barriers for the vocabulary, do not repeat: they choose their order of
-  // passes by the stages' times, and fill idle times with passes differently in every period.
+  // Schedules that split backward, or in which all stages meet at barriers (for a vocabulary divided among them), do
+  // not repeat: they choose their order of passes by the stages' times, and fill idle times with passes differently in
+  // every period.
   const ScheduleRow& row = find_schedule(s.schedule);
   return row.updates == Updates::flush && !row.splits && row.vocabulary_barriers == 0;
 }
@@ -52,8 +54,9 @@ bool same_memory(const MemoryReport& a, const MemoryReport& b) {
   return std::equal(a.ranks.begin(), a.ranks.end(), b.ranks.begin(), same);
 }
 
-// Simulates three short steps, each one period longer than the one before. Their numbers of micro-batches, divided by
-// the period, leave the same remainder as the complete step's. Returns nullopt if the first two differ in memory.
+// Simulates three short steps, each with one period (kPeriod micro-batches for each stage) more than the one before.
+// The number of micro-batches of each, divided by a period's, leaves the same remainder as that of the complete step.
+// Returns nullopt if the first two steps differ in memory.
 std::optional<ShortSteps> play(const Spec& spec, const Profile& profile, const std::atomic<bool>* stop) {
   ShortSteps steps;
   steps.period = kPeriod * spec.strategy.pipeline;

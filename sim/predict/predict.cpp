@@ -129,7 +129,7 @@ Prediction predict(const Spec& spec, Profile profile, bool unfolded, const std::
   if (unfolded) p.plan = unfold(p.plan);
   try {
     p.costs = costs_of(p.plan, spec, p.profile);
-  } catch (const Error& e) {  // errors of costs do not name the spec file
+  } catch (const Error& e) {  // an error of costs_of() does not name the spec file; the name is added here
     throw Error(with_place(spec, e.what()), e.exit_code);
   }
   go_on();
@@ -143,7 +143,8 @@ Prediction predict(const Spec& spec, Profile profile, bool unfolded, const std::
         roll_back_time(folded, unfolded ? costs_of(folded, spec, p.profile).timing : p.costs.timing, stop);
   }
   add_interval(p.report, spec, p.profile);
-  // The hash that names a plan is that of the folded plan (one rank of each class).
+  // A plan is named by the hash of its folded form (one rank of each class of equal ranks), also where all ranks are
+  // simulated.
   if (unfolded) p.report.plan_hash = hash;
   p.report.simulation.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return p;

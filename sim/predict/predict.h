@@ -54,8 +54,8 @@ struct Turn {
 struct ForwardPart {
   Turn begins;  // when the first of all stages begins a backward pass
 
-  // When the first of all stages has ended the passes that precede backward in its order: recomputation, which waits
-  // for no gradient, could begin at this time.
+  // The earliest time at which any stage has ended the passes before its first backward, and that stage. Recomputation,
+  // which waits for no gradient, could begin at this time.
   Turn free;
 };
 // The report of a step that is simulated with one rank of each class of equal ranks; no report if the simulation was

@@ -93,8 +93,8 @@ class Builder {
                          .frame = slot.frame});
   }
 
-  // Finds, for each worker, the update tasks in the new plan. The worker's service (a rank that stands for the servers'
-  // work for it) has the tasks of a server, once for each step.
+  // Finds, for each worker, the ids that the update tasks of its service will have in the plan of several steps. A
+  // service (a rank that stands for the servers' work for one worker) gets the tasks of one server, once for each step.
   void find_updates() {
     const RankClass& server = slot_of_rank(workers_);
     auto next = static_cast<TaskId>(made_.plan.tasks.size());
@@ -138,8 +138,9 @@ class Builder {
                          .server = true});
   }
 
-  // Adds, under bounded staleness, the updates that a pull has to wait for: step number `clock` of a worker begins when
-  // the gradients that all other workers computed in step clock - staleness - 1 have updated the weights.
+  // Adds, under bounded staleness, the updates that a worker's pull of weights has to wait for: before the worker's
+  // step number `clock` begins, the weights must have been updated with the gradients that every other worker computed
+  // in its step clock - staleness - 1.
   void add_bound(std::int64_t w, std::int64_t clock, std::vector<TaskId>& after) {
     if (!bounded_staleness(spec_.strategy)) return;
     const std::int64_t oldest = clock - spec_.strategy.parameter_server->staleness - 1;
@@ -172,7 +173,8 @@ class Builder {
   }
 
   // Sets the times of tasks, and the links that tasks share. A transfer that runs alone has the full rate of its
-  // worker's NIC; of the servers' NIC it uses the share that one server needs.
+  // worker's NIC. Its bytes are divided evenly among all servers, and one NIC stands for those of all servers, so that
+  // this NIC is busy only with the bytes of the servers that share it.
   void time() {
     const ParameterServer& servers = *spec_.strategy.parameter_server;
     Timing& t = made_.timing;

@@ -11,7 +11,7 @@ enum class Align : unsigned char { left, right };
 
 struct Column {
   std::string name;
-  // unit, printed below the name; that line is left out if no column has a name, or none has a unit
+  // unit of the column, printed in a line below the columns' names; a line without any name or unit is left out
   std::string unit;
   Align align = Align::right;
 };

@@ -26,21 +26,21 @@ constexpr std::size_t kSample = 40;
 constexpr double kNudge = 1.05;  // factor by which a constant is changed to find how predictions depend on it
 constexpr double kNoise = 0.05;  // standard deviation of one step's ln(predicted / measured)
 
-// Standard deviation of the error that all steps of a publication share, whatever the fitted numbers are: with one set
-// of constants, the time of one and the same layer of a 175B model is off by -1, +2 and +4.5 to +6.7 % in three
-// publications. Without this term the fit would greatly change a number that hardly affects a step, to remove that
+// Standard deviation of the error that all steps of a publication share, whatever the fitted constants are: with one
+// set of constants, the time of one and the same layer of a 175B model is off by -1, +2 and +4.5 to +6.7 % in three
+// publications. Without this term the fit would greatly change a constant that hardly affects a step, to remove that
 // difference.
 constexpr double kSourceNoise = 0.035;
 // A residual, ln(predicted / measured), above this size counts linearly instead of quadratically (Huber).
 constexpr double kHuber = 0.08;
 constexpr double kFarthest =
-    // The fit changes the natural logarithm of a number by this much at most: farther from the built-in value, the
-    // derivatives that the fit uses are wrong.
+    // The fit changes the natural logarithm of a fitted constant by this much at most: farther from the built-in value,
+    // the derivatives that the fit uses are wrong.
     0.7;
 constexpr int kRounds = 12;
 
-// Whether a number belongs to the kernel profile `profile` or to the software profile `software`. FittedNumber::holders
-// has names such as "profile ampere" or "software nanotron".
+// Whether a fitted constant belongs to the kernel profile `profile` or to the software profile `software`.
+// FittedNumber::holders has names such as "profile ampere" or "software nanotron".
 bool holds(const FittedNumber& n, const std::string& profile, const std::string& software) {
   return std::any_of(n.holders.begin(), n.holders.end(),
                      [&](const std::string& h) { return h == "profile " + profile || h == "software " + software; });
@@ -60,13 +60,13 @@ void scale(Software& software, std::string_view key, double factor) {
 struct FitRow {
   const PublishedRow* row = nullptr;
   bool usable = false;
-  double residual = 0;  // ln(predicted / measured) with the built-in values
-  // (index of a fitted number, derivative of the residual by that number's logarithm)
+  double residual = 0;  // ln(predicted / measured step time) with the built-in constants
+  // pairs (index of a fitted constant, derivative of `residual` with respect to the constant's natural logarithm)
   std::vector<std::pair<Eigen::Index, double>> slopes;
 };
 
-// Predicts the time of a step with changed values of some numbers. The plan is made once, only the costs of ops anew
-// for each prediction.
+// Predicts the time of one published step with changed values of some constants. The plan is made once; for each
+// prediction only the costs of ops are computed anew.
 class Priced {
  public:
   explicit Priced(const PublishedRow& row)
@@ -77,7 +77,7 @@ class Priced {
 
   bool has(const FittedNumber& n) const { return holds(n, profile_.name, spec_.software.name); }
 
-  // The step time in seconds. shifts: for each number, the change of its natural logarithm.
+  // The step time in seconds. shifts: for each fitted constant, the change of its natural logarithm.
   double step_time(const std::vector<FittedNumber>& numbers, const std::vector<double>& shifts) const {
     Spec spec = spec_;
     Profile profile = profile_;
@@ -97,7 +97,7 @@ class Priced {
   Spec spec_;
   Profile profile_;
   Plan plan_;
-  // Number of calls of cudaMalloc and cudaFree with the built-in numbers; the fit takes it as constant.
+  // Number of cudaMalloc and cudaFree calls in a step with the built-in constants; the fit leaves it unchanged.
   std::int64_t calls_ = 0;
 };
 
@@ -122,7 +122,7 @@ FitRow with_slopes(const PublishedRow& row, const std::vector<FittedNumber>& num
   return r;
 }
 
-// The index of the number that `number` resembles (FittedNumber::like): the one with the same key in another profile.
+// The index of the constant that `number` resembles (FittedNumber::like): the one with the same key in another profile.
 std::size_t akin_to(const FittedNumber& number, const std::vector<FittedNumber>& numbers) {
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     const std::vector<std::string>& holders = numbers[i].holders;
@@ -132,8 +132,8 @@ std::size_t akin_to(const FittedNumber& number, const std::vector<FittedNumber>&
   throw Error(fmt::format("fitted.json: '{}' has no '{}' to be like", number.like, number.key));
 }
 
-// Adds to the normal equations (a x = b) the terms that hold every number near its prior, in units of the number's
-// standard deviation.
+// Adds to the normal equations (a x = b) the terms that hold every fitted constant near its prior, in units of the
+// constant's standard deviation.
 void add_priors(const std::vector<FittedNumber>& numbers, Eigen::MatrixXd& a, Eigen::VectorXd& b) {
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     const double stiffness = 1 / (numbers[i].spread * numbers[i].spread);
@@ -149,7 +149,7 @@ void add_priors(const std::vector<FittedNumber>& numbers, Eigen::MatrixXd& a, Ei
   }
 }
 
-// The terms that a step's residual depends on: the fitted numbers, and the offset that all steps of the publication
+// The terms that a step's residual depends on: the fitted constants, and the offset that all steps of the publication
 // share. own: index of that offset.
 std::vector<std::pair<Eigen::Index, double>> terms_of(const FitRow& r, Eigen::Index own) {
   std::vector<std::pair<Eigen::Index, double>> terms = r.slopes;
@@ -171,9 +171,9 @@ void add_row(const FitRow& r, Eigen::Index own, const Eigen::VectorXd& x, Eigen:
   }
 }
 
-// For each number, the change of its natural logarithm with which predictions fit the measured steps best.
+// For each fitted constant, the change of its natural logarithm with which predictions fit the measured steps best.
 std::vector<double> fitted(const std::vector<const FitRow*>& rows, const std::vector<FittedNumber>& numbers) {
-  // By publication: the index of its offset in the solution; these indices follow those of the numbers.
+  // For each publication, the index in the solution of the offset that its steps share. Lower indices are constants.
   std::map<std::string, Eigen::Index> own;
   const auto count = static_cast<Eigen::Index>(numbers.size());
   for (const FitRow* r : rows) own.try_emplace(r->row->source, count + static_cast<Eigen::Index>(own.size()));
@@ -204,8 +204,8 @@ std::vector<const PublishedRow*> sample_rows(const std::vector<PublishedRow>& ro
   return result;
 }
 
-// Two predictions by which a measured step is judged: one with numbers fitted without the step's publication (whole),
-// one with numbers fitted without that half of the publication which contains the step (half).
+// Two predictions of a measured step by which the fit is judged: one with constants fitted without the step's
+// publication (whole), one with constants fitted without the half of the publication that contains the step (half).
 struct Judgement {
   std::size_t row = 0;
   const std::vector<double>* whole = nullptr;
@@ -309,8 +309,8 @@ Refit refit(const std::vector<PublishedRow>& all, const ForEach& for_each) {
     }
     return fitted(kept, numbers);
   };
-  // By publication: changes of the numbers' logarithms fitted [0] without it, [1] without its even-numbered steps, [2]
-  // without its odd-numbered steps.
+  // By publication: the changes of the fitted constants' logarithms, from a fit [0] without the publication, [1]
+  // without its even-numbered steps, [2] without its odd-numbered steps.
   std::map<std::string, std::array<std::vector<double>, 3>> without;
   for (const FitRow& r : rows) without.try_emplace(r.row->source);
   for (auto& [source, shifts] : without) {

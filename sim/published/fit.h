@@ -16,8 +16,8 @@ namespace orrery {
 // with the same key this number resembles ("": none). If there is one, the prior is `like_part` times that number and
 // changes with it during the fit.
 struct FittedNumber {
-  std::vector<std::string> holders;  // profiles that have the number: "profile ampere", "software nanotron"
-  std::string key;                   // key of the number in the profiles: "gemm.efficiency", "call_us"
+  std::vector<std::string> holders;  // profiles that have the constant: "profile ampere", "software nanotron"
+  std::string key;                   // name of the constant in these profiles: "gemm.efficiency", "call_us"
   double value = 0, prior = 0, spread = 0;
   std::string like = "";
   double like_part = 1;

@@ -27,15 +27,15 @@ namespace {
 // GPUs) with at least this many measured steps: choosing among fewer says little.
 constexpr std::size_t kSmallestGrid = 4;
 
-// A fact about a published step's spec that certain words in the row of the step imply
-// (models/data/published_facts.json).
+// A fact about published runs that their specs leave out or state wrongly, and that certain words in the text of a
+// published step imply (models/data/published_facts.json).
 struct Fact {
-  // The words that must all be in the row for the fact to hold.
+  // The words that must all be in the text of a published step (notes, source, framework, ...) for the fact to hold.
   std::vector<std::string> says;
-  // The keys of the spec that the fact sets, such as "strategy.attention", and their values.
+  // The keys that the fact sets where the spec is silent, such as "strategy.attention", and their values.
   std::vector<std::pair<std::string, nlohmann::json>> fills;
-  // {"strategy.sharding": {"from": ..., "to": ...}}: the fact holds for rows that state the value `from` for each such
-  // key, and changes it to `to`.
+  // Corrections {"strategy.sharding": {"from": ..., "to": ...}}: the fact holds only for steps whose spec states the
+  // value `from` for each such key, and changes it to `to`.
   nlohmann::json corrects;
 };
 
@@ -53,7 +53,7 @@ std::vector<Fact> known_facts() {
   return facts;
 }
 
-// The text of a row that is searched for the words of facts: id, notes, source, framework and model.
+// The text of a published step in which the words of facts are searched: id, notes, source, where, framework and model.
 std::string words_of(const nlohmann::json& entry) {
   std::string words = text_in(entry, "id") + ' ' + text_in(entry, "notes") + ' ';
   for (const char* key : {"source", "where", "framework"}) words += entry.value(key, nlohmann::json()).dump() + ' ';
@@ -61,13 +61,13 @@ std::string words_of(const nlohmann::json& entry) {
   return words + (model.is_object() ? text_in(model, "name") : model.dump());
 }
 
-// Sets a key ("section.name" or "section.part.name") of a row's spec. Nothing is set where the section lacks the part
-// (such as experts in a dense model).
+// Sets a key ("section.name" or "section.part.name") in the spec of a published step. Nothing is set where the section
+// lacks the part (such as experts in a dense model).
 void fill(nlohmann::json& spec, const std::string& key, const nlohmann::json& value, bool unstated) {
   std::size_t begin = 0, dot = key.find('.');
   nlohmann::json* section = &spec[key.substr(0, dot)];
   if (section->is_string() && key.starts_with("software.")) *section = {{"profile", *section}};
-  // A model or node that is given by its name is complete, so that nothing is filled in.
+  // A model or node that is given by its name has all its values from there, so that the fact sets none of them.
   if (!section->is_null() && !section->is_object()) return;
   for (begin = dot + 1; (dot = key.find('.', begin)) != std::string::npos; begin = dot + 1) {
     const std::string part = key.substr(begin, dot - begin);

@@ -21,7 +21,7 @@ struct PublishedRow {
   // The publication (paper or data set): the name of the file, or of a group of rows in the file.
   std::string source;
   std::string spec;      // the spec of the step, as JSON
-  std::string doubtful;  // reason to doubt the row, "": none is known
+  std::string doubtful;  // reason to doubt the measurement, "": none is known
   // Measured seconds of the step (step_time_s), and of one layer's passes (forward_s, backward_s).
   std::optional<double> step_time_s, forward_s, backward_s;
   std::optional<double> peak_memory_bytes;
@@ -101,8 +101,9 @@ std::vector<std::string> techniques_in(const Spec& spec);
 struct GridRegret {
   std::string source;
   std::size_t grids = 0;
-  // mean, worst: regrets of the grids; right: share of the grids in which the strategy predicted to be fastest really
-  // was the fastest.
+  // mean, worst: mean and largest regret (share of time lost by choosing the strategy that is predicted to be fastest);
+  // right: share of the grids (steps of a publication with one model on one number of GPUs) in which that strategy
+  // really was the fastest.
   double mean = 0, worst = 0, right = 0;
 };
 std::vector<GridRegret> regrets(const std::vector<PublishedCase>& cases);

@@ -20,13 +20,13 @@ namespace {
 enum class Era : std::uint8_t { volta, ampere, later };
 
 struct Stack {
-  // Word that names the stack in the row's framework or software, in lower case.
+  // Word, in lower case, by which a software stack is recognised in the framework or software of a published step.
   std::string_view word;
   // software profiles of the stack, for steps on V100, on A100 and on later GPUs
   std::array<std::string_view, 3> profiles;
 };
-// The software stacks. The first one whose word is found in a row is taken; the last one stands for unknown stacks with
-// unsharded parameters.
+// The known software stacks. A published step is taken to use the first stack whose word is in its framework or
+// software. The last stack, whose word is empty, stands for unknown stacks with unsharded parameters.
 constexpr Stack kStacks[] = {
     {"nanotron", {"nanotron", "nanotron", "nanotron"}},
     {"torchtitan", {"torchtitan", "torchtitan", "torchtitan"}},
@@ -56,8 +56,8 @@ Era era_of(const nlohmann::json& spec) {
   return has(cluster, "a100") || has(cluster, "p4d") ? Era::ampere : Era::later;
 }
 
-// The word of the stack assumed for a row that names no known stack, guessed from the row's sharding; "" (Megatron's
-// stack) if parameters are unsharded.
+// Guesses the software stack of a published step that names no known one, from how the step shards parameters. Returns
+// the stack's word in kStacks; "" (Megatron's stack) if parameters are unsharded.
 std::string word_of_sharding(const nlohmann::json& spec) {
   const std::string sharding = text_in(spec.value("strategy", nlohmann::json()), "sharding");
   const auto named = [&](const ShardingRow& row) { return row.name == sharding; };
@@ -92,7 +92,7 @@ void name_stack(nlohmann::json& row) {
   };
   auto stack = stack_for(words);
   if (stack->word.empty()) stack = stack_for(word_of_sharding(spec));
-  // an object is kept, since it may have other keys than the profile
+  // if the spec gives `software` as a map, the map is kept, since it may have other keys than the profile
   if (!software.is_object()) software = nlohmann::json::object();
   software["profile"] = stack->profiles[static_cast<std::size_t>(era_of(spec))];
 }

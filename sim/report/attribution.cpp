@@ -54,8 +54,8 @@ class Walker {
     return since;
   }
 
-  // Explains why the compute lane was idle from from_ to `until`, where task t entered its lane at `until`. Charges the
-  // idle time to the tasks and launches that t waited for.
+  // Explains why the compute lane was idle from the time from_ to the time `until`, when task t entered the lane.
+  // Charges the idle time to the tasks and launches that t waited for.
   void why(TaskId t, Picoseconds until) {
     while (until > from_) {
       const Span& span = trace_.spans[t];

@@ -34,7 +34,7 @@ struct CheckpointCost {
 CheckpointCost checkpoint_cost(const Spec& spec, Bytes bytes, Bytes of_rank, Seconds step);
 CheckpointCost checkpoint_cost(const Spec& spec, const Plan& plan, Seconds step);
 
-// Returns lines about the cost for people.
+// Returns lines for people about the cost of checkpoints.
 std::string checkpoint_text(const Spec& spec, const CheckpointCost& cost, std::string_view indent);
 
 }  // namespace orrery

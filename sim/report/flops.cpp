@@ -112,7 +112,7 @@ double attention_flops(const FlashAttention& a, AttentionPairs pairs) {
 // needed.
 struct Needed {
   double products = 0;         // multiplications per token, over all products
-  std::vector<double> scores;  // for each layer: 3 if attention has a backward, else 1
+  std::vector<double> scores;  // for each layer, how often attention's products count: 3 with a backward, else 1
 };
 
 Needed needed_products(const Spec& spec) {
@@ -123,8 +123,9 @@ Needed needed_products(const Spec& spec) {
     const bool trains = !is_frozen(m, p.name);
     const double used = p.in == 1 ? 0 : p.experts > 0 ? static_cast<double>(m.moe->top_k) : 1;
     needed.products += (1.0 + (trains ? 1 : 0) + (below ? 1 : 0)) * used * static_cast<double>(p.out * p.in);
-    // An adapter (LoRA) is listed after its frozen matrix but reads the same input: of the adapter, only the second
-    // matrix comes after a weight that trains (the first one), so that its input needs a gradient.
+    // The adapter (LoRA) of a frozen matrix is listed after it, but both read the same input. Of the adapter's two
+    // matrices only the second has a weight that trains before it (the first one), so that only its input needs a
+    // gradient.
     below = below || trains;
   };
   for (std::int64_t layer = 0; layer < m.layers; ++layer) {

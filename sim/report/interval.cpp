@@ -14,7 +14,8 @@ namespace {
 // The quantiles of (measured step time / predicted step time) that bound the interval. The interval is meant to hold 80
 // % of new steps; it holds a little more of the published steps, because constants were chosen with these steps known.
 constexpr double kLow = 0.085, kHigh = 0.915;
-// published steps that a class (same GPU architecture, software and about as many nodes) needs for its own interval
+// Published steps with the same GPU architecture, the same software and about as many nodes get an interval of their
+// own if there are at least this many.
 constexpr std::size_t kEnough = 10;
 
 constexpr std::string_view kAbout =

@@ -181,7 +181,7 @@ Bytes bytes_out(const Plan& plan, const Op& op, const RankClass& slot) {
   if (const auto* t = std::get_if<Transfer>(&op.work)) return t->send ? t->bytes : 0;
   const auto& c = std::get<Collective>(op.work);
   const GroupTable& table = plan.dimensions[static_cast<std::size_t>(c.group)];
-  // The group is found for each class of ranks, since groups may differ between stages.
+  // The group of ranks that communicate is looked up for each class of ranks, since groups may differ between stages.
   const auto& group = table.groups[table.member_of[slot.representative]];
   const auto n = static_cast<std::int64_t>(group.size());
   const bool root = slot.representative == group.front();

@@ -80,8 +80,8 @@ Finding shared_memory(const MachineFacts& f, std::int64_t wanted) {
                     "mount -o remount,size=1g /dev/shm; in a container: --shm-size 1g");
 }
 
-// Checks the folder for temporary files. room: the finding about the free space in that folder, which is returned if
-// the folder can be written.
+// Checks whether the folder for temporary files can be written. If it can, returns `room`: the finding about the free
+// space in that folder.
 Finding temporary(const MachineFacts& f, Finding room) {
   if (f.temporary_writable) return room;
   return {"temporary files", Health::lacking, fmt::format("{} is not there, or cannot be written", f.temporary), kMpi,

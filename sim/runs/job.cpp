@@ -188,7 +188,7 @@ Job make_job(const RunOptions& given) {
 }
 
 std::int64_t most_ranks_unasked(std::int64_t cores) {
-  // a run of at most so many ranks may always share cores, since it is slow but correct
+  // the largest number of ranks that may share any number of cores: such a run is slow but correct
   constexpr std::int64_t kAlways = 8;
   return std::max(cores, kAlways);
 }

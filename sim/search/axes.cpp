@@ -150,8 +150,8 @@ void Space::take_given(const Origin& origin) {
   constexpr std::string_view section = "strategy.";
   if (!origin.key.starts_with(section) || !is_given(origin)) return;
   const std::string key = origin.key.substr(section.size());
-  // The part of the key before the first dot: the value of a key may be a map, as in context_kind: {ring: 2, ulysses:
-  // 4}.
+  // The key up to its first dot: "context_kind" for "context_kind.ring", which comes from a value that is a map,
+  // context_kind: {ring: 2, ulysses: 4}.
   const std::string whole = key.substr(0, key.find('.'));
   batch_given_ = batch_given_ || key == "global_batch";
   bucket_given_ = bucket_given_ || key == "bucket_MiB";

@@ -38,8 +38,8 @@ struct MovedUnit {
 // The ranks that hold the same weights (data and context ranks), how many of them are on each node, and their transfer
 // costs.
 struct ReplicaGroup {
-  // For each node, the number of ranks of the group; empty where this differs from stage to stage, and where no
-  // transfer costs are known.
+  // For each node, the number of ranks on it that hold the same weights; empty where this differs from stage to stage,
+  // and where no transfer costs are known.
   std::vector<int> spread;
   std::int64_t channels = 0;
   std::map<CollectiveKind, double> rates;

@@ -8,7 +8,8 @@ namespace orrery {
 
 // The least work of one pipeline stage: the costs of the layers of all its chunks (virtual stages), summed.
 struct StageWork {
-  // Cost of one micro-batch in all chunks of the stage; only the field `through` is that of the first chunk alone.
+  // Cost of a micro-batch's passes, summed over all chunks of the stage; only the field `through` counts the first
+  // chunk alone.
   PassCost forward, backward, weight;
   Picoseconds last_forward = 0;  // duration of the compute in the last layer's forward
   // Time that a micro-batch needs in the virtual stages before this stage's first one, sends not counted. head: in

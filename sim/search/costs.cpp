@@ -232,7 +232,7 @@ class Probe {
     return sum;
   }
 
-  // Bytes of the buffer that a task allocates for an operand (take) or frees; 0 for a buffer that micro-batches share.
+  // Bytes of the buffer that a task allocates (take) or frees for an operand; 0 if all micro-batches share the buffer.
   Bytes hold(Held& held, TaskId t, const Operand& o, bool take) const {
     const std::uint32_t frame = frame_of(plan_, plan_.tasks[t].frame, o);
     if (frame == kNone) return 0;

@@ -47,14 +47,16 @@ struct OrderTimes {
 //   elements  number of weights, of experts' weights, and of weights stored in eight bits
 struct BlockCost {
   PassCost forward, backward, weight;
-  // The part of backward.through that comes before any op reads the gradient of the block's output.
+  // The part of the time of the block's backward (backward.through) before any op reads the gradient of the block's
+  // output; recomputation, for example, does not read it.
   Picoseconds early = 0;
-  // The part of backward.through that comes after the gradients of the block's weights (FSDP unit) are complete.
+  // The part of the time of the block's backward (backward.through) that is left when the gradients of the block's
+  // weights (FSDP unit) are complete.
   Picoseconds trails = 0;
   std::shared_ptr<const OrderTimes> order_times;  // durations of ops; set if the schedule splits backward
   Bytes kept = 0, backward_extra = 0, forward_extra = 0;
-  // The part of `kept` that is copied to the host where activations are offloaded; found only where
-  // ModelCostKey::leaves is set.
+  // Bytes of activations kept for backward (of `kept`) that are copied to the host if activations are offloaded; found
+  // only where ModelCostKey::leaves is set.
   Bytes leaves = 0;
   std::int64_t elements = 0, expert_elements = 0, eight_bit_elements = 0;
 };

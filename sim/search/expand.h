@@ -33,8 +33,8 @@ class SearchOpener {
   // Whether the strategy keeps on the device all states and activations that may stay there.
   bool stays(const MemoryPlan& what) const;
   SearchFamily family_of(const SearchNode& point) const;
-  // A strategy that shares its forward passes with `point` (SearchFamily) and keeps everything on the device; nullopt
-  // where there is none.
+  // A strategy that differs from `point` only in recomputation and offload (SearchFamily) and keeps everything on the
+  // device; nullopt where there is none.
   std::optional<SearchNode> where_all_stays(const SearchNode& point) const;
   // The strategies to try after a simulation showed that `point` lacks memory: the same strategy with the activations
   // of one more layer offloaded.

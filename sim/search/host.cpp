@@ -28,7 +28,8 @@ HostLoad host_moves(const Strategy& s, const SearchCell& cell, const StageWeight
   const auto gradients = mine * static_cast<double>(storage_bytes(s.gradient_precision));
   const auto width = static_cast<double>(row.fp32_shards ? s.optimizer.master_bytes : storage_bytes(s.precision));
   const Bytes each = s.optimizer.master_bytes + moment_bytes(s.optimizer);
-  // If weights stay gathered from forward to backward, one gather may serve several micro-batches: one per step counts.
+  // If weights stay gathered from forward to backward, several micro-batches may share one gather, so that only one
+  // gather per step is counted.
   const double gathers = (row.reshards_after_forward ? 2 * m : 1) * static_cast<double>(in_layers) * width;
   const bool host_gradients = away.gradients != MemoryTier::device,
              host_parameters = away.parameters != MemoryTier::device;

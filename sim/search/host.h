@@ -16,9 +16,10 @@ struct HostLoad {
   Picoseconds update = 0, beside = 0;
 };
 
-// The load of a rank of the stage, assuming that the other ranks of its node have no fewer states. A step takes at
-// least as long as the rank's link, the node's processors and the node's disks need for the bytes that they move or
-// update; the update, and the fetches of states for it, come after the last gradient.
+// Lower bounds of the time that offloaded states take in a step, if every rank of the node has at least as many states
+// as a rank of this stage: the rank's link, the node's processors and the node's disks need this time for the bytes
+// that they move or update. Unless it is delayed, the update comes after the last gradient, and so do the reads of
+// states for it.
 HostLoad host_load(const Space& space, const SearchCell& cell, const StageWeights& stage);
 
 // Time of the transfers to and from the host, offloaded activations included, on the stage that offloads the fewest

@@ -9,8 +9,9 @@
 namespace orrery {
 namespace {
 
-// The compute time of all blocks of the model for one micro-batch. Where forward and backward passes overlap op by op
-// (`woven`), only the time of kernels is certain to be needed.
+// The least compute time of all blocks of the model for one micro-batch. Where a forward and a backward overlap op by
+// op (`woven`), one may compute while the other waits for transfers, so that only the time of kernels is certain to be
+// needed.
 Picoseconds work_of(const ModelCost& cost, bool woven) {
   Picoseconds all = 0;
   const auto add = [&](const BlockCost& block) {
@@ -34,9 +35,9 @@ Picoseconds way_through(const ModelCost& cost, bool splits) {
   return way;
 }
 
-// A lower bound of the number of layers before the first virtual stage of a stage, summed over stages, whatever the
-// number of chunks in a stage. two: whether the pipeline may run two copies of the model, where a stage may also begin
-// with a chunk of its mirror stage.
+// A lower bound of a sum over pipeline stages: the number of layers before the stage's first virtual stage. It holds
+// for any number of virtual stages per stage. two: whether the pipeline may run two copies of the model, where a stage
+// may also begin with a chunk of its mirror stage.
 std::int64_t layers_ahead(BoundCache& cache, std::int64_t pipeline, bool two) {
   const auto [it, fresh] = cache.layers_ahead.try_emplace({pipeline, two}, 0);
   if (!fresh) return it->second;
@@ -51,8 +52,8 @@ std::int64_t layers_ahead(BoundCache& cache, std::int64_t pipeline, bool two) {
   return it->second = least.value_or(0);
 }
 
-// The number of tokens of a sequence among which rough_bound() counts attention: those of one context rank, halved as
-// long as at least 256 remain and the tensor ranks divide them.
+// The number of tokens to which rough_bound() shortens a sequence when it counts attention: the tokens of one context
+// rank, halved as long as a half has at least 256 tokens and the tensor ranks divide it evenly.
 std::int64_t own_tokens_of(const Spec& base, const RankLayout& l) {
   constexpr std::int64_t kShort = 256;
   if (base.images) return base.sequence;  // a shorter sequence has no room for the images' tokens

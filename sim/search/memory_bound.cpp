@@ -109,7 +109,7 @@ StageMemory held_on(const Spec& base, const CellWork& work, const StageWork& sta
   if (!is_known) return most;
   const Bytes before_head = kept - stage.head_kept, backward = before_head + stage.layer_backward;
   most.held = rest + std::max({kept, before_head + stage.head_forward, before_head + stage.layer_forward});
-  if (work.splits) return most;  // buffers that only the weight gradients still need are not counted separately
+  if (work.splits) return most;  // no bytes of a split backward: those for its weight gradients alone are not known
   most.held = std::max({most.held, rest + kept + stage.head_backward, rest + backward});
   const std::int64_t ahead = std::min(base.strategy.prefetch_units, stage.last_layers - 1);
   const ShardingRow& row = row_of(work.cell.memory_plan.sharding);

@@ -16,13 +16,14 @@ struct StageMemory {
 // Lower bound of the memory of the fullest rank: states, activations kept for backward when most micro-batches are
 // alive, temporary bytes of the next pass, weights that stay gathered, and NCCL's buffers.
 struct MemoryBound {
-  Bytes least = 0;      // bytes of the fullest rank; kNoRoom if the host has too little memory
-  Bytes on_device = 0;  // bytes of the fullest rank, whether or not the host has enough memory
+  Bytes least = 0;      // lower bound of the bytes on the fullest rank; kNoRoom if the host has too little memory
+  Bytes on_device = 0;  // lower bound of the bytes on the fullest rank, whatever memory the host has
   std::vector<StageMemory> stages;
 };
 
 MemoryBound memory_bound(LayoutCosts& costs, const CellWork& work);
-// The memory bound of one strategy of the cell, given its overlaps and its order of ranks.
+// The memory bound of one strategy of the cell (all with one RankLayout and MemoryPlan), given its overlaps and its
+// order of ranks.
 Bytes memory_with(LayoutCosts& costs, const CellWork& work, const MemoryBound& memory, const Features& features);
 // The memory bound if the stages run their passes in the order `order`: the most bytes allocated when a stage has most
 // micro-batches alive.

@@ -27,7 +27,8 @@ struct SearchNode {
   std::uint32_t layout = 0;
   std::int32_t group = -1, cell = -1, feature = -1;
   SearchLevel level = SearchLevel::layout;
-  // For a cell: the lower bound of the group from which the cell was split.
+  // For a cell (strategies with one memory plan): the lower bound of the group of memory plans from which the cell was
+  // split.
   std::int64_t floor = 0;
   // Whether to offload the activations of as few layers as are needed to fit in memory.
   bool as_needed = false;

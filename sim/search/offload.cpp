@@ -155,7 +155,7 @@ void Space::find_offloads() {
   // minutes.
   activations_unlisted_ = activations_.open;
   if (activations_.open) activations_ = {false, {"none"}};
-  // These values are placeholders, which each strategy of the search overwrites.
+  // These values of the spec are placeholders: each strategy of the search sets its own offload.
   o.optimizer = o.gradients = o.parameters = o.activations = MemoryTier::device;
   o.activation_layers.reset();
 }
@@ -171,8 +171,9 @@ std::vector<std::string_view> Space::offloads(const RankLayout& l, const MemoryP
   const ShardingRow& row = row_of(cell.sharding);
   const ScheduleRow& schedule = find_schedule(cell.schedule);
   const bool alone = l.replicas() == 1, sharded = unit_gradients(base_, row);
-  // Gradients on the host are reduced unit by unit, which turns one ZeRO variant into another. Where the search space
-  // lists that other variant too, gradients are not offloaded with this one.
+  // Gradients on the host are reduced unit by unit, so that one ZeRO variant becomes another (zero1 becomes zero2). If
+  // the search space lists that other variant too, gradients are not offloaded with this one: the plan would be the
+  // same.
   const ShardingRow& other = row_of(with_host_gradients(row));
   const bool repeats = &other != &row && !row.shards_parameters && sharding_.admits(std::string(other.name)) &&
                        unit_gradients(base_, other);

@@ -22,7 +22,7 @@ void count_alive(KnownOrder& order) {
   for (std::size_t s = 0; s < stages.size(); ++s) {
     std::vector<std::int64_t> now(order.virtual_stage[s].size(), 0), most = now;
     std::int64_t sum = 0, largest = 0;
-    bool woven = false;  // whether the current action overlaps op by op with the action before it
+    bool woven = false;  // whether this pass overlaps op by op with the pass before it
     for (const Action& a : stages[s]) {
       if (!woven && sum > largest) {
         largest = sum;
@@ -75,7 +75,7 @@ class ScheduleTimer {
  private:
   struct Stage {
     std::size_t at = 0;
-    Picoseconds free = 0;  // time from which the next action may begin
+    Picoseconds free = 0;  // time from which the stage's next pass may begin
     bool blocked = false;
   };
 
@@ -102,7 +102,7 @@ class ScheduleTimer {
                                                : costs_[k].backward;
   }
 
-  // Runs the next action of a stage, together with the actions that overlap with it op by op (`woven`). Returns false
+  // Runs the next pass of a stage, together with the passes that overlap with it op by op (`woven`). Returns false
   // where the arrival time of an input of one of them is not known yet.
   bool go_on(std::int32_t s) {
     Stage& stage = stages_[s];
@@ -135,8 +135,8 @@ class ScheduleTimer {
     return true;
   }
 
-  // Records the time (made) when the result of an action is complete, and marks the stage that reads the result as
-  // ready. Returns the time when that stage has received the result.
+  // Records the time (made) when the result of a pass is complete, and marks the stage that waits for the result as
+  // able to run again. Returns the time when the other stage that reads the result has received it; 0 if there is none.
   Picoseconds finish(const Action& a, std::int64_t k, Picoseconds made) {
     if (a.phase == Phase::weight_gradient) return 0;
     const bool forward = a.phase == Phase::forward;
@@ -159,7 +159,7 @@ class ScheduleTimer {
   std::int64_t virtual_stages_, micro_batches_ = 1;
   // For each virtual stage and micro-batch, the time when the result of the pass is complete.
   std::vector<Picoseconds> forward_, backward_;
-  // Stages whose next action may be able to run now.
+  // Stages that may be able to run their next pass now.
   std::vector<std::int32_t> ready_;
 };
 
@@ -197,7 +197,7 @@ const KnownOrder* KnownOrders::of(std::string_view schedule, const ScheduleShape
     return &fitted_;
   }
   const auto key = std::tuple(find_schedule(schedule).name, shape.stages, shape.micro_batches, shape.chunks,
-                              shape.group);  // the key leaves out extra_warm_up, which is constant in a search
+                              shape.group);  // orders are cached by this key; extra_warm_up is constant in a search
   const auto found = known_.find(key);
   if (found != known_.end()) return &found->second;
   actions_ += actions;

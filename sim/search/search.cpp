@@ -124,8 +124,8 @@ class Search {
     }
   }
 
-  // Simulates the most likely strategy of each of these RankLayouts whose bound is below both `limit` and the best so
-  // far.
+  // Simulates, for each of these RankLayouts (parallel degrees) whose bound is below both `limit` and the best so far,
+  // the strategy that is likeliest to be its best.
   void try_likely(std::vector<Likely> layouts, std::int64_t limit) {
     for (int tries = 0; tries < kTries && !layouts.empty() && !stopped(); ++tries) {
       const std::vector<Likely> found = most_likely({space_, layouts_, options_}, workers_, caches_, layouts);
@@ -166,8 +166,8 @@ class Search {
     }
   }
 
-  // Simulates one strategy for each of the most likely combinations of parallel degrees; where a strategy does not fit
-  // in memory, simulates one that needs less memory.
+  // Simulates one strategy for each of the combinations of parallel degrees that are likeliest to be the best; where a
+  // strategy does not fit in memory, simulates one that needs less memory.
   void look_at_sites() {
     std::vector<Likely> sites;
     for (const Node& node : one_of_each_site(layouts_, possible_)) sites.push_back({node, room_});
@@ -185,9 +185,9 @@ class Search {
     }
   }
 
-  // Splits the nodes of the search tree that may hold a better strategy than the best, lowest bound first, until there
-  // are enough single strategies to simulate at the same time. Returns whether there are any; nodes split on the way
-  // may have parts whose bounds are lower than those of these strategies.
+  // Splits nodes of the search tree that may hold a better strategy than the best, several at a time and lowest bound
+  // first, until there are as many single strategies as are simulated at a time. Returns whether there are any. Parts
+  // of the nodes that were split last may have lower bounds than these strategies.
   bool open() {
     std::vector<Node> points;
     while (may_win() && points.size() < kSimulated && !stopped()) {
@@ -229,9 +229,9 @@ class Search {
     progress();
   }
 
-  // Simulates the strategies with the lowest bounds. Of strategies that share a forward (SearchFamily) whose time is
-  // not known yet, one is simulated before the others; likewise of strategies that differ only in offloaded activations
-  // (SearchPlaces).
+  // Simulates the strategies with the lowest bounds. Of several strategies that share a forward (SearchFamily), one is
+  // simulated before the others if the forward's time is not known yet, since that time may rule others out. So is one
+  // of several strategies that differ only in offloaded activations (SearchPlaces).
   void simulate_next() {
     std::vector<Node> nodes, later;
     std::set<SearchFamily> here;
@@ -255,8 +255,8 @@ class Search {
     for (const Node& node : later) queue_.push(node);
   }
 
-  // The strategy to simulate first, so that the time of the forward that strategies with this SearchFamily share is
-  // known: one that keeps everything on the device, if there is one that is not simulated yet, else the node's own.
+  // The strategy to simulate first, so that the time of the forward that `node` shares with others (SearchFamily) is
+  // known: one that keeps everything on the device, if such a one is not simulated yet, else `node` itself.
   Node with_forward_of(const Node& node) const {
     if (opener_.stays(node.what) || options_.objective != SearchObjective::time) return node;
     const auto other = opener_.where_all_stays(node);

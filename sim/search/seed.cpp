@@ -46,9 +46,9 @@ double states_of(const Weights& w, const RankLayout& l) {
   return dense * (6 + 12 * cut / ranks) + experts * (6 + 12 * std::min(1.0, expert_cut / ranks));
 }
 
-// The key by which RankLayouts are sorted, likeliest first. It holds what is kept small in practice, most important
-// first: size of a micro-batch, tensor ranks beyond a node, context ranks, expert ranks beyond a node, ranks of a
-// replica; then figures that only make the order complete.
+// The key by which RankLayouts (parallel degrees) are sorted, those first that are likeliest to be the best. It holds
+// what is kept small in practice, most important first: size of a micro-batch, tensor ranks beyond a node, context
+// ranks, expert ranks beyond a node, ranks of a replica; then figures that only make the order complete.
 auto preference(const Space& space, const RankLayout& l) {
   const std::int64_t node = space.base().cluster.gpus_per_node;
   const bool far_experts = l.expert * l.expert_tensor > node;
@@ -56,8 +56,8 @@ auto preference(const Space& space, const RankLayout& l) {
                     l.pipeline, -l.expert, !l.sequence_parallel, l.overlap_tensor, l.overlap_expert);
 }
 
-// Collects the likeliest of the layouts that are given, at most kGuesses of them. A layout's preference is computed
-// once, because there may be millions of layouts.
+// Collects, of the RankLayouts (parallel degrees) given to add(), those that are likeliest to be the best, at most
+// kGuesses of them. A RankLayout's preference() is computed once, because there may be millions of RankLayouts.
 class Likeliest {
  public:
   void add(const Space& space, const RankLayout& layout, std::size_t index) {
@@ -66,7 +66,7 @@ class Likeliest {
     best_.push(std::move(key));
     if (best_.size() > kGuesses) best_.pop();
   }
-  // Returns the indices of the layouts, the likeliest first, and forgets them.
+  // Returns the indices of the collected RankLayouts, the likeliest to be the best first; the collection is then empty.
   std::vector<std::size_t> take() {
     std::vector<std::size_t> indices;
     for (; !best_.empty(); best_.pop()) indices.push_back(best_.top().second);
@@ -89,8 +89,8 @@ std::vector<FirstGuess> first_guesses(const Space& space, const std::vector<Rank
   const auto degrees = [](const RankLayout& l) {
     return std::tuple(l.tensor, l.pipeline, l.data, l.context, l.expert, l.expert_tensor);
   };
-  // whether weights, gradients and optimizer states fit with the parallel degrees of layouts[i]; many layouts in a row
-  // have the same degrees
+  // whether weights, gradients and optimizer states fit with the parallel degrees of layouts[i]; computed again only
+  // when the degrees change, since many layouts in succession have the same
   bool has_room = false;
   for (std::size_t i = 0; i < layouts.size(); ++i) {
     if (i == 0 || degrees(layouts[i]) != degrees(layouts[i - 1])) has_room = states_of(weights, layouts[i]) <= most;

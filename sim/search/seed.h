@@ -56,9 +56,10 @@ struct LookedAt {
   StatePlacement states = StatePlacement::on_device;
 };
 
-// Finds the most likely strategy of each RankLayout: of the strategies with a plain schedule, sharding over all
-// replicas, and states kept as `where.states` says, one with a low schedule_bound() that fits in `room`. The most
-// likely come first; RankLayouts without such a strategy are left out. caches: one for each thread of the workers.
+// Finds for each RankLayout (parallel degrees) the strategy that is likeliest to be its best: of the strategies with a
+// plain schedule, sharding over all replicas, and states kept as `where.states` says, one with a low schedule_bound()
+// that fits in `room`. The strategies come in the order of their bounds, lowest first; RankLayouts without such a
+// strategy are left out. caches: one for each thread of the workers.
 std::vector<Likely> most_likely(const LookedAt& where, SearchWorkers& workers,
                                 const std::vector<std::unique_ptr<BoundCache>>& caches,
                                 const std::vector<Likely>& layouts);

@@ -115,7 +115,7 @@ std::vector<std::int64_t> Space::shard_groups(const RankLayout& l, const Shardin
 
 void Space::add_shardings(const RankLayout& l, const MemoryPlan& cell, std::vector<MemoryPlan>& cells) const {
   const ScheduleRow& schedule = find_schedule(cell.schedule);
-  const bool two = schedule.placement == ChunkPlacement::both_ways;  // mirror stages hold the same weights
+  const bool two = schedule.placement == ChunkPlacement::both_ways;  // mirror stages s, p-1-s hold the same weights
   for (const ShardingRow& row : sharding_rows()) {
     if (!sharding_.admits(std::string(row.name)) || row.master || row.servers) continue;
     const bool units = unit_gradients(base_, row);
@@ -208,7 +208,8 @@ std::vector<MemoryPlan> Space::cells(const RankLayout& l) const {
 std::uint64_t Space::count(const RankLayout& l) const {
   std::uint64_t sum = 0, none = 0, some = 0;
   for (const std::string_view kind : recompute_kinds()) ++(kind == "none" ? none : some);
-  // Number of choices of sharding; the key is (whether the schedule overlaps passes op by op, how it places chunks).
+  // The number of choices of sharding, offload and Features (overlaps, order of ranks) with a schedule, counted once
+  // for each key: (whether the schedule overlaps passes op by op, how it places chunks).
   std::map<std::pair<bool, ChunkPlacement>, std::optional<std::uint64_t>> sharded;
   for (const MemoryPlan& schedule : schedules(l)) {
     if (cut(l.pipeline, schedule.virtual_stages).empty()) continue;
@@ -248,7 +249,7 @@ std::vector<Features> Space::features(const RankLayout& l, const MemoryPlan& cel
   const bool two = find_schedule(cell.schedule).placement == ChunkPlacement::both_ways;
   const bool group = l.replicas() > 1 || two;
   const bool habit =
-      !two && reduces_beside(w, cell.sharding);  // two copies of the model reduce in one order, after the last backward
+      !two && reduces_beside(w, cell.sharding);  // two copies of a model reduce gradients only after the last backward
   const bool reduces = group && !two && (habit || !gradient_reduce_.open);
   const bool gathers =
       group && row.shards_optimizer && (w.communication.overlap_parameter_gather || !parameter_gather_.open);

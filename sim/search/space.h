@@ -65,8 +65,9 @@ inline std::vector<std::int64_t> divisors(std::int64_t n) {
   return small;
 }
 
-// The values to try for an on/off switch (axis): on and off, as far as the spec allows both. If the switch makes no
-// difference (useful: false), only one value: the spec's, or `habit` if the spec gives none.
+// The values that the search tries for an on/off switch (axis): on and off, as far as the spec allows both. If the
+// switch makes no difference (useful: false), only one value is tried: the spec's, or `habit` (the software's usual
+// one) if the spec gives none.
 inline std::vector<bool> both(const Choices<bool>& axis, bool useful, bool habit) {
   if (!useful) return {axis.open ? habit : axis.values.front()};
   std::vector<bool> values;

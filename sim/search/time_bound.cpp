@@ -62,9 +62,10 @@ Picoseconds waits_of(const CellWork& work, const PointTime& point, const UnitTim
   return point.features.parameter_gather ? waits : std::max(waits, units.gather);
 }
 
-// A lower bound of the end time of stage s, which can start a new micro-batch only when one of those that the schedule
-// keeps alive has ended; 0 where the schedule has no such limit. way: time of a forward and a backward through this
-// stage and all later ones; hops: time of the sends before this stage.
+// A lower bound of the end time of stage s under a schedule that limits how many micro-batches are between forward and
+// backward on the stage: once there are so many, the stage starts another only when one has ended its backward. 0 where
+// the schedule has no such limit. way: time of a forward and a backward through this stage and all later ones; hops:
+// time of the sends before this stage.
 Picoseconds end_of_rounds(const CellWork& work, std::int64_t s, Picoseconds way, Picoseconds hops) {
   const ScheduleRow& schedule = find_schedule(work.cell.memory_plan.schedule);
   if (schedule.in_flight == nullptr || work.cell.memory_plan.virtual_stages > 1) return 0;
@@ -74,9 +75,9 @@ Picoseconds end_of_rounds(const CellWork& work, std::int64_t s, Picoseconds way,
   return stage.head + hops + rest * stage.forward.busy + (rounds + 1) * way + stage.tail + hops;
 }
 
-// Computes the work of each stage for one strategy (point.works). Returns a lower bound of the time when the last
-// backward ends on the first stage, and raises point.on_device to the largest of the other lower bounds of the step
-// time.
+// Computes the work of each stage for one strategy (point.works) and lower bounds of times. Returns the bound of the
+// time when the last backward ends on the first stage; the largest of the bounds of the step time is kept in
+// point.on_device if it is above the value there.
 Picoseconds pipeline_end(BoundCache& cache, const CellWork& work, const TimeBound& time, PointTime& point) {
   const std::int64_t m = work.cell.micro_batches, p = work.cell.layout.pipeline;
   const std::vector<Picoseconds>& hops = point.hops.before;

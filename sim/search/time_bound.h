@@ -25,8 +25,8 @@ struct TimeBound {
 struct PointTime {
   Features features;
   ReplicaGroup* replicas = nullptr;
-  // The bound of this strategy if activations stayed on the device. With more recomputed layers it falls by may_fall()
-  // at most.
+  // The lower bound of this strategy's step time if activations stayed on the device. If more layers are recomputed, it
+  // falls by may_fall() at most: a recomputed last layer may overlap more with the next pass.
   Picoseconds on_device = 0;
   Hops hops;                       // for one micro-batch, the times of its sends between stages
   std::vector<Picoseconds> works;  // for each stage, the time of all micro-batches in a step
@@ -41,7 +41,8 @@ PointTime point_time(LayoutCosts& costs, const CellWork& work, const TimeBound& 
 Picoseconds replicas_end(BoundCache& cache, const CellWork& work, const TimeBound& time, const PointTime& point,
                          std::size_t s, Picoseconds done);
 
-// The most by which the time bound may fall when more layers are recomputed; nullopt: no limit is known.
+// The most by which the lower bound of the step time may fall when more layers are recomputed: a recomputed last layer
+// of a chunk may overlap more with the next pass. nullopt: no limit is known.
 std::optional<Picoseconds> may_fall(const CellWork& work);
 
 }  // namespace orrery

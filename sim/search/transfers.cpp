@@ -69,9 +69,9 @@ std::vector<int> spread_of_pairs(const RankLayout& l, const Strides& at, std::in
   return all;
 }
 
-// The ranks that share the gradients of one stage or, with two copies of the model (pairs), of two stages that mirror
-// each other; `size` ranks of each stage. If `size` is 1, no transfer costs are filled in: the costs of layers
-// (ModelCost) are then those of a rank that adds up gradients by itself, also where two copies share them.
+// The group of ranks that share the gradients of one stage or, with two copies of the model (pairs), of a stage and its
+// mirror stage. size: number of these ranks on each stage. If it is 1, the group gets no transfer costs, also where two
+// copies share gradients: the costs of layers (ModelCost) are then those of a rank that adds up gradients by itself.
 ReplicaGroup& group_of(BoundCache& cache, const RankLayout& l, const Strides& at, std::int64_t size, bool pairs) {
   const std::int64_t stages = pairs || l.pipeline == 1 ? l.pipeline : 0;
   const auto [it, fresh] =

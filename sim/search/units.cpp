@@ -40,8 +40,9 @@ void add_ends(UnitTimes& times, BoundCache& cache, ReplicaGroup& group, const Ce
   const std::int64_t layer = stage.weights.layer_elements / stage.layers;
   const std::int64_t outer = table ? std::min(layer, work.plain->embedding.elements) : layer;
   if (gathers) times.before = transfer_time(cache, group, CollectiveKind::all_gather, outer * width);
-  // Unless virtual stages are placed in turn, no reduction after the last compute is counted: in a V-shaped placement,
-  // for example, a stage's last chunk may hold only the blocks after the model's last layer.
+  // Reductions after the last compute are counted only if virtual stage k is on stage k modulo the number of stages
+  // (in_turn). In a V-shaped placement, for example, a stage's last chunk may hold only the blocks after the model's
+  // last layer.
   if (!work.in_turn) return;
   times.after = transfer_time(cache, group, CollectiveKind::reduce_scatter, outer * gradient);
   if (work.cut->layers[stage.first_place] == 0) return;

@@ -248,8 +248,8 @@ class TraceCollector {
   std::map<std::string, std::uint16_t> processes_;
   std::map<std::string, std::uint32_t> threads_;
   std::string last_pid_, thread_key_, last_thread_key_;
-  std::string last_category_;              // category of the event that was left out last without a reason
-  std::int64_t* last_left_out_ = nullptr;  // the count of that category in records_.left_out
+  std::string last_category_;              // category that leave_out() counted last, events with a `reason` aside
+  std::int64_t* last_left_out_ = nullptr;  // count of that category (last_category_) in records_.left_out
   std::uint16_t last_process_ = 0;
   std::uint32_t last_thread_ = 0;
 };

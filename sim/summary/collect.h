@@ -13,10 +13,10 @@ namespace orrery {
 // The names of kernels and operators in all files of a summary, as they stand in the files, escapes included.
 struct TraceNames {
   Names names;
-  std::vector<std::optional<KernelClass>> classes;  // [number of a name]: class of the kernel, if a kernel has the name
+  std::vector<std::optional<KernelClass>> classes;  // by index of a name: class of the kernel; nullopt: no kernel
 
-  // Returns the number of a kernel's name. Its class is found when the name first appears. kind: the op kind that
-  // Orrery's own traces give for the kernel, "" in other traces (class_of_kernel()).
+  // Returns the index of a kernel's name among all names, and finds the kernel's class when the name first appears.
+  // kind: the op kind that Orrery's own traces give for the kernel, "" in other traces (class_of_kernel()).
   std::uint32_t kernel(std::string_view name, std::string_view kind);
   KernelClass class_of(std::uint32_t name) const { return classes[name].value_or(KernelClass::other); }
 };

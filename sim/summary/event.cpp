@@ -214,7 +214,7 @@ class TraceFileReader {
 
   TraceStream stream_;
   const TraceReaders& readers_;
-  std::size_t taken_ = 0;  // bytes of the window that whole() has read
+  std::size_t taken_ = 0;  // bytes of the value that whole() has just parsed
 };
 
 }  // namespace

@@ -87,7 +87,7 @@ constexpr KernelRule kKernelRules[] = {
     // Embedding tables of FBGEMM and TorchRec, whose backward kernels contain the optimizer.
     {"split_embedding", indexing},
     {"indexing_backward", indexing},
-    {"compute_grad_weight", indexing},  // PyTorch's embedding_dense_backward, as the next two
+    {"compute_grad_weight", indexing},  // from PyTorch's embedding_dense_backward, as are the next two names
     {"krn_partial", indexing},
     {"compute_num_of_partial_segments", indexing},
     {"embedding_codegen", indexing},
@@ -282,7 +282,8 @@ constexpr KernelRule kKernelRules[] = {
     {"cudnn", convolution},
 };
 
-// Beginnings of the kinds of op in Orrery's own traces (models/trace/measured_times.h).
+// Rules that find a kernel's class by the beginning of its kind of op, which Orrery's own traces give
+// (models/trace/measured_times.h).
 constexpr KernelRule kKinds[] = {{"gemm", gemm},
                                  {"grouped gemm", gemm},
                                  {"attention", attention},

@@ -85,7 +85,7 @@ ReadAhead::Piece ReadAhead::next() {
   {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return !ready_.empty(); });
-    // the empty piece is kept, so that every further call gets it too
+    // an empty piece marks the end of the file and is kept, so that every further call returns it too
     if (ready_.front().size == 0) return ready_.front();
     piece = std::move(ready_.front());
     ready_.pop_front();

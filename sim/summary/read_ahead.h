@@ -30,7 +30,7 @@ class ReadAhead {
   // A piece of the file. Its text begins after kRoom bytes, so that the caller can put the unread end of the previous
   // piece directly before it.
   struct Piece {
-    std::vector<char> text;  // kRoom + kPiece bytes
+    std::vector<char> text;  // buffer of kRoom + kPiece bytes
     std::size_t size = 0;    // bytes of text; 0 at the end of the file, or where the file cannot be read further
     std::size_t lines = 0;   // number of line breaks
     std::string failure;     // reason why the file cannot be read further, "" if it can

@@ -28,9 +28,11 @@ inline constexpr std::size_t kTies = 5;
 // waits for other ranks.
 struct KernelRecord {
   std::int64_t begin = 0, end = 0;
-  // Before tie(): the correlation id, 0 if not known. After it: ns from the end of the launch to `begin`, or kNotKnown.
+  // Before tie(): the correlation id of the kernel's launch, 0 if not known. After tie(): nanoseconds from the end of
+  // the launch to the kernel's begin, or kNotKnown.
   std::uint32_t launch = 0;
-  // Before tie(): the id of the operator, 0 if not known. After it: the number of the operator's name, or kNoName.
+  // Before tie(): the id of the operator that launched the kernel, 0 if not known. After tie(): the index of that
+  // operator's name, or kNoName.
   std::uint32_t operation = 0;
   std::uint32_t name = 0;
   std::uint16_t device = 0;

@@ -42,7 +42,7 @@ class TraceSummer {
     }
   }
 
-  // Completes the summary: the totals by short names, in order.
+  // Completes the summary: adds the totals of kernels (by short name) and of operators, longest total first.
   void finish() {
     add_kernels();
     add_operators();
@@ -54,7 +54,7 @@ class TraceSummer {
   }
 
  private:
-  using Pair = std::pair<std::uint32_t, std::uint32_t>;  // numbers of the names of a kernel and of an operator
+  using Pair = std::pair<std::uint32_t, std::uint32_t>;  // index of a kernel's name, index of an operator's name
 
   void add_device(const TraceRecords& records, std::size_t first, std::size_t end) {
     const ProcessRecord& process = records.processes[records.kernels[first].device];

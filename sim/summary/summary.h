@@ -19,7 +19,7 @@ struct RankTotal {
   std::string file;
   std::string device;  // name of the GPU, "" = not known
   DeviceTimes times;
-  StepTimes steps;  // StepTimes::count is 0 if the trace marks no steps
+  StepTimes steps;  // durations of the steps; StepTimes::count is 0 if the trace marks no steps
   std::int64_t kernels = 0, tied = 0;
   std::int64_t allocated = 0, reserved = 0;  // peaks of memory in bytes, 0: the trace holds none
 };
@@ -50,10 +50,10 @@ struct TraceSummary {
   std::vector<RankTotal> ranks;
   std::array<ClassTotal, kKernelClasses> classes{};
   std::vector<KernelTotal> by_kernel;      // all kernels by their short names, the longest total first
-  std::vector<OperatorTotal> by_operator;  // the longest total first
+  std::vector<OperatorTotal> by_operator;  // operators by name, those that launched the longest time of kernels first
 
   std::int64_t tied() const { return kernels - ties[0]; }
-  double classified() const;  // share of the time of kernels whose class is known
+  double classified() const;  // share of all kernels' time that kernels of a known class take
 };
 
 // Sums up trace files, each with the events of one rank or of several. progress: a function called from time to time

@@ -60,7 +60,7 @@ void tie_by_id(TraceRecords& records, std::vector<OperatorId>& ids) {
   sort_by(ids, [](const OperatorId& o) { return std::tuple(o.external, o.name); });
   for (KernelRecord& k : records.kernels) {
     if (k.tie != Tie::none) continue;
-    const bool repeats = k.operation == k.launch;  // such a field repeats the correlation id and is no operator's id
+    const bool repeats = k.operation == k.launch;  // the field "External id" then only repeats the correlation id
     const auto found =
         repeats || k.operation == 0 ? ids.end() : std::ranges::lower_bound(ids, k.operation, {}, &OperatorId::external);
     k.operation = found == ids.end() || found->external != k.operation ? kNoName : found->name;

@@ -5,8 +5,9 @@
 namespace orrery {
 namespace {
 
-// Longest gap between two kernels that counts as the device's own. Kernels that are launched in time follow each other
-// within 1 to 3 us on NVIDIA's and AMD's GPUs, and traces of PyTorch before 2.2 have times in whole microseconds.
+// The longest gap between two kernels that is put down to the device itself, not to a wait of the second kernel.
+// Kernels that are launched in time follow each other within 1 to 3 us on NVIDIA's and AMD's GPUs, and traces of
+// PyTorch before 2.2 have times in whole microseconds.
 constexpr std::int64_t kKernelGap_ns = 5000;
 
 // The total time that a set of intervals covers, overlaps counted once. Intervals are added in the order of their
@@ -67,8 +68,9 @@ DeviceTimes device_times(const TraceRecords& records, std::size_t first, std::si
   if (first == end) return times;
   std::int64_t begin = records.kernels[first].begin;
   if (steps) begin = std::min(begin, steps->begin);
-  // Kernels have four layers: compute, communication, copy, wait. `moving`, `busy` and `all` hold the intervals of one
-  // layer and of those before it, so that the difference between two neighbouring sets is the exposed time of a layer.
+  // A moment counts for the first of these kinds that runs then: compute, communication, copy, wait. `moving`, `busy`
+  // and `all` hold the intervals of one kind and of those before it, so that the difference between two neighbouring
+  // sets is the time in which only the later kind runs (its exposed time).
   CoveredTime compute(begin), moving(begin), busy(begin), all(begin);
   CoveredTime communication(begin), copy(begin);
   for (std::size_t i = first; i < end; ++i) {

@@ -34,10 +34,11 @@ struct StepTimes {
   std::int64_t sum = 0;             // durations of all steps
 };
 
-// Sums the steps of one process.
+// Sums the durations of the steps of one process; nullopt if there is no step.
 std::optional<StepTimes> step_times(const std::vector<StepRecord>& steps);
 
-// Sums the times of one device's kernels: those at indices `first` to `end` - 1 in the order that tie() makes.
+// Sums the times of one device's kernels: those at indices `first` to `end` - 1 of the records, which tie() has sorted
+// by device and time.
 DeviceTimes device_times(const TraceRecords& records, std::size_t first, std::size_t end, const TraceNames& names,
                          const std::optional<StepTimes>& steps);
 

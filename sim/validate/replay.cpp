@@ -9,9 +9,9 @@
 namespace orrery {
 namespace {
 
-// The time that the host needed to issue a task, without waits before. It is 0 from task kLaunchQueue on: when the
-// launch queue is full, the host also waits for free entries (exec/host/execute.cpp), which the engine does not
-// simulate.
+// The time that the host needed to issue (launch) a task, without the host's waits before. It counts as 0 from task
+// kLaunchQueue of the rank on: from there the launch queue may be full, and the host also waits for free entries in the
+// queue (exec/host/execute.cpp), which the engine does not simulate.
 Picoseconds issue_of(const Plan& plan, const Trace& trace, TaskId t) {
   const TaskId first = plan.classes[plan.slot_of(t)].begin;
   const Picoseconds start = t == first ? 0 : launch_start(plan, trace, t);

@@ -18,10 +18,10 @@ struct MeasuredOp {
   std::uint32_t pool = 0;   // number of a set (pool) of operations that do equal work, and should take equal time
   std::int64_t group = -1;  // number of the transfer that this operation and those of other ranks belong to; -1: none
   double begin = 0, end = 0;
-  // Whether operations in other lanes of its rank do not wait for it unless they name it in `needs`. It is set for
-  // sends, and for receives whose reader is known.
+  // Whether other operations of its rank do not wait for this operation unless they are in the same lane or name it in
+  // `needs`. It is set for sends, and for receives whose reader is known.
   bool aside = false;
-  // index of an operation (in MeasuredRun::operations) that it surely waits for; -1: none is known
+  // index of an operation (in MeasuredRun::operations) that this one surely waits for; -1: none is known
   std::int64_t needs = -1;
 };
 
@@ -31,7 +31,7 @@ struct MeasuredRun {
   std::vector<MeasuredOp> operations;
   std::vector<std::string> ops;      // names of the kinds of operation: "forward-compute", "gemm", "all_reduce data"
   std::vector<bool> transfers;       // for each kind of operation, whether it moves data between ranks
-  std::vector<std::string> workers;  // names of the workers
+  std::vector<std::string> workers;  // names of the workers: data ranks, or ranks if the trace does not name stages
   std::int32_t stages = 1;
 
   // the index of a kind of operation in `ops`, to which it is added if it is new

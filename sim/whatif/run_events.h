@@ -18,7 +18,7 @@ class KernelRun {
     std::string worker, lane, name, kind;  // kind: kind of op that only Orrery's own traces give
     std::string arguments;  // JSON text of a collective's arguments (process group, ranks); "" for other kernels
     std::int64_t step = 0;
-    double begin = 0, time = 0;  // seconds
+    double begin = 0, time = 0;  // begin and duration in seconds
   };
   void add(const Kernel& kernel);
   bool empty() const { return run_.operations.empty(); }
@@ -27,7 +27,7 @@ class KernelRun {
  private:
   struct Call {
     std::string key, name;  // key: a text that only the kernels of one transfer share; name: kind of op
-    bool sends = false;     // whether the rank only sends
+    bool sends = false;     // whether the kernel only sends
   };
   Call call_of(std::int32_t worker, const std::string& arguments);
 
@@ -37,8 +37,8 @@ class KernelRun {
   std::map<std::string, std::uint32_t> pools_;
 };
 
-// Reads a Chrome trace: events with the arguments step and seq_id become rows, kernels go into the KernelRun. Throws
-// Error "path:line: what, and what to do".
+// Reads a Chrome trace of a measured run: adds ops that a program logged (events with the arguments step and seq_id) to
+// `rows`, and kernels to `kernels`. Throws Error "path:line: what, and what to do".
 void read_run_events(const std::string& path, RunRows& rows, KernelRun& kernels);
 
 }  // namespace orrery

@@ -23,9 +23,9 @@ enum class Members : std::uint8_t {
 
 struct RowKind {
   std::string_view op;       // name of the op in the log
-  std::string_view counted;  // kind of op that it counts as; "": the op's own name
+  std::string_view counted;  // kind of op under which this op is counted; "": under its own name
   Members members = Members::alone;
-  bool backwards = false;  // the transfer goes from a later stage to an earlier one
+  bool backwards = false;  // whether the transfer goes from a later stage to an earlier one
 };
 
 // Ops of Megatron-LM's training loop, by the names that programs derived from it give to their timers.

@@ -17,7 +17,7 @@ struct RunRow {
   std::string op;
   std::int64_t chunk = -1, sequence = -1;  // number of the model chunk, and of the op among equal ops; -1: not given
   std::string lane;            // name of the stream or thread, which runs one op after another: "compute", "pp-comm"
-  double begin = 0, time = 0;  // seconds
+  double begin = 0, time = 0;  // begin and duration in seconds
 };
 
 // Collects the rows (ops) of one measured run. A send and the matching receive on a neighbouring stage become one
@@ -25,7 +25,7 @@ struct RunRow {
 // Megatron-LM's names.
 class RunRows {
  public:
-  // Adds a row; throws Error "what" for numbers that are impossible in a run.
+  // Adds a row (an op of a log); throws Error for values that are impossible in a run.
   void add(const RunRow& row);
   bool empty() const { return run_.operations.empty(); }
   MeasuredRun take();
@@ -37,11 +37,11 @@ class RunRows {
   std::int64_t group_of(const RunRow& row, std::int64_t sequence);
 
   MeasuredRun run_;
-  std::vector<std::pair<RunRow, std::int64_t>> rows_;  // for each operation, its row and its number among equal ops
+  std::vector<std::pair<RunRow, std::int64_t>> rows_;  // for each op: its row, and its index among equal ops
   std::map<std::string, std::int64_t> groups_;
   std::map<std::string, std::int32_t> lanes_;
   std::map<std::string, std::int64_t> seen_;      // number of equal ops (same step, name, rank, stage, chunk) so far
-  std::map<std::int64_t, std::int32_t> workers_;  // for each data rank, its index among the workers
+  std::map<std::int64_t, std::int32_t> workers_;  // for each data rank, its index in MeasuredRun::workers
 };
 
 // The lane in which an op runs where a log does not say it. There are three: transfers between stages, other transfers,

@@ -8,7 +8,7 @@
 namespace orrery {
 namespace {
 
-constexpr double kClockError = 1e-4;  // seconds by which two lanes of a rank may disagree about one moment
+constexpr double kClockError = 1e-4;  // seconds by which the clocks of two lanes of a rank may differ
 
 using Rank = std::pair<std::int32_t, std::int32_t>;  // worker and stage
 

@@ -13,7 +13,7 @@ namespace orrery {
 // when the last of its ranks has entered it, so that `time` does not include waiting for ranks.
 struct RunNode {
   std::uint32_t op = 0, pool = 0;
-  std::int32_t worker = 0, stage = 0;  // those of the operation; for a transfer, those of its first rank
+  std::int32_t worker = 0, stage = 0;  // worker and stage of the operation, or of a transfer's first rank
   double begin = 0, time = 0;
   // seconds between the end of the last node that this one waits for and `begin`, mostly for the launch
   double gap = 0;

@@ -56,8 +56,8 @@ class RunQuestions {
     }
   }
 
-  // Mean over the steps of the step time when a step is replayed with the given times of nodes. gaps: whether a node
-  // begins later than what it waits for, by the gap usual for it.
+  // The mean over steps of the step time when steps are replayed with the given times of nodes. gaps: whether a node
+  // begins a usual gap later than the end of what it waits for.
   double mean(const TimeOf& time, bool gaps) const {
     double sum = 0;
     for (const StepGraph& g : graphs_)

@@ -10,9 +10,9 @@ namespace orrery {
 
 // A question about a measured run: how long its steps would have been under other conditions.
 struct WhatifQuestion {
-  // names of a worker that is to take even times (see WhatifAnswer), and of an op that is to take no time
+  // names of a worker to replay with even times (equal times for equal work), and of an op to replay with no time
   std::string without_rank, without_op;
-  std::optional<std::int32_t> without_stage;  // a stage that is to take even times (see WhatifAnswer)
+  std::optional<std::int32_t> without_stage;  // stage to replay with even times (equal times for equal work)
   double network = 1, compute = 1;            // factors by which transfers, and all other ops, are faster
   bool even_stages = false;                   // whether all stages are to take the same mean time for an op
 
@@ -46,10 +46,10 @@ struct WhatifAnswer {
   double clock_shift = 0;   // largest error of any worker's clock, in seconds; all were corrected
   std::vector<Slowdown> by_op, by_worker, by_stage;
   std::vector<TransferSplit> transfers;
-  std::vector<std::vector<double>> work;  // for each worker and stage, the compute time over the even one
+  std::vector<std::vector<double>> work;  // for each worker and stage, compute time / mean compute time for equal work
 };
 
-// Throws Error "what" for a question about a rank, stage or op that the run does not have.
+// Throws Error for a question about a rank, stage or op that the run does not have.
 WhatifAnswer answer(MeasuredRun run, const WhatifQuestion& question);
 
 std::string whatif_json(const WhatifAnswer& answer, const WhatifQuestion& question);

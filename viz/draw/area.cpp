@@ -10,7 +10,8 @@ namespace {
 
 constexpr std::size_t kBoundariesPerPoint = 1024;
 
-// Goes through the times at which an event of a process begins or ends, and adds up the durations between them.
+// Goes through the times at which an event of a process begins or ends, and adds the time between two of them to the
+// sums of the kinds of work that run in between.
 class EventSweep {
  public:
   EventSweep(const Timeline& t, const MappedColumn<std::uint32_t>& tracks, Picoseconds from) : t_(t), now_(from) {
@@ -24,8 +25,8 @@ class EventSweep {
 
   Picoseconds now() const { return now_; }
 
-  // Advances to the next begin or end of an event, or to `limit`, and adds the time passed to `sums`; returns false at
-  // the limit.
+  // Advances to the next time at which an event begins or ends, but not beyond `limit`, and adds the time passed to
+  // `sums`; returns false at the limit.
   bool step(AreaSums& sums, Picoseconds limit) {
     Picoseconds next = limit;
     for (const Head& h : heads_) next = std::min(next, h.next);

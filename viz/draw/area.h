@@ -7,8 +7,8 @@
 
 namespace orrery {
 
-// The time that a process (a rank of the trace) spends on each kind of work, within a range of time. Time in which
-// several lanes do the same kind of work counts once. exposed: the part of `busy` in which the process computes
+// The time (busy) that a process (a rank of the trace) spends on each kind of work, within a range of time. Time in
+// which several lanes do the same kind of work counts once. exposed: the part of `busy` in which the process computes
 // nothing. idle: time in which it neither computes nor communicates nor copies.
 struct AreaSums {
   std::array<Picoseconds, kKinds> busy{}, exposed{};

@@ -38,7 +38,7 @@ void render_events(const Timeline& t, const Track& track, const TimeScale scale,
   const Picoseconds *const begins = t.begins.data(), *const ends = t.ends.data();
   const std::uint32_t* const labels = t.label.data();
   Pixel pixel;
-  std::int64_t at = -1;  // index of the pixel that is being filled
+  std::int64_t at = -1;  // index of the pixel whose events are being summed
   for (EventId e = first_after(t, track, scale.begin); e < last && begins[e] < scale.end; ++e) {
     const double from = std::max(0.0, scale.x_of(begins[e]));
     const double to = std::min(static_cast<double>(width), scale.x_of(ends[e]));

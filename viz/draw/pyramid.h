@@ -32,7 +32,7 @@ class Pyramid {
   Pyramid(const Timeline& timeline, const Track& track);
   bool empty() const { return levels_.empty(); }
   std::size_t bytes() const;
-  // cells: a span with an element for each pixel of the view's width.
+  // cells: receives the content of each pixel across the view's width.
   void render(const TimeScale& scale, std::span<Cell> cells) const;
   template <class A>
   friend void fields(A& a, Pyramid& p) {
@@ -49,8 +49,8 @@ class Pyramid {
 // them.
 std::vector<Pyramid> build_pyramids(const Timeline& timeline, unsigned threads);
 
-// Computes the cells (pixels) of a track's row from the events themselves if few are in view, else from the levels of
-// detail (pyramid).
+// Computes the pixels (cells) of the row that shows a track (a sequence of events): from the events themselves if few
+// are in view, else from the track's precomputed levels of detail (pyramid).
 void render_track(const Timeline& timeline, const Track& track, const Pyramid& pyramid, const TimeScale& scale,
                   std::span<Cell> cells);
 

@@ -28,8 +28,8 @@ struct SavedView {
   Picoseconds area_from = 0, area_to = 0;
   Picoseconds marked = -1;
   std::string group_by;                     // name of the coordinate by which processes are grouped; "": none
-  std::vector<std::int64_t> closed_groups;  // values of that coordinate whose groups are closed (one row each)
-  // names of processes that are closed (one row), and of lanes pinned at the top
+  std::vector<std::int64_t> closed_groups;  // closed groups (one row each), by their value of the coordinate `group_by`
+  // names of the processes that are closed (one row each), and of the lanes pinned at the top of the window
   std::vector<std::string> closed, pinned;
   bool arrows = true, counters = true, host = false, slowest_first = false, compare = false, critical_path = false;
   std::string search;

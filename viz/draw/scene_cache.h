@@ -22,10 +22,11 @@ std::string cache_key(const std::vector<std::string>& files);
 // Reads a scene (an opened trace with the data for drawing it) from the cache; nullptr if it is not there.
 std::shared_ptr<const Scene> scene_from_cache(const std::string& key, const std::vector<std::string>& files);
 
-// Stores a scene under its document's key, if it has one. Write errors are ignored: the cache is optional.
+// Stores a scene (an opened trace with the data for drawing it) in the cache, if its trace has a cache key. Write
+// errors are ignored, because the cache is optional.
 void put_in_cache(const Scene& scene);
 
-// The content of a cache file. Throws BrokenArchive for a file that put_in_cache did not write.
+// The content of a cache file. read_archived_scene() throws BrokenArchive for a file that put_in_cache() did not write.
 struct ArchivedScene {
   std::string key;
   Document document;

@@ -236,8 +236,8 @@ StepTimeline timeline_of(std::shared_ptr<const Step> step) {
   std::vector<std::uint32_t> waiting;
   for (const RankClass& slot : plan.classes) waiting.push_back(builder.label("wait for " + slot.name, Kind::wait));
   Threads threads(builder, plan.classes.size());
-  // If the plan holds one step, it is shown spec.steps times: all steps take the same time, and only their memory
-  // differs.
+  // If the plan holds only one step, its tasks are shown spec.steps times, as all steps take the same time; only the
+  // memory curves differ from step to step.
   const std::int64_t steps = plan.steps == 1 ? step->spec.steps : 1;
   builder.reserve(static_cast<std::size_t>(steps) * (plan.task_count() + plan.match_members.size()));
   const auto add_task = [&](TaskId t, Picoseconds begin) {

@@ -22,8 +22,8 @@ struct Knob {
   std::string value;  // the current value of the setting
 };
 
-// A spec file with the user's changes to it. The spec stays valid after every change: the file's data-parallel degree
-// is adjusted, so that tensor- and pipeline-parallel degrees can be changed.
+// A spec file with the changes that the user makes to its settings. When the user changes the tensor- or
+// pipeline-parallel degree, the spec's data-parallel degree is adjusted, so that the spec stays valid.
 class WhatIf {
  public:
   // overrides: values for keys of the file, applied before the user's changes. Throws the errors of load_spec().
@@ -41,7 +41,7 @@ class WhatIf {
   std::string path_;
   std::vector<std::string> overrides_;
   std::vector<Knob> knobs_;
-  // values of the settings in the file; a setting with this value needs no override
+  // the settings' values in the spec file; a setting that still has this value needs no override
   std::vector<std::string> original_;
 };
 
@@ -63,7 +63,7 @@ struct Tried {
   double step_s = 0, gpu_hours = 0, mfu = 0;
   Bytes memory = 0, capacity = 0;
   bool fits = true;
-  std::string error;  // reason why the strategy could not be simulated, in which case the figures are 0
+  std::string error;  // reason why the simulation failed, in which case all figures are 0
 };
 // Returns whether `a` is a better strategy than `b`: strategies that fit in memory come first, among them the fastest;
 // strategies that could not be simulated come last.

@@ -8,8 +8,8 @@
 
 namespace orrery {
 
-// An event of Chrome's trace JSON as views of the file's text: its members, the known members of its arguments, and as
-// `object` the complete text of the arguments. No value is converted.
+// An event of a trace in Chrome's JSON format. Its fields are views of the file's text, not yet converted: the members
+// of the event, the known members of its "args" object and, as `object`, the complete text of that object.
 struct RawEvent {
   struct Arguments {
     std::string_view op, phase, kind, group, layer, chunk, micro_batch, matched, ended, ranks, object;

@@ -62,15 +62,17 @@ class ChromeReader {
   std::uint64_t source_;
   std::optional<std::int64_t>& origin_;
   std::int64_t rank_ = -1;
-  // For each pid in the trace, the index of its process. The order of iteration affects no result.
+  // Maps each pid in the trace to the index of its process. The order of this hash map is not defined, but affects no
+  // result.
   std::unordered_map<std::string, std::uint32_t> processes_;
-  // For the hash of a thread's or label's texts, its index in the builder; these maps are never iterated over.
+  // Maps the hash of a thread's or label's texts to its index in the builder. Nothing iterates over these hash maps,
+  // whose order is not defined.
   std::unordered_map<std::uint64_t, std::uint32_t> threads_, labels_;
   std::map<std::pair<std::uint32_t, std::string>, std::size_t> counters_;
-  // for each thread, the events whose ends are not read yet
+  // for each thread, the events whose begin has been read, but not yet their end
   std::unordered_map<std::uint64_t, std::vector<Open>> open_;
   std::unordered_map<std::uint64_t, Flow> flows_;  // for each arrow's id, the thread and time at which it starts
-  // For each thread, whether place_rank() has read the thread's group of ranks.
+  // For each thread, whether place_rank() has read the list of ranks of the thread's group from an event.
   std::vector<bool> placed_;
   std::uint64_t last_thread_key_ = 0;
   std::uint32_t last_thread_ = 0;

@@ -6,7 +6,7 @@ namespace orrery {
 namespace {
 
 constexpr std::size_t kBatch = 256;  // number of events in a batch, which fits in a core's cache
-constexpr std::size_t kBatches = 8;  // number of batches that may be filled before they are used
+constexpr std::size_t kBatches = 8;  // greatest number of filled batches that wait to be used
 
 struct Batch {
   std::vector<RawEvent> events = std::vector<RawEvent>(kBatch);
@@ -16,14 +16,15 @@ struct Batch {
 // A ring of batches of events: one thread fills them, another empties them.
 class Ring {
  public:
-  // Returns the next batch to fill, or nullptr when the emptying thread has stopped.
+  // Returns the next batch of events for the filling thread to fill; nullptr if the thread that empties batches has
+  // stopped.
   Batch* to_fill() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return stopped_ || filled_ - emptied_ < kBatches; });
     return stopped_ ? nullptr : &batches_[filled_ % kBatches];
   }
   void was_filled() { advance(filled_); }
-  // Returns the next batch to empty; its count is 0 at the end of the events.
+  // Returns the next batch of events for the emptying thread; the batch's count is 0 at the end of the events.
   const Batch* to_empty() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return filled_ > emptied_; });

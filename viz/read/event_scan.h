@@ -18,7 +18,7 @@ namespace orrery {
 // continues at the next text that looks like an event.
 class EventScan {
  public:
-  // scan: positioned at the list; after the last event, it is positioned after the list.
+  // scan: must be at the beginning of the list of events; when the last event has been read, it is after the list.
   EventScan(JsonScan& scan, std::string_view text);
   bool next(RawEvent& raw);  // reads the next event; returns false at the end of the list or of the text
   std::uint64_t skipped() const { return skipped_; }

@@ -114,7 +114,8 @@ void add_report_memory(const OrderedJsonValue& memory, Picoseconds end, const st
   }
 }
 
-// Adds a bar for each part of the step's time, one after the other, and the memory of each class of ranks.
+// Adds a report to the timeline: a bar for each share of the step's time, one after the other, and the memory of each
+// class of ranks (ranks that do the same).
 void add_report(const OrderedJsonValue& report, const std::string& name, const std::string& prefix,
                 TimelineBuilder& builder) {
   Details details;

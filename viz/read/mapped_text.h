@@ -9,8 +9,8 @@
 
 namespace orrery {
 
-// Called with the finished share of the work, 0 to 1; returns whether to continue. If it returns false, the work throws
-// Cancelled.
+// A function that is called while a file is opened, with the finished share of the work (0 to 1). If it returns false,
+// opening ends with the exception Cancelled.
 using LoadProgress = std::function<bool(double)>;
 struct Cancelled {};
 

@@ -14,7 +14,8 @@ namespace orrery {
 // entries are reused.
 struct MappingGuard::Watched {
   std::atomic<bool> used = true;
-  // first address and end of a guarded mapping; both 0 while the entry is free
+  // address of a guarded mapping's first byte, and the address after its last; both 0 while this entry of the list is
+  // free
   std::atomic<std::uintptr_t> begin = 0, end = 0;
   std::atomic<bool> shrunk = false;
   Watched* next = nullptr;
@@ -43,7 +44,7 @@ struct GuardHandler {
       return;
     }
     std::signal(SIGBUS, SIG_DFL);
-    // with the default handler in place again, this ends the program once the current handler returns
+    // the default handler is installed again, so this signal ends the program once the current handler returns
     std::raise(SIGBUS);
   }
 
@@ -61,7 +62,7 @@ struct GuardHandler {
     for (Watched* w = list().load(); w != nullptr; w = w->next) {
       if (!w->used.exchange(true)) return w;
     }
-    auto* const fresh = new Watched;  // entries are never freed, as the list only grows
+    auto* const fresh = new Watched;  // never freed, because a signal handler may be reading the list
     fresh->next = list().load();
     while (!list().compare_exchange_weak(fresh->next, fresh)) {
     }

@@ -31,8 +31,8 @@ bool span_of(const Details& details, Span& span) {
 // The times differ because the event times are rounded.
 constexpr Picoseconds kTraceRounding = 1000;
 
-// Shifts the times of a task, which were written before the clocks of the trace's files were aligned, by as much as the
-// file's events were shifted.
+// Shifts the times of a task, which were written before the clocks of the trace's files were aligned. They are shifted
+// by as much as the alignment has shifted the events of the task's file.
 void move(Span& span, Picoseconds by) {
   if (std::abs(by) < kTraceRounding) return;
   for (Picoseconds* time : {&span.issued, &span.entered, &span.matched, &span.ended}) *time += by;

@@ -8,8 +8,8 @@
 namespace orrery {
 
 // Pairs of corresponding events of two timelines a and b: those with the same process (the same rank, or the same
-// position where ranks are unknown), label, micro-batch, layer and chunk. If several events agree in all of these, they
-// are paired in order of time. Waiting and host work have no match.
+// position where ranks are unknown), label (name and kind), micro-batch, layer and model chunk. If several events agree
+// in all of these, they are paired in order of time. Waiting and host work have no match.
 struct Matching {
   std::vector<EventId> there;  // for each event of a, the matching event of b, or kNoEvent
   std::vector<EventId> back;   // for each event of b, the matching event of a, or kNoEvent

@@ -10,7 +10,7 @@ namespace orrery {
 // A search for events whose name or kind contains a text, ignoring case; hits are in order of time. Labels are compared
 // first, so that only events with a matching label are visited.
 struct Search {
-  std::vector<bool> labels;  // for each label, whether it matches
+  std::vector<bool> labels;  // for each label (name and kind of events), whether it matches
   std::vector<EventId> hits;
 };
 inline constexpr std::size_t kMostHits = 1'000'000;

@@ -150,7 +150,8 @@ class PatternParser {
     return inner;
   }
 
-  // Parses an escape: returns the character for which it stands, or 0 if it names a class, which is added to the set.
+  // Parses an escape of a regular expression: returns the character for which it stands; for a class such as \d, adds
+  // the class to the set `to` and returns 0.
   char insert_escaped(std::bitset<256>& to) {
     char c = take();
     if (insert_class(to, c)) return 0;
@@ -238,7 +239,7 @@ class Reached {
  public:
   explicit Reached(const std::vector<Pattern::State>& states) : states_(&states), marks_(states.size()) {}
 
-  // Adds a state, and all states that are reached from it without reading a character.
+  // Adds a state of the automaton to the set, and all states that are reached from it without reading a character.
   void add(std::uint32_t state, bool at_begin, bool at_end) {
     waiting_.push_back(state);
     while (!waiting_.empty()) {

@@ -19,7 +19,7 @@ class Pattern {
   struct State {
     enum class Kind : std::uint8_t { characters, split, begin, end, accept };
     Kind kind = Kind::accept;
-    std::uint32_t next = 0, other = 0;  // indices of the next states; a split has two, `next` and `other`
+    std::uint32_t next = 0, other = 0;  // the automaton's next state; after a split there are two, `next` and `other`
     std::bitset<256> characters;
   };
 

@@ -41,13 +41,13 @@ std::string_view name_of(Kind kind);
 inline bool computes(Kind k) { return k <= Kind::optimizer || k >= Kind::other; }
 inline bool communicates(Kind k) { return k >= Kind::tensor && k <= Kind::communication; }
 
-// A name and a kind that several events share.
+// The name and the kind of events; all events with the same name and kind share one label.
 struct Label {
   std::string name;
   Kind kind = Kind::other;
 };
 
-// The micro-batch, layer and chunk of the task that an event shows, where the trace tells them; -1: unknown.
+// The micro-batch, layer and model chunk of the task that an event shows, where the trace tells them; -1: unknown.
 struct OpInstance {
   std::int32_t micro_batch = -1;
   std::int16_t layer = -1, chunk = 0;
@@ -78,7 +78,7 @@ struct Process {
   std::string name;
   std::int64_t rank = -1, ranks = 1;
   bool shares_rank = false;  // whether other processes have the same rank, so that only names distinguish them
-  // indices in the data, tensor, pipeline, context and expert groups; -1: unknown
+  // index of the rank in its data-, tensor-, pipeline-, context- and expert-parallel group; -1: unknown
   std::array<std::int64_t, 5> coordinates = {-1, -1, -1, -1, -1};
   std::vector<std::uint32_t> tracks;
   std::vector<Counter> counters;
@@ -114,9 +114,9 @@ struct Timeline {
   std::vector<Label> labels;
   MappedColumn<Picoseconds> begins, ends;  // begin and end times of the events
   MappedColumn<std::uint32_t> label;       // for each event, the index of its label in `labels`
-  MappedColumn<std::uint64_t> detail;      // for each event, the key of its details, which sources[detail >> 56] gives
-  MappedColumn<OpInstance> places;         // for each event, its micro-batch, layer and chunk; empty if none has any
-  std::vector<Arrow> arrows;               // arrows, sorted by the time of sending
+  MappedColumn<std::uint64_t> detail;      // for each event, the key of its details, which sources[key >> 56] gives
+  MappedColumn<OpInstance> places;  // for each event, its micro-batch, layer and model chunk; empty if none has any
+  std::vector<Arrow> arrows;        // arrows, sorted by the time of sending
   std::vector<std::shared_ptr<DetailSource>> sources;
   std::vector<std::string> remarks;  // remarks about content of the trace file that was repaired or left out
   // The view that was saved in the trace file (viz/draw/saved_view.h), as JSON; "": none.

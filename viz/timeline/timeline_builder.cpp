@@ -112,8 +112,8 @@ std::vector<std::vector<EventId>> TimelineBuilder::out_of_order() const {
   return events;
 }
 
-// Gives every event the first row of its thread that is free when it begins, and stores the row in thread_, as thread *
-// kDeepestLevel + row.
+// Puts every event on a row of its thread: the first row that is free when the event begins. For each event, thread_
+// gets the value thread * kDeepestLevel + row.
 void TimelineBuilder::lay_out(const std::vector<std::vector<EventId>>& sorted) {
   rows_.resize(threads_.size());
   const auto take = [&](EventId e) {
@@ -155,7 +155,8 @@ void TimelineBuilder::make_tracks() {
   }
 }
 
-// Removes processes that have neither events nor counters: profilers name every device of a machine.
+// Removes processes that have neither events nor counters, because profilers list every device of a machine, also
+// unused ones.
 void TimelineBuilder::drop_empty_processes() {
   std::vector<std::uint32_t> place(timeline_.processes.size(), 0);
   std::vector<Process> kept;

@@ -63,7 +63,8 @@ class TimelineBuilder {
 
   Timeline timeline_;
   std::vector<Thread> threads_;
-  // For each hash, the indices of the labels that have it; this map is never iterated over.
+  // Maps a hash to the indices of the labels that have it. Nothing iterates over this hash map, whose order is not
+  // defined.
   std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> label_index_;
   std::vector<Picoseconds> begins_, ends_;
   // thread_ holds each event's thread; finish() reuses it for the event's row and then for the event's final index.
@@ -74,7 +75,7 @@ class TimelineBuilder {
     Picoseconds end = 0;
     EventId count = 0;
   };
-  std::vector<std::vector<RowEnd>> rows_;   // for each thread, the ends of its rows of events
+  std::vector<std::vector<RowEnd>> rows_;   // for each thread and each of its rows, the end of the row's last event
   std::vector<std::uint32_t> first_track_;  // for each thread, the index of its first track
 };
 

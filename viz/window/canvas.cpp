@@ -131,7 +131,7 @@ void Canvas::draw_lane(QPainter& painter, int first, int last) {
   runs([&](std::size_t a, std::size_t b) { return waiting(cells_[a]) == waiting(cells_[b]); },
        [&](int from, int to) {
          if (!waiting(cells_[from])) return;
-         // A stripe consists of the pixels with the same x + y = c.
+         // Waiting events are hatched: a stripe of the hatching consists of the pixels with the same x + y = c.
          for (int c = (from + first) / kHatch * kHatch; c < to + last; c += kHatch) {
            const int x1 = std::max(from, c - last), x2 = std::min(to, c - first);
            if (x1 < x2) painter.drawLine(left + x1, c - x1, left + x2, c - x2);
@@ -184,8 +184,8 @@ void Canvas::paint_runs(QPainter& painter, const Scene& scene, const View& view,
   }
 }
 
-// Paints the events of a lane coloured by how they differ from the events of the trace compared with, instead of by
-// kind.
+// Paints the events of a lane in colours that show how much slower or faster they are than in the trace compared with,
+// instead of the colours of their kinds.
 void Canvas::paint_changes(QPainter& painter, const Scene& scene, const View& view, const Row& row, int y) {
   const Timeline& t = scene.timeline();
   const CanvasFrame frame{painter.device()->width(), painter.device()->height()};

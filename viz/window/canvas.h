@@ -27,13 +27,13 @@ struct View {
   EventId hovered = kNoEvent, selected = kNoEvent;
   std::vector<EventId> lit;  // highlighted events: those of the same collective as the selected or hovered event
   Picoseconds area_from = 0, area_to = 0;
-  Picoseconds marked = -1;    // time of the last click
-  std::vector<bool> found;    // for each label, whether it matches the search
+  Picoseconds marked = -1;    // time at which the user clicked last; -1: none
+  std::vector<bool> found;    // for each label (name and kind of events), whether it matches the search
   std::vector<EventId> path;  // events of the critical path, in order; empty if the path is not shown
   const std::vector<Picoseconds>* slack = nullptr;
   std::vector<ShownNote> notes;
   bool arrows = true;
-  const Scene* other = nullptr;        // scene compared with, if colours show differences from it; else nullptr
+  const Scene* other = nullptr;        // the trace compared with, if colours show differences; else nullptr
   const Matching* matching = nullptr;  // pairs of matching events of this scene and of `other`
 };
 
@@ -77,7 +77,7 @@ class Canvas {
   std::vector<Cell> cells_;
   std::vector<QRgb> line_;
   ElidedTexts texts_{canvas_font()}, bold_texts_{canvas_font(true)};
-  // for each label of the scene that was painted last, its name, and the name as a QString
+  // for each label of the scene that was painted last, its name, and the name converted to a QString
   std::vector<std::pair<std::string, QString>> names_;
 };
 

@@ -8,7 +8,7 @@ namespace orrery {
 namespace {
 
 constexpr int kWidest = 240, kHigh = 17;  // greatest width of a note's box, and its height, in pixels
-constexpr int kMostBelow = 8;             // greatest number of lines by which a box is moved down to avoid other boxes
+constexpr int kMostBelow = 8;  // greatest number of lines by which a note's box is moved down to avoid others
 
 // Returns the vertical pixels of the visible rows of a process: the top of the first row, the bottom of the last.
 std::pair<int, int> rows_of(const View& view, const CanvasFrame& frame, int process) {

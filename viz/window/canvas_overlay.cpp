@@ -92,7 +92,7 @@ static void paint_out_of_memory(QPainter& painter, const TimeScale& scale, Picos
   painter.drawText(box, Qt::AlignCenter, "out of memory");
 }
 
-// Draws the areas of a counter's series, one on top of the other. y_of: maps a value to a vertical pixel.
+// Draws the series of a counter as areas stacked one on top of the other. y_of: maps a value to a vertical pixel.
 template <class F>
 static void paint_series(QPainter& painter, const Counter& counter, const TimeScale& scale, const F& y_of) {
   const std::vector<Highest> columns = columns_of(counter, scale);

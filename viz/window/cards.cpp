@@ -16,7 +16,7 @@ namespace orrery {
 namespace {
 
 constexpr double kSmallestPart = 0.005;  // smallest share of the step time that the card lists
-// greatest number of tasks of a step for which changes of the machine are simulated too
+// greatest number of tasks of a step for which the card also lists changes of the machine, since each is simulated
 constexpr std::uint64_t kFewTasks = 100'000;
 constexpr std::size_t kMostLines = 6;  // greatest number of ops, or of ranks, that a card lists
 constexpr int kMostRecent = 8;         // greatest number of files that are listed as opened before

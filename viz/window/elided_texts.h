@@ -25,7 +25,7 @@ class ElidedTexts {
 
   QFont font_;
   QHash<QString, int> widths_;
-  // for each text and width, the text laid out; width -1: not shortened
+  // the cached layout of each text for each width in pixels; width -1: the text is not shortened
   QHash<std::pair<QString, int>, QStaticText> lines_;
 };
 

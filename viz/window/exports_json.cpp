@@ -110,8 +110,8 @@ class JsonWriter {
     for (EventId e = track.first; e < track.first + track.count; ++e) write_event(track, id, e);
   }
 
-  // Writes an event with its original details; an event without details gets texts from which the same kind is
-  // recognised.
+  // Writes an event with its original details. An event without details gets a name, category and arguments from which
+  // a reader of the file recognises the same kind of event.
   void write_event(const Track& track, std::uint32_t id, EventId e) {
     const Details details = details_of(t_, e);
     std::string name = detail_named(details, "name"), category = detail_named(details, "cat"), arguments;

@@ -53,7 +53,7 @@ int take_screenshot(const Options& o) {
   orrery::MainWindow window;
   window.set_options(o.spec);
   window.set_threads(o.threads);
-  // The layout must not enlarge the window: it may be smaller than its widgets ask for.
+  // The layout has no size constraint, since it would enlarge a window that is smaller than its widgets ask for.
   window.layout()->setSizeConstraint(QLayout::SetNoConstraint);
   window.setMinimumSize(1, 1);
   window.resize(size);
@@ -120,7 +120,7 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(1, 1024))
       ->type_name("N");
   app.set_version_flag("--version", orrery::version_line("orrery-view"));
-  // The build asks for --manual and --completion (cmake/pages.cmake), not a user.
+  // Only the build uses --manual and --completion (cmake/pages.cmake); the empty group hides them from --help.
   app.add_flag("--manual", o.manual)->group("");
   app.add_option("--completion", o.shell)->group("");
   try {

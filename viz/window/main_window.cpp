@@ -105,8 +105,8 @@ void MainWindow::follow(TimelineWidget* leader, TimelineWidget* follower) {
   });
   connect(leader, &TimelineWidget::scrolled, this, [=](int y) {
     if (!comparing()) return;
-    // The follower may have fewer rows, and then stops scrolling before y. Blocking the follower's signals keeps it
-    // from scrolling the leader back.
+    // The follower (the other timeline) may have fewer rows, and then stops scrolling before y. Its signals are
+    // blocked, because they would scroll this timeline (the leader) back.
     const QSignalBlocker shorter(follower);
     follower->set_scroll(y);
   });
@@ -212,7 +212,7 @@ void MainWindow::group_by(int index) {
   for (TimelineWidget* w : {first_, second_}) {
     LayoutOptions o = w->options();
     o.group_by = index - 1;
-    o.closed_groups.clear();  // the closed groups are those of the previous grouping
+    o.closed_groups.clear();  // groups that were closed in the previous grouping do not exist in this one
     w->set_options(o);
   }
 }
@@ -256,7 +256,7 @@ void MainWindow::compare(bool on) {
 void MainWindow::export_to(const QString& path) {
   if (first_->scene() == nullptr) throw Error(path.toStdString() + ": nothing is open to be exported");
   SavedView view = view_as_it_is();
-  view.inputs.clear();  // left out: the view is stored in the trace itself, so it needs no inputs
+  view.inputs.clear();  // the view will be stored inside the exported trace, so it need not name its inputs
   view.options = {};
   export_scene(path, *first_->scene(), first_->view(), first_->size(), to_json(view));
   if (path.endsWith(".json") || path.endsWith(".json.gz")) kept_notes_ = notes_;

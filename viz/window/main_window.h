@@ -31,7 +31,7 @@ class MainWindow : public QMainWindow {
   explicit MainWindow(QWidget* parent = nullptr);
   ~MainWindow() override;
 
-  // Sets the options for specs that are opened from now on.
+  // Sets the options for spec files (model, cluster and strategy) that are opened from now on.
   void set_options(const SpecOptions& options) { options_ = options; }
   // Sets the number of threads that prepare traces for drawing.
   void set_threads(unsigned threads) { threads_ = threads; }
@@ -50,7 +50,7 @@ class MainWindow : public QMainWindow {
   void show_tab(QWidget* tab);
   void show_critical_path(bool shown);
   void compare(bool on);
-  void group_by(int index);  // index: 0 for no grouping, else 1 + the index in kCoordinates
+  void group_by(int index);  // index: 1 + the index in kCoordinates by which ranks are grouped; 0: no grouping
   // Writes a picture or table in the format of the path's ending: png, svg, csv, json; throws Error.
   void export_to(const QString& path);
 
@@ -64,7 +64,7 @@ class MainWindow : public QMainWindow {
   bool notes_unsaved() const { return notes_ != kept_notes_; }
   // Pins the lanes whose name matches a pattern, none for ""; returns how many. Throws Error for an invalid pattern.
   std::size_t pin(const std::string& pattern);
-  // Sets a pattern by which lanes are pinned in all inputs that are opened from now on.
+  // Sets a pattern of lane names: in all inputs opened from now on, lanes that match it are pinned (kept at the top).
   void pin_what_opens(const std::string& pattern) { pin_opened_ = pattern; }
 
   void closeEvent(QCloseEvent* event) override;

@@ -19,7 +19,7 @@
 namespace orrery {
 namespace {
 
-constexpr std::size_t kMostAlive = 12;  // greatest number of buffers listed for a clicked time
+constexpr std::size_t kMostAlive = 12;  // greatest number of buffers in memory that are listed for the time clicked
 constexpr int kMostDifferences = 500;
 constexpr std::size_t kMostRanks = 256;  // greatest number of ranks listed for a selected range of time
 constexpr std::size_t kMostOnPath = 20;  // greatest number of ops listed for the critical path
@@ -112,7 +112,7 @@ QString path_html(const Timeline& t, const std::vector<EventId>& path) {
   }
   const Picoseconds tasks = std::accumulate(by_kind.begin(), by_kind.end(), Picoseconds{0});
   if (tasks < t.end)
-    // Between the tasks of the critical path, time passes only while the path waits for the host to launch a task
+    // The rest of the critical path is time in which the path waits for the host to launch a task
     // (sim/report/critical_path.h).
     kinds.emplace_back("host's launches", time_text(seconds(t.end - tasks)));
   kinds.emplace_back("step", time_text(seconds(t.end)));
@@ -226,9 +226,9 @@ void MainWindow::show_differences() {
 }
 
 // Returns the text that the panel shows for two compared timelines. If the first is a prediction and the second a
-// measured trace of the same plan, it gives the prediction's errors: that of the step time, that of the tasks'
-// durations, and that which remains when the measured durations are simulated. Else it gives the difference of the step
-// times.
+// measured trace of the same plan, the text gives three errors of the prediction: of the step time, of the tasks'
+// durations, and of the step time that is simulated with the measured durations. Otherwise it gives the difference of
+// the step times.
 std::string MainWindow::prediction_text() const {
   const Document& first = scenes_[0]->document;
   const Timeline &a = first.timeline, &b = scenes_[1]->timeline();

@@ -22,7 +22,7 @@ class TimelineWidget : public QWidget {
   explicit TimelineWidget(QWidget* parent = nullptr);
 
   void show_scene(std::shared_ptr<const Scene> scene,
-                  Picoseconds total = 0);  // total: length of the time axis; 0: the scene's own length
+                  Picoseconds total = 0);  // total: length of the time axis; 0: length of the trace
   const Scene* scene() const { return scene_.get(); }
   const View& view() const { return view_; }
   const LayoutOptions& options() const { return options_; }
@@ -36,7 +36,7 @@ class TimelineWidget : public QWidget {
   void set_path(std::vector<EventId> path);
   void set_arrows(bool shown);
   void set_notes(const std::vector<Note>& notes);
-  void pin(const std::vector<std::uint32_t>& tracks);  // pins these tracks and unpins all others
+  void pin(const std::vector<std::uint32_t>& tracks);  // keeps these tracks (rows of events), and no others, at the top
   void set_slowest_first(bool on);
   void compare_with(std::shared_ptr<const Scene> other, const Matching* matching);
   void select(EventId e);  // selects an event and brings it into view

@@ -29,7 +29,7 @@ namespace {
 constexpr double kNear = 12;  // number of pixels around a point within which a click selects it
 constexpr double kLeft = 66;  // left margin of the plot in pixels, for the labels of the memory axis
 constexpr int kColumns = 8;
-constexpr int kFirstFigure = 4;  // index of the first column with figures in the table of results
+constexpr int kFirstFigure = 4;  // index of the first column, in the table of strategies, that has figures
 
 QTableWidgetItem* cell_of(const std::string& text) {
   auto* item = new QTableWidgetItem(QString::fromStdString(text));
@@ -111,7 +111,7 @@ void Scatter::paintEvent(QPaintEvent*) {
   }
 }
 
-// Paints grid lines at quarters of both axes, a line at the memory capacity, and the legend.
+// Paints the plot's grid (at quarters of both axes), a line at the GPU's memory capacity, and the legend.
 void Scatter::paint_axes(QPainter& painter) const {
   const QRectF r = plot();
   const double time = most(*points_, step_of), memory = most(*points_, memory_value);

@@ -124,16 +124,17 @@ double faster(std::span<const double> list, double GBps) {
   return at == list.begin() || at == list.end() ? GBps : *(at - 1);
 }
 
-// Raises the speed per channel `rate` step by step through the list of speeds until it is at least twice `other` or the
-// next speed exceeds `limit`.
+// Raises the speed `rate` of a channel inside nodes (or between nodes) step by step through the list of speeds, until
+// it is at least twice the channel's speed between nodes (or inside nodes), `other`, or until the next speed exceeds
+// `limit`.
 void raise(std::span<const double> list, double limit, double other, double& rate) {
   for (double next = faster(list, rate); rate < 2 * other && next > rate && next <= limit; next = faster(list, rate)) {
     rate = next;
   }
 }
 
-// Returns the tree graph, which has as many channels as the ring. Two GPUs alternate as the root, so that each sends in
-// half of the channels.
+// Returns the tree graph, which has as many channels as the ring. If there are only two GPUs, joined by NVLink, they
+// take turns as the root of a channel's tree, so that each sends in half of the channels.
 NcclGraph tree_graph(const NcclTopology& t, int channels) {
   const auto list = speeds(t);
   const bool pair = t.nodes == 1 && t.ranks_per_node() == 2 && t.nvlink_GBps > 0;

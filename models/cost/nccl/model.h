@@ -159,8 +159,8 @@ NcclChoice nccl_all_to_all(const NcclModel& model, Bytes bytes);
 // token goes once to every node and once to every rank that has any of the token's experts, instead of once to each
 // expert.
 struct TokenCopies {
-  double to_nodes = 1;  // fraction of the bytes that crosses NICs
-  double to_ranks = 1;  // fraction of the bytes that crosses NVLink
+  double to_nodes = 1;  // fraction of an expert dispatch's bytes that crosses NICs
+  double to_ranks = 1;  // fraction of an expert dispatch's bytes that crosses NVLink
 };
 
 // Returns the time and resources of an all-to-all between tokens and experts in two overlapping stages (DeepEP,

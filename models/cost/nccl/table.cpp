@@ -46,8 +46,8 @@ double limit(const Limits& limits, const NcclTopology& t, std::size_t row) {
 
 double limit(const Limits& limits, const NcclTopology& t) { return limit(limits, t, architecture(t)); }
 
-// Returns the limit of LL. Between nodes the limit depends only on the host: row 0 of the table is for Intel, row 1 for
-// AMD.
+// Returns the largest bandwidth, GB/s, of NCCL's protocol LL. Between nodes it depends only on the host's CPU: row 0 of
+// the table is for Intel, row 1 for AMD.
 double ll_limit(const NcclTopology& t) {
   const std::size_t host = t.amd_cpu ? 1 : 0;
   return limit(kLl, t, t.nodes == 1 ? architecture(t) : host);

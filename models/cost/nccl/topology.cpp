@@ -128,7 +128,7 @@ class ClusterGraph {
   std::map<Place, Vertex> vertices_;
 };
 
-// Returns the hop from one vertex of a route to the next.
+// Returns the link (Hop) that leads from one component on a route to the next.
 const Hop& hop_between(const Graph& graph, Vertex from, Vertex to) { return graph[boost::edge(from, to, graph).first]; }
 
 }  // namespace
