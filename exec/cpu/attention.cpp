@@ -17,8 +17,8 @@ using FloatHeads = kernels::Heads<float>;
 // Consecutive rows of one sample whose tokens are also consecutive in the sequence. A buffer of shape (members, batch,
 // tokens of a rank) holds the rows of every member of the context-parallel group.
 struct Run {
-  // The range begins at row number `row` of the sample's rows on group member `member`, and at token `position` of the
-  // sequence.
+  // The run begins at row `row` of those rows of the sample that rank `member` of the context-parallel group holds;
+  // that row's token is token `position` of the sequence.
   std::int64_t member = 0, row = 0;
   std::int64_t position = 0, count = 0;
 };

@@ -20,10 +20,11 @@ double slowdown_of(const Spec& spec, const Plan& plan, const RankClass& ranks);
 
 // Makes the Lag lists of many slow ranks equal, so that the plan of a large job stays small; the simulated step is then
 // no longer equal to the unfolded step to the picosecond. First, all ranks of a tensor group get the group's largest
-// list, because they wait for the slowest of them in every layer. Then only the `most` replicas that are likely to be
-// the slowest, and all replicas with equal lists, keep their lists; the other replicas have no slow ranks, because they
-// wait for the slowest at the end of the step. The replicas are compared by the length of their pipelines' orders, with
-// the costs of the stages' layers (order_length), and every stage keeps a slow rank.
+// list, because they wait for the slowest of them in every layer. Then only the `most` data-parallel replicas that are
+// likely to be the slowest keep their slow ranks, and so do replicas whose ranks have the same lists as a kept one's.
+// All other replicas are taken to have no slow ranks, because they only wait at the end of the step. A replica is
+// ranked by the time of its pipeline's schedule with the costs of its stages' layers (order_length). Among the kept
+// replicas is the one in which each stage is slowest.
 void simplify_lags(const Draft& draft, const GroupTable& tensor, std::size_t most, std::vector<Lag>& felt);
 
 }  // namespace orrery

@@ -94,8 +94,8 @@ struct Software {
     // whether the host waits until its device is idle when a stage begins a forward: before the token lookup, or
     // together with its wait for the tensors that the stage receives
     bool blocking_forwards = false;
-    // whether the host reads the loss after it has launched the update, so that the host times step_us and rank_us
-    // begin only when the device has finished the step
+    // Whether the host reads the loss after it has launched the update. The read waits for the device, so that the
+    // host's work of step_us and rank_us begins only when the device has finished the step.
     bool blocking_steps = false;
     // whether pipeline stages update with the part of the gradient norm that they know, and roll a wrong update back
     // later: no stage waits for the other stages before it begins the next step
@@ -168,8 +168,8 @@ struct Software {
     double segment_us = 0;
     // whether the host waits for every kernel before it continues (CUDA_LAUNCH_BLOCKING)
     bool blocking_launches = false;
-    // the part, in microseconds, of the host's time to issue one layer's ops in which the host itself is busy; the rest
-    // of that time it waits for the device. 0 = the host is busy all the time
+    // the part, in microseconds, of the host's time to issue one layer's ops in which the host itself is busy; in
+    // the rest the device starts kernels, and the host may go on. 0 = the host is busy all the time
     double host_layer_us = 0;
   };
 

@@ -144,8 +144,8 @@ Volume context_volume(const Spec& spec, const Plan& plan) {
   const double head = real(s.micro_batch) * real(spec.sequence / s.context) * real(spec.model.head_dim) *
                       real(storage_bytes(s.precision));  // bytes of one attention head, for all tokens of a rank
 
-  // Latent attention (MLA) moves keys and values expanded to all heads; its heads have fewer dimensions for values than
-  // for keys.
+  // With latent attention (MLA), ranks exchange keys and values that are expanded to all heads; a head's values have
+  // fewer dimensions than its keys.
   const auto& mla = spec.model.mla;
   const double two = mla ? 1 + real(mla->v_head_dim) / real(spec.model.head_dim) : 2;
   const double block = two * real(std::max<std::int64_t>(1, (mla ? heads : kv) / s.context_ulysses)) * head * u;

@@ -16,9 +16,9 @@ namespace orrery {
 // (virtual stage).
 struct HeldChunk {
   std::int32_t chunk = 0;
-  // whether it has the vision encoder, the embedding, the output head
+  // whether the chunk has the vision encoder, the embedding, the output head
   bool vision = false, embedding = false, output = false;
-  bool prediction = false;                // whether it has the modules for multi-token prediction
+  bool prediction = false;                // whether the chunk has the modules for multi-token prediction
   std::vector<std::int32_t> layers = {};  // numbers of layers, ascending
 };
 

@@ -60,8 +60,9 @@ bool is_possible(LayoutCosts& costs, const MemoryPlan& memory_plan);
 
 CellWork cell_work(LayoutCosts& costs, const MemoryPlan& memory_plan);
 
-// The largest number of layers of any stage that run again in backward: the memory plan's number, 0 if nothing is
-// recomputed, or `layers` (the layers of the model) if all are.
+// Returns an upper limit on the number of layers that one stage recomputes in backward: 0 if nothing is recomputed,
+// `layers` (the number of the model's layers, which no stage exceeds) if everything is, and otherwise the number of
+// recomputed layers a stage that the memory plan states.
 std::int64_t most_again(const MemoryPlan& memory_plan, std::int64_t layers);
 
 // For all weights, experts' weights and layers' weights separately: the least number of elements that any stage has.

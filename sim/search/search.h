@@ -52,9 +52,9 @@ struct Found {
 struct SearchCounts {
   // Number of strategies that the spec leaves open and the rules allow.
   std::uint64_t points = 0;
-  // Number of lower bounds computed for sets of strategies: for groups (equal but for recomputation, offloaded
-  // activations, overlaps and order of ranks), cells (equal memory plan) and single strategies. The bounds of all
-  // strategies with equal parallel degrees are not counted.
+  // Number of lower bounds on step time that were computed for groups (strategies that differ only in recomputation,
+  // offloaded activations, overlaps and order of ranks), cells (strategies with the same memory plan) and single
+  // strategies. Coarser bounds, one for each choice of parallel degrees, are not counted.
   std::uint64_t bounded = 0;
   // Number of cells (strategies with equal memory plan) and of single strategies whose lower bound of memory is more
   // than a GPU has.
@@ -74,7 +74,7 @@ struct SearchResult {
   std::optional<Found> roomier;
   SearchCounts counts;
   bool stopped = false;  // whether the user stopped the search in any of the processes that share it
-  // Whether it is proven that no strategy is better than the best found by more than `gap`.
+  // Whether it is proven that the step time of the best strategy found is within `gap` of the least possible.
   bool proven = false;
 
   // The optimality gap: how much better than the best strategy found a strategy that was not simulated may still be, as
