@@ -23,8 +23,8 @@ double slowdown_of(const Spec& spec, const Plan& plan, const RankClass& ranks);
 // list, because they wait for the slowest of them in every layer. Then only the `most` data-parallel replicas that are
 // likely to be the slowest keep their slow ranks, and so do replicas whose ranks have the same lists as a kept one's.
 // All other replicas are taken to have no slow ranks, because they only wait at the end of the step. A replica is
-// ranked by the time of its pipeline's schedule with the costs of its stages' layers (order_length). Among the kept
-// replicas is the one in which each stage is slowest.
+// ranked by the time of its pipeline's schedule with the costs of its stages' layers (order_length). Replicas in
+// which some stage is slower than in every slower replica come first.
 void simplify_lags(const Draft& draft, const GroupTable& tensor, std::size_t most, std::vector<Lag>& felt);
 
 }  // namespace orrery
