@@ -7,12 +7,14 @@ namespace orrery {
 
 // Size limits by type of input file, in bytes after decompression. The limits are well above the size of any real file
 // and well below a machine's memory.
-inline constexpr std::size_t kMostSettings = std::size_t{4} << 20;  // limit for specs, model configurations, prices
-// limit for profiles, expert loads, schedules, published results and saved views
+// greatest size of specs, model configurations and prices
+inline constexpr std::size_t kMostSettings = std::size_t{4} << 20;
+// greatest size of profiles, expert loads, schedules, published results and saved views
 inline constexpr std::size_t kMostTables = std::size_t{64} << 20;
-// limit for reports, and for logs and traces that are imported
+// greatest size of reports, and of logs and traces that are imported
 inline constexpr std::size_t kMostMeasurements = std::size_t{256} << 20;
-inline constexpr std::size_t kMostTrainingText = std::size_t{1} << 30;  // limit for a text file to train on
+// greatest size of a text file to train on
+inline constexpr std::size_t kMostTrainingText = std::size_t{1} << 30;
 
 // Reads a complete file, and decompresses it if its contents are gzipped, whatever its name. All input is read through
 // this function. Throws Error "path: cannot be read: reason", "path: is larger than N MiB" or "path: is cut short".

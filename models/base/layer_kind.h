@@ -51,15 +51,19 @@ enum class RecurrenceRule : std::uint8_t { gated_delta, state_space };
 // A row of the table of recurrence rules (the ways in which state-space and linear-attention layers update a state).
 struct RecurrenceRow {
   std::string_view word, about;
-  std::int64_t gates = 1;    // number of gate values per head and token, from which decay and step are computed
-  bool corrects = false;     // whether the state's prediction of a value is subtracted from the value (delta rule)
-  bool unit_keys = false;    // whether queries and keys are divided by their lengths
-  bool skips = false;        // whether the result is the state's output plus a learned multiple of the value
-  bool gates_first = false;  // whether the result is multiplied by SiLU of its gate before the norm, not after it
-  // whether the norm of the result is taken over each head, with weights that all heads share; otherwise it is taken
-  // over each group of heads
+  std::int64_t gates = 1;  // number of gate values per head and token, from which decay and step are computed
+  bool corrects = false;   // whether the state's prediction of a value is subtracted from the value (delta rule)
+  bool unit_keys = false;  // whether queries and keys are divided by their lengths
+  // whether the recurrence's result is the output that the rule reads from the state, plus a learned multiple of the
+  // value
+  bool skips = false;
+  // whether the recurrence's result is multiplied by SiLU of its gate before its norm; otherwise after the norm
+  bool gates_first = false;
+  // whether the norm of the recurrence's result is taken over each head, with weights that all heads share; otherwise
+  // it is taken over each group of heads
   bool norm_of_heads = false;
-  bool convolves_again = false;  // whether kernels keep only the projection and run the convolution again in backward
+  // whether only the input of the short convolution is kept for backward, which then runs the convolution again
+  bool convolves_again = false;
 };
 inline constexpr RecurrenceRow kRecurrences[] = {
     {.word = "gated_delta",

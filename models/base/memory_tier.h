@@ -71,8 +71,8 @@ inline constexpr auto kTiersBeyond = [] {
   for (std::size_t i = 1; i < kTiers; ++i) tiers[i - 1] = static_cast<MemoryTier>(i);
   return tiers;
 }();
-// The number of memory tiers that data reach only through the host's memory (behind_host). index_behind_host() returns
-// the index of one of them among them all.
+// kTiersBehindHost is the number of memory tiers that data reach only through the host's memory (behind_host).
+// index_behind_host() returns a tier's index among these tiers.
 inline constexpr std::size_t kTiersBehindHost = std::ranges::count_if(kMemoryTiers, &MemoryTierRow::behind_host);
 constexpr std::size_t index_behind_host(MemoryTier tier) {
   return std::count_if(std::begin(kMemoryTiers), std::begin(kMemoryTiers) + index_of(tier),

@@ -39,7 +39,9 @@ struct OutputFile::State {
   std::string target;     // the output file's path with symbolic links resolved
   std::string temporary;  // temporary file in the target's folder; "": text is written to the target itself
   int descriptor = -1;
-  bool named = false;  // whether the file `temporary` exists under its name
+  // whether the temporary file has its name in the folder; without it the file is known by `descriptor` only
+  // (O_TMPFILE)
+  bool named = false;
   bool compressed = false;
   z_stream deflater{};
 
@@ -123,7 +125,9 @@ OutputFile::OutputFile(std::string path) : state_(std::make_unique<State>()) {
   if (!state_->path.ends_with(".gz")) return;
   state_->compressed =
       deflateInit2(&state_->deflater, Z_BEST_SPEED, Z_DEFLATED, kGzip, kMemory, Z_DEFAULT_STRATEGY) == Z_OK;
-  if (!state_->compressed) throw std::bad_alloc();  // zlib.h: lack of memory is the only possible reason here
+  // The call fails only for lack of memory: its other errors in zlib.h, wrong parameters and a wrong version, are
+  // impossible.
+  if (!state_->compressed) throw std::bad_alloc();
 }
 
 OutputFile::OutputFile(OutputFile&&) noexcept = default;
@@ -131,7 +135,7 @@ OutputFile& OutputFile::operator=(OutputFile&&) noexcept = default;
 OutputFile::~OutputFile() = default;
 
 void OutputFile::write(std::string_view text) {
-  constexpr std::size_t kMost = 1U << 30;  // zlib's counters have 32 bits
+  constexpr std::size_t kMost = 1U << 30;  // zlib counts bytes in 32 bits, so longer text is compressed in pieces
   for (; !text.empty(); text.remove_prefix(std::min(text.size(), kMost))) {
     const std::string_view piece = text.substr(0, kMost);
     if (state_->compressed)

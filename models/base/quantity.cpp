@@ -11,7 +11,7 @@ enum class Kind : unsigned char { bytes, rate, time, power, count };
 struct Unit {
   std::string_view name;
   Kind kind;
-  double factor;  // factor that converts to bytes, bytes per second, seconds or watts
+  double factor;  // number of bytes, bytes per second, seconds or watts in one of this unit
 };
 
 constexpr double kKi = 1024;

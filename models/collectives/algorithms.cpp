@@ -99,8 +99,8 @@ Moves tree_all_reduce(int n) {
   return all;
 }
 
-// Assigns to every move the first round in which its chunk has arrived at src and dst, src sends nothing else and dst
-// receives nothing else; moves of one chunk keep their order. Sorts the moves by round.
+// Assigns rounds to the moves, in the order of the list: each gets the first round in which src has received its chunk
+// in all earlier moves, and in which src sends and dst receives nothing else yet. Then sorts the moves by round.
 void schedule(Moves& all) {
   std::vector<std::vector<bool>> sends(static_cast<std::size_t>(all.ranks)), receives = sends;
   std::vector<std::vector<int>> ready(static_cast<std::size_t>(all.ranks),
@@ -277,8 +277,8 @@ std::vector<double> bytes_sent(const Moves& all, Bytes bytes) {
 }
 
 Seconds time_of(const Moves& all, Bytes bytes, Seconds alpha, double GBps) {
-  // chunks: the number of chunks on the busiest link of each round, summed over rounds in integers, so that the result
-  // agrees exactly with closed forms.
+  // chunks: the number of chunks that the busiest rank sends or receives in a round, summed over all rounds. It is an
+  // integer, so that the result agrees exactly with closed forms.
   std::int64_t chunks = 0;
   for (std::size_t i = 0; i < all.moves.size();) {
     std::vector<std::int64_t> out(static_cast<std::size_t>(all.ranks), 0), in = out;

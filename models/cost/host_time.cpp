@@ -24,8 +24,8 @@ Seconds host_time(const Op& op, const Software& software) {
 LayerHostTime layer_host_time(const Plan& plan, const Block& block, const Software& software) {
   if (block.role != BlockRole::layer && block.role != BlockRole::vision) return {};
   const auto again = std::ranges::count_if(block.backward, [&](std::uint32_t op) { return plan.ops[op].recompute; });
-  // Copies of activations to another memory tier, and waits for these copies, are left out of the number of forward
-  // ops, because recomputation in backward does not run them again.
+  // The forward ops that recomputation can repeat: all except copies of activations to another memory tier and waits
+  // for these copies, which recomputation does not run again.
   const auto all = std::ranges::count_if(block.forward, [&](std::uint32_t op) {
     const Work& work = plan.ops[op].work;
     return !std::holds_alternative<PlaceCopy>(work) && !std::holds_alternative<Wait>(work);

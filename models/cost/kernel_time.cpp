@@ -88,8 +88,8 @@ struct KernelTime {
       for (const std::int64_t splits : {1, 2, 4, 8}) best = std::min(best, product(g, tile, splits, peak, fraction));
     }
     const double elements = static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.batch);
-    // The time to write a result that is not hidden behind arithmetic is not added for unfused attention, because the
-    // measured rate of its products already includes it.
+    // For a linear layer's product, the part of the time to write the result that arithmetic does not hide is added. It
+    // is not added for the products of unfused attention, whose measured rate already includes it.
     if (linear(g)) best += exposed_result(elements, g.result_bytes, g.accumulate);
     return std::max(best, memory_time(bytes_of(g, eight_bit)));
   }
@@ -185,12 +185,13 @@ struct KernelTime {
 // follows from measured samples of other sizes. An op type whose formula needs more than sizes and an amount of work
 // has no law.
 struct LawOf {
-  KernelTime planned;  // computes the time of the planned op, as it is
+  // computes the time of the op as the plan has it, with the plan's data type
+  KernelTime planned;
   // computes the time of the same op in the data type in which calibration measures it (16 or 32 bits)
   KernelTime sampled;
 
-  // The measured samples are products of one kernel each, so the law ignores that a product may be cut into pieces or
-  // tiles.
+  // The measured samples are products that ran as one kernel each. The law (from measured sizes to other sizes)
+  // therefore computes the time of a sample without pieces and tiles, even if the planned product is cut into them.
   Law operator()(const Gemm& g) const {
     if (!linear(g)) return {};
     const auto of_sample = [time = sampled, one = g](const std::vector<double>& sizes, double) mutable {
@@ -202,8 +203,8 @@ struct LawOf {
     };
     return {of_sample, planned(g)};
   }
-  // The samples of attention were measured without dropout and with keys for every query, so the law is for attention
-  // without dropout.
+  // The samples of attention were measured without dropout and with keys for every query. The law (from measured sizes
+  // to other sizes) therefore computes the time of a sample without dropout, even if the planned attention has dropout.
   Law operator()(FlashAttention a) const {
     const Seconds task = planned(a);
     a.drops = false;

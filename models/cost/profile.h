@@ -77,8 +77,8 @@ struct Profile {
 
   double kernel_gap_us = 0;      // gap between two kernels of a stream, microseconds
   double vector_fraction = 0.5;  // fraction of the fp32 peak that kernels outside tensor cores reach
-  // Additional slow-down of compute while a transfer runs, as a fraction of the slow-down by the loss of the
-  // multiprocessors that the transfer occupies
+  // Slow-down of compute by a running transfer beyond the loss of the multiprocessors that the transfer occupies, as a
+  // fraction of the slow-down by that loss
   double contention = 0;
   // Standard deviation of the speed of matrix products over individual GPUs of the same type, as a fraction of the mean
   // speed

@@ -59,8 +59,8 @@ std::string rotary_remark(const Config& text, const Model& m) {
   return fmt::format("rotary positions: on {:.3g} % of each head, planned as on the whole", 100 * part);
 }
 
-// Returns the message for models in which some layers have no rotary positions. The rotation is planned in every layer;
-// all other costs are the same.
+// Returns the message for models in which some layers have no rotary positions: the plan rotates queries and keys in
+// these layers too, and is right in all other costs.
 std::string unrotated_remark(const Config& text) {
   const bool some = text.find({"no_rope_layers", "no_rope_layer_interval"}) != nullptr;
   return some ? "no_rope_layers: rotary positions are planned in every layer" : "";

@@ -99,7 +99,8 @@ void refuse_kinds(const Config& config) {
       refuse(config, "model_type", fmt::format("{}: {}", type, kind.reason));
   }
   if (config.flag({"is_encoder_decoder"}, false)) refuse(config, "is_encoder_decoder", kPair);
-  // MiniMax: the list has a 1 for each layer with softmax attention and a 0 for each layer with lightning attention
+  // MiniMax: attn_type_list has a 1 for each layer with softmax attention and a 0 for each layer with lightning
+  // attention.
   if (const json* list = config.find({"attn_type_list"}); list != nullptr && list->is_array()) {
     const auto linear = std::count_if(list->begin(), list->end(), [](const json& kind) { return kind != 1; });
     if (linear > 0) refuse(config, "attn_type_list", fmt::format("{}: {} of {}", kLinear, linear, list->size()));

@@ -276,7 +276,8 @@ Block output_block(const BlockContext& context, std::vector<Op>& ops) {
   const BlockContext c = with_predictions(context);
   LayerTape b(c, "output", BlockRole::output);
   if (keeps_last(c)) b.tape.releases_weights_after_forward = false;
-  // A tied table is freed by the embedding's backward, which a frozen table has none of.
+  // A gathered table that the embedding and the output share (tied) is freed after the embedding's backward. A frozen
+  // table has no embedding backward, so the output's backward frees it.
   const bool embedding_runs_back = !is_frozen(c.spec.model, kEmbeddingTable);
   b.tape.releases_weights_after_backward = !shares_unit(c) || c.splits_backward || !embedding_runs_back;
   b.tape.input(c.local_rows * c.hidden * c.width);

@@ -63,7 +63,8 @@ enum UnitSlot : std::uint16_t {
   kArrived,
   kJoinedGradient,
   kGatheredFrozen,  // the gathered frozen weights of the unit
-  // ZeRO++: the quantised weights as they arrive; the quantised gradients that are sent, and those that arrive
+  // buffers of ZeRO++'s quantised collectives: the weights that an all-gather receives; the gradients that are sent;
+  // the gradients that are received
   kNarrowWeights,
   kNarrowGradients,
   kArrivedGradients
@@ -128,9 +129,10 @@ struct BlockContext {
 
   const Spec& spec;
   const ShardingRow& sharding;
-  bool grid;           // whether the tensor-parallel ranks form a grid (strategy.tensor_kind)
-  bool cube;           // whether tensor ranks form a grid of three dimensions (tensor_kind 3d)
-  Side residual_side;  // how the residual stream is cut over the grid
+  bool grid;  // whether the tensor-parallel ranks form a grid (strategy.tensor_kind)
+  bool cube;  // whether tensor ranks form a grid of three dimensions (tensor_kind 3d)
+  // how the columns and samples of the residual stream are cut over the grid of tensor ranks
+  Side residual_side;
   // how the logits, and the activations between a column-parallel product and the row-parallel product after it, are
   // cut over the grid of tensor ranks
   Side intermediate_side;

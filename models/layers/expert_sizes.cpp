@@ -56,7 +56,7 @@ ExpertSizes expert_sizes(const Spec& spec, std::int64_t layer, std::int64_t toke
   if (moe.capacity_factor)
     s.capacity = static_cast<std::int64_t>(std::ceil(*moe.capacity_factor * real(choices) / real(s.experts)));
   s.padded = s.capacity > 0 && moe.pad_to_capacity;
-  // The greatest number of choices that one expert accepts from one rank's tokens.
+  // The greatest number of (token, expert) choices, over the tokens of one rank, that one expert accepts.
   const std::int64_t room = s.capacity > 0 ? s.capacity : tokens;
   s.sent_bound = std::min(choices, s.experts * room);
   s.received_bound = s.ranks * std::min(tokens * std::min(moe.top_k, s.local), s.local * room);
@@ -94,7 +94,8 @@ static double part_met(const Moe& moe, double begin, double end) {
   const std::int64_t groups = moe.expert_groups, top = moe.top_groups;
   const double each = static_cast<double>(moe.experts) / static_cast<double>(groups);
   std::int64_t whole = 0;
-  // for each expert group that the range cuts (at most two), the fraction of the group within the range
+  // for each group of experts that lies partly in [begin, end) (at most two groups), the number of its experts in
+  // [begin, end)
   std::vector<double> rest;
   for (std::int64_t g = 0; g < groups; ++g) {
     const double own =

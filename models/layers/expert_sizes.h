@@ -6,8 +6,9 @@
 
 namespace orrery {
 
-// The load of experts for which sizes are computed. busiest: the experts of a rank get as many tokens as those of the
-// rank with the most tokens; others: they get the mean over the other ranks of the stage.
+// The ranks of an expert group for which sizes are computed, if their experts get unequal numbers of tokens. busiest:
+// the rank whose experts get the most tokens; others: a rank whose experts get the mean over all other ranks of the
+// group.
 enum class ExpertLoad : std::uint8_t { busiest, others };
 
 // Returns whether the plan must tell ranks with the busiest experts from other ranks. One load for all ranks is enough

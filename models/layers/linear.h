@@ -15,7 +15,8 @@ struct ColumnWeight {
   Cut cut = Cut::rows;
   bool bias = false;
   std::int64_t kv_rows = 0;
-  bool wide = false;                   // whether its products stay in 16 bits if other products are in 8 bits
+  // whether the layer's products stay in 16 bits while those of other layers read 8-bit operands
+  bool wide = false;
   Dimension over = Dimension::tensor;  // the group of ranks over which the weight is cut
   // whether the layer's backward computes the input gradient; if not, another op computes it, or none is needed
   bool input_gradient = true;

@@ -40,9 +40,9 @@ struct MovedRun {
   Dimension group = Dimension::data;
 };
 
-// Returns the runs of elements that collectives of type `kind` move among ranks with the same weights, from or to the
-// buffers with id `frame`; the key is the index of a run's first element, counted from the first element of these
-// buffers' weights.
+// Returns the runs of elements that a plan's collectives of type `kind`, among ranks that hold the same weights, read
+// from or write to one instance of buffers (`frame`). The key is the index of a run's first element, counted from the
+// first element of the weights in these buffers.
 std::map<std::int64_t, MovedRun> moved_runs(const Plan& plan, std::uint32_t frame, CollectiveKind kind) {
   std::map<std::int64_t, MovedRun> runs;
   const RankClass& slot = plan.classes[plan.frames[frame].slot];

@@ -39,7 +39,8 @@ struct UncutPlace {
   std::vector<std::int64_t> first_row;
 };
 
-// Returns the place of a rank's part of a weight. position: the rank's position in its group of a dimension.
+// Returns where in the uncut weight a rank's part of the weight lies. position: the function that returns the rank's
+// position in its group of a dimension.
 UncutPlace uncut_place(const Model& model, const LocalParameter& p,
                        const std::function<GroupPosition(Dimension)>& position);
 

@@ -22,7 +22,9 @@ VisionContext::VisionContext(const BlockContext& text)
 static Id loaded_pixels(LayerTape& b, const BlockContext& c) {
   const Bytes bytes = c.rows * c.spec.model.vision->patches.pixels() * c.width;
   const Id pixels = b.tape.slot("pixels", bytes);
-  constexpr Bytes kToken = 8;  // bytes of a token id; the amount of the op Load is a number of token ids
+  // The op Load states its amount as a number of token ids, of 8 bytes each, so the bytes of the pixels are divided by
+  // 8.
+  constexpr Bytes kToken = 8;
   b.tape.emit("pixels", Load{bytes / kToken, false}, {.writes = {pixels}});
   return pixels;
 }

@@ -13,9 +13,10 @@ struct VisionContext {
   VisionContext(const VisionContext&) = delete;
   VisionContext& operator=(const VisionContext&) = delete;
 
-  Spec spec;               // the spec with the encoder as its model (encoder_spec())
-  BlockContext patches;    // settings of the encoder's layers, which layer_block() builds
-  BlockContext projected;  // settings of the projectors; a row is a square of joined patches
+  Spec spec;             // the spec with the encoder as its model (encoder_spec())
+  BlockContext patches;  // settings of the encoder's layers, which layer_block() builds
+  // settings of the projectors, in which each row is one square of patches that are joined into an image token
+  BlockContext projected;
 };
 
 // Builds the blocks of the vision encoder before the embedding, apart from its layers:

@@ -26,8 +26,8 @@ struct LogitsPart {
   // factors that convert the stage's exponentials to the maxima over all stages
   Id maxima = 0, factors = 0;
   Id sums = 0;  // buffer with the sums of exponentials and the logits of the labels
-  // with one barrier: buffers of the exponentials times the output matrix, and of the output matrix's rows of the
-  // labels
+  // buffers for the gradient of the hidden states if only one barrier lies between the logits and their gradients.
+  // product: the exponentials times the output matrix; rows: for each token, the output matrix's row of its label
   Id product = 0, rows = 0;
 
   CrossEntropy work(const BlockContext& c, CrossEntropy::Part which, std::int64_t columns) const {
@@ -251,8 +251,9 @@ Block logits_block(const BlockContext& c, std::vector<Op>& ops) {
     for (const Operand& o : ops[id].operands) {
       if (o.scope == Scope::previous && o.access == Access::write) ops[id].allocates.push_back(o);
     }
-    // The op runs as soon as all stages have its inputs, even if the schedule splits backward, and so does not belong
-    // to the separate weight-gradient pass.
+    // The reductions of the loss's sums over the stages, and the ops after them, run as soon as all stages have their
+    // inputs. They therefore do not belong to the pass that computes weight gradients, even if the schedule splits
+    // backward.
     ops[id].weight_gradient = false;
   }
   return block;

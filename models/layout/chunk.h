@@ -35,7 +35,8 @@ struct Bucket {
 // A contiguous piece of the weights of a sharding unit (as in FSDP) that is sharded by itself over the n ranks of a
 // group: each rank owns one n-th of the piece.
 struct Region {
-  std::int64_t first = 0, elements = 0;  // `first`: the region's first element, counted within the unit
+  // first: index of the piece's first element, counted from the first element of the unit
+  std::int64_t first = 0, elements = 0;
   Dimension group = Dimension::data;
 };
 using Regions = std::vector<Region>;
@@ -49,8 +50,8 @@ struct WeightCounts {
   std::int64_t kv = 0;                        // elements whose gradients the ranks with the same key/value heads sum
   std::int64_t matrices = 0;                  // elements of `all` in layers' matrices, which Muon orthogonalizes
   std::int64_t sums = 0;  // size of Adafactor's statistics: rows + columns of matrices, elements of vectors
-  // Returns the estimated number of elements in layers' matrices among those counted in `own`, with the same share of
-  // matrices as in `all`.
+  // Returns an estimate of how many of the `own` elements are in layers' matrices: the same fraction as of `all`
+  // elements.
   std::int64_t own_matrices() const { return all == 0 ? 0 : own * matrices / all; }
   // bytes of the frozen weights; frozen_own: bytes of this rank's shards of the frozen weights
   Bytes frozen = 0;

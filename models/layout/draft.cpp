@@ -18,8 +18,9 @@ PlanFacts::PlanFacts(const Spec& s)
       reduces_each_time(orrery::reduces_each_time(s, row)),
       averaging(orrery::averaging(s, row)),
       half(s.strategy.precision == Precision::fp16),
-      // An update is validated in the next step only if it depends on other stages: by the gradient norm that clips it,
-      // or by a loss scale.
+      // A stage can update before it knows all stages' gradients, and validate the update in the next step, only where
+      // the update needs a value of all stages: the gradient norm that clips it, or whether fp16 gradients of any stage
+      // are infinite (loss scale).
       validates(s.software.communication.post_update_validation && s.strategy.pipeline > 1 &&
                 (s.strategy.clip > 0 || half)) {}
 

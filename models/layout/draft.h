@@ -25,7 +25,8 @@ struct PlanFacts {
   const Spec& spec;
   const ShardingRow& row;
   Bytes gradient_width = 4;
-  // how gradients are kept and reduced; each value is that of the function with the same name in gradients.h
+  // These values say how gradients are kept and reduced. Each is the result, for this spec, of the function of the same
+  // name in gradients.h.
   bool unit_gradients = false, fresh_gradients = false, reduces_each_time = false;
   Averaging averaging = Averaging::none;
   bool half = false;       // whether the model computes in fp16, with a loss scale
@@ -103,14 +104,16 @@ struct Draft {
 
   bool asynchronous() const { return plan.steps > 1; }
   bool at_last_stage() const { return at.stage + 1 == facts.spec.strategy.pipeline; }
-  // Returns the index of this class's rank among the ranks that hold different rows of a micro-batch; 0 if all ranks
-  // hold the same rows.
+  // Returns the index of the rank being laid out among the tensor ranks of its stage, if each of these has other rows
+  // of a micro-batch (Strategy::row_parts); 0 if all have the same rows.
   std::int64_t row_part() const { return facts.spec.strategy.row_parts() > 1 ? at.rank_kind : 0; }
   bool updates() const;  // whether the ranks that are being laid out update the weights
 
   // Returns the number of ranks in the group of dimension d to which the rank being laid out belongs.
   std::int64_t group_size(Dimension d) const;
-  std::int64_t shards(Dimension d) const;  // returns the number of ranks in the group that divide optimizer states
+  // Returns the number of shards of the optimizer states of weights that a group of dimension d shares; 1 if none are
+  // sharded.
+  std::int64_t shards(Dimension d) const;
   std::int64_t shard(std::int64_t elements, Dimension d) const { return ceil_div(elements, shards(d)); }
   std::int64_t shard(const Regions& regions) const;
   // Returns the bytes of an element of the parameter shard that is gathered, before any cast.

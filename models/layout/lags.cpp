@@ -15,7 +15,7 @@ namespace {
 
 void share_in_tensor_groups(const GroupTable& tensor, std::vector<Lag>& felt) {
   for (const auto& group : tensor.groups) {
-    // a group of parameter servers, which have no slowdowns in `felt`
+    // `felt` has the slowdowns of workers only, so groups of parameter servers are skipped.
     if (group.front() >= static_cast<std::int64_t>(felt.size())) continue;
     Lag most = felt[group.front()];
     for (const std::int32_t r : group) most = std::max(most, felt[r]);

@@ -18,13 +18,13 @@ std::vector<Lag> lags_felt(const Cluster& c, const std::vector<double>& slow);
 // of which only some ranks are slow (simplify_lags); it is as slow as the slowest.
 double slowdown_of(const Spec& spec, const Plan& plan, const RankClass& ranks);
 
-// Makes the Lag lists of many slow ranks equal, so that the plan of a large job stays small; the simulated step is then
-// no longer equal to the unfolded step to the picosecond. First, all ranks of a tensor group get the group's largest
-// list, because they wait for the slowest of them in every layer. Then only the `most` data-parallel replicas that are
-// likely to be the slowest keep their slow ranks, and so do replicas whose ranks have the same lists as a kept one's.
-// All other replicas are taken to have no slow ranks, because they only wait at the end of the step. A replica is
-// ranked by the time of its pipeline's schedule with the costs of its stages' layers (order_length). Replicas in
-// which some stage is slower than in every slower replica come first.
+// Makes the Lag lists of many slow ranks equal, so that the plan of a large job stays small; the simulated time of a
+// step is then no longer exact. First, all ranks of a tensor group get the group's largest list, because they wait for
+// the slowest of them in every layer. Then at most `most` different data-parallel replicas keep their slow ranks, and
+// with them all replicas whose ranks have the same lists. All other replicas are taken to have no slow ranks, because
+// they only wait at the end of the step. Preferred are the replicas whose pipeline takes longest, computed from the
+// schedule and the costs of the stages' layers (order_length); before all others come those in which some stage is
+// slower than the same stage of every replica that takes longer.
 void simplify_lags(const Draft& draft, const GroupTable& tensor, std::size_t most, std::vector<Lag>& felt);
 
 }  // namespace orrery

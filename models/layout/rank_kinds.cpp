@@ -64,9 +64,9 @@ static void meet_everywhere(Draft& draft) {
   for (std::size_t d = 0; d < kDimensions; ++d) draft.plan.meeting.push_back(static_cast<Dimension>(d));
 }
 
-// Returns whether each group of a dimension of parallelism contains ranks of several classes. If only some groups do,
-// ranks of one class would wait for different classes, so the plan then treats each group as if all its ranks were of
-// one class.
+// Returns whether every process group of a dimension of parallelism contains ranks of several classes. If only some
+// groups do, the plan treats every group as if all its ranks were of one class, because otherwise ranks of the same
+// class would wait for different classes.
 static bool all_are_mixed(const GroupTable& table, const std::vector<std::uint16_t>& class_of) {
   for (const auto& group : table.groups) {
     const auto differs = [&](std::int32_t r) { return class_of[r] != class_of[group.front()]; };
@@ -75,9 +75,9 @@ static bool all_are_mixed(const GroupTable& table, const std::vector<std::uint16
   return true;
 }
 
-// A comparison of the ranks by one of their coordinates, such as the data-parallel index. For each value of the
-// coordinate, `first` is the smallest value whose ranks have the same slowdowns at all other coordinates, and `lags`
-// says whether any rank with this value is slow.
+// The result of comparing ranks by one of their coordinates, such as the data-parallel index. Two values of the
+// coordinate are alike if ranks that differ in this coordinate alone have the same slowdowns. For each value, `first`
+// is the smallest value that is alike, and `lags` says whether any rank with this value is slow.
 struct Alike {
   std::vector<std::int64_t> first;
   std::vector<bool> lags;
@@ -121,18 +121,18 @@ static std::int64_t values_of(const Alike& all) {
   return std::ssize(std::set<std::int64_t>(all.first.begin(), all.first.end()));
 }
 
-// Changes a comparison of ranks by one coordinate (such as the tensor-parallel index) so that no two values of the
-// coordinate count as alike; the ranks of each value then form a class of their own.
+// Changes the result of a comparison by one coordinate (such as the tensor-parallel index) as if all values of the
+// coordinate were different, so that the ranks of each value form classes of their own.
 static void keep_apart(Alike& all) {
   std::iota(all.first.begin(), all.first.end(), 0);
   all.lags.assign(all.lags.size(), true);
 }
 
-// Divides ranks into classes by their slowdowns. Replicas are in one class if their ranks at the same positions have
-// the same slowdowns; positions in a tensor group, and positions in a context group, are compared in the same way. If
-// there are slow ranks, such positions stay separate classes where some groups of the plan have only a part of a tensor
-// or context group (grids, ranks with the same key/value heads, rings of Ulysses groups). So the groups of a class's
-// first rank contain the first ranks of the other classes.
+// Divides ranks into classes by their slowdowns. Data-parallel replicas are in one class if their ranks at the same
+// positions have the same slowdowns; tensor ranks, and context ranks, are compared in the same way. Every process group
+// of a class's first rank must contain the first ranks of the other classes. If there are slow ranks, tensor or context
+// ranks are therefore never put into one class where some process groups have only a part of a tensor or context group
+// (grids, ranks with the same key/value heads, rings of Ulysses groups).
 static void tell_ranks_apart(Draft& draft, const std::vector<double>& slow, bool master) {
   Plan& plan = draft.plan;
   const Strategy& s = draft.facts.spec.strategy;
@@ -202,7 +202,8 @@ void tell_kinds_apart(Draft& draft) {
     for (std::int64_t block = 0; block < spec.strategy.context_ring; ++block)
       draft.kinds.push_back({fmt::format(", context {}", block), ExpertLoad::busiest, block});
   }
-  // Each tensor rank sends its rows to different ranks of the next stage, so each tensor rank is a class.
+  // Tensor ranks hold different rows of a micro-batch here, and the ranks of the next stage to which they send them
+  // differ. The tensor ranks of a stage therefore do different work, and each of them forms a class of its own.
   if (spec.strategy.row_parts() > 1) {
     for (const Coordinates& c : draft.coordinates) plan.kind_of_rank.push_back(static_cast<std::uint16_t>(c.tensor));
     draft.kinds.clear();

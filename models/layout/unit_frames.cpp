@@ -127,8 +127,8 @@ static Bytes frozen_bytes(const Draft& draft, const Block& block) {
   return sum;
 }
 
-// Adds a sharding unit (as in FSDP) for every tile of a block's weights, and links the buffers of all these units to a
-// list (Frame::next), which begins with the unit of the block's other weights.
+// Adds a sharding unit (as in FSDP) for every tile (range of rows) of a block's weights. The units' buffers form a
+// linked list (Frame::next), whose first element is the unit of the weights that are not cut into tiles.
 static void add_tile_units(Draft& draft, const Entry& entry) {
   Plan& plan = draft.plan;
   std::uint32_t before = entry.unit;

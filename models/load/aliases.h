@@ -15,7 +15,7 @@ struct AliasRow {
   // name of a key of the section strategy.
   std::string at;
   std::string given;  // the alternative name that a user may give, in lower case, with - instead of _
-  std::string name;   // the name that specs use
+  std::string name;   // the name that specs use for the key or value instead
 };
 const std::vector<AliasRow>& alias_rows();
 

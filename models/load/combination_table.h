@@ -11,7 +11,7 @@ inline constexpr const Feature* kAlone = nullptr;
 // The table of combinations of options that are rejected. Rows are checked from first to last: first those for keys
 // that need another key which is missing, then those for options that are not implemented together.
 inline constexpr Pair kPairs[] = {
-    // These rows have keys that mean nothing without another key, or together with another key.
+    // These rows of the table reject keys that mean nothing without another key, or together with another key.
     {&kDepth, &kNoDepth, "it is the depth of a 2.5d grid", "set tensor_kind: 2.5d", Limit::spec},
     {&kRecomputedExperts, &kNoExperts, "there are no experts to run again", "leave moe and moe_activation out",
      Limit::spec},
@@ -49,7 +49,8 @@ inline constexpr Pair kPairs[] = {
     {&kNarrowed, &kNotZero3, "it narrows the transfers of zero3", "choose zero3", Limit::spec},
     {&kValidates, &kShards, "it is built for states that are whole", "choose none", Limit::spec},
 
-    // These rows of the table of rejected combinations have options that exclude each other.
+    // These rows of the table reject options that exclude each other, or are not implemented together for the reason
+    // given.
     {&kClip, &kOwnPace, "there is no sum of gradients whose norm could be taken", "set clip: 0"},
     {&kClip, &kChains, kNotYet, "set clip: 0"},
     {&kClip, &kAsynchronousStages, "a norm over all stages would wait for each of them", "set clip: 0"},
@@ -67,7 +68,7 @@ inline constexpr Pair kPairs[] = {
     {&kUnitGradients, &kUnlikeEnds, "not built yet: unlike numbers of ranks would reduce a table unit by unit",
      "choose none or zero1 and gradients on the device, or as many ranks for the last stage as for the first"},
 
-    // These rows have properties of the model that do not work with other options.
+    // These rows of the table reject combinations of a property of the model with other options.
     {&kBias, &kGatedExperts, kNotYet, "choose another model"},
     {&kParallelBlock, &kExperts, kNotYet, "choose another model"},
     {&kParallelBlock, &kRecurrence, kNotYet, "choose another model"},
@@ -124,7 +125,7 @@ inline constexpr Pair kPairs[] = {
     {&kImages, &kMaster, kNotYet, "choose none"},
     {&kUnfused, &kRing, kNotYet, "choose flash, or context_kind: ulysses and micro_batch: 1"},
 
-    // These rows have options of tensor parallelism that do not work with other options.
+    // These rows of the table reject combinations of an option of tensor parallelism with other options.
     {&kGrid, &kExperts, kNotYet, "choose 1d"},
     {&kGrid, &kLatent, kNotYet, "choose 1d"},
     {&kGrid, &kPredictions, kNotYet, "choose 1d"},
@@ -140,7 +141,8 @@ inline constexpr Pair kPairs[] = {
     {&kGrid, &kReplicas, kNotYet, "choose 1d"},
     {&kTensorOverlap, &kNoSequence, kNotYet, "set sequence_parallel: true"},
 
-    // These rows have options of data parallelism, parameter servers and offload that do not work with other options.
+    // These rows of the table reject combinations of an option of data parallelism, parameter servers or offload with
+    // other options.
     {&kFusedBuffers, &kUnitGradients, kNotYet, kOut},
     {&kFusedBuffers, &kCopiedGradients, kNotYet, kOut},
     {&kFusedBuffers, &kApart, kNotYet, kOut},
@@ -161,8 +163,8 @@ inline constexpr Pair kPairs[] = {
     {&kHalf, &kApart, kNotYet, "choose bf16"},
     {&kEightBit, &kApart, kNotYet, "choose bf16"},
 
-    // These rows have options that say when gradients are reduced, which weights are gathered and reduced together,
-    // which weights train and on which samples. These options do not work with others.
+    // These rows of the table reject combinations of other options with those that say when gradients are reduced,
+    // which weights are gathered and reduced together, which weights train, and on which samples.
     {&kReducedEachTime, &kCopies, kNotYet, kOut},
     {&kReducedEachTime, &kAsynchronous, kNotYet, kOut},
     {&kReducedEachTime, &kApart, kNotYet, kOut},
@@ -246,7 +248,7 @@ inline constexpr Pair kPairs[] = {
     {&kEightBitStates, &kApart, kNotYet, kOut},
     {&kLion, &kValidates, kNotYet, kOut},
 
-    // These rows have options of pipelines that do not work with other options.
+    // These rows of the table reject combinations of an option of pipelines with other options.
     {&kEightBit, &kAsynchronous, kNotYet, "choose bf16"},
     {&kShards, &kAsynchronous, kNotYet, "choose none"},
     {&kOffload, &kAsynchronous, kNotYet, kOut},
@@ -271,14 +273,14 @@ inline constexpr Pair kPairs[] = {
     {&kApart, &kReplicas, kNotYet, "choose none, zero1, zero2, zero3 or fsdp"},
     {&kOffload, &kReplicas, kNotYet, kOut},
 
-    // These rows have properties of the cluster that do not work with other options.
+    // These rows of the table reject combinations of a property of the cluster with other options.
     {&kStragglers, &kReplicas, kNotYet, kOut},
     {&kStragglers, &kHybrid, kNotYet, kOut},
     {&kStragglers, &kExperts, kNotYet, kOut},
     {&kStragglers, &kCopies, kNotYet, kOut},
     {&kFailures, kAlone, "not built yet: a simulated step has none", kOut},
 
-    // These rows have options that a run by CPU or GPU ranks does not support.
+    // These rows of the table reject options that ranks do not support when a plan is executed on CPUs or GPUs.
     {&kUnexecuted, kAlone, "no ranks execute it", "choose fp32, bf16 or fp16", Limit::ranks},
     {&kOtherGradients, kAlone, "ranks have one 16-bit format", "choose fp32 or the precision", Limit::ranks},
     {&kHalf, kAlone, "GPU ranks do not execute it", "choose bf16", Limit::gpu_ranks},
@@ -327,7 +329,8 @@ inline constexpr Pair kPairs[] = {
     {&kMaster, kAlone, "GPU ranks do not execute it", "choose none", Limit::gpu_ranks},
     {&kServers, kAlone, "GPU ranks do not execute it", "choose none", Limit::gpu_ranks},
 
-    // These rows have options for which the search has no bounds.
+    // These rows of the table reject options in a search: it needs lower bounds of a plan's time or memory, which are
+    // not implemented for these options.
     {&kGridKind, kAlone, "search has no bounds for it yet", kOut, Limit::search},
     {&kWoven, kAlone, "search has no bounds for it yet", kOut, Limit::search},
     {&kReplicas, kAlone, "search has no bounds for it yet", kOut, Limit::search},

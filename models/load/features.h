@@ -12,8 +12,9 @@
 
 namespace orrery::feature {
 
-// These are the longer checks, defined in features.cpp. Checks that need the order of each stage's passes return false
-// if the schedule has no valid order; other rules reject such specs.
+// The functions in this namespace are the longer checks of features, defined in features.cpp; each tells something
+// about a spec. If the schedule has no valid order of passes, checks that need this order return false, because other
+// rules reject such a spec.
 namespace is {
 // whether context parallelism passes keys and values round a ring, or exchanges heads (Ulysses) of several sequences in
 // a micro-batch; GPU ranks can exchange only the heads of a single sequence
@@ -23,15 +24,16 @@ bool ring_of_parts(const Spec& spec);
 bool both_ends(const Spec& spec);
 // whether tied embeddings lie on a first and a last stage with different numbers of ranks
 bool ends_apart(const Spec& spec);
-// whether a bidirectional schedule runs several copies of the model, but a stage's order of forward and backward passes
-// is not that of its mirror image (stage p - 1 - i for stage i) with the copies exchanged
+// whether a bidirectional schedule (one that runs copies of the model in opposite directions through the pipeline) is
+// not symmetric: some stage i of p orders its passes differently from stage p - 1 - i, even if the copies are exchanged
 bool copies_out_of_step(const Spec& spec);
 // whether a stage's activations are kept by another stage until their backward (BPipe)
 bool evicted(const Spec& spec);
 // whether the ops of a forward pass alternate with the ops of a backward pass (overlapped F and B)
 bool woven(const Spec& spec);
-// whether a schedule only makes sense with backward passes: it has several copies of the model, shares the vocabulary,
-// updates without a flush, moves activations between stages, overlaps forward with backward, or is from a file
+// whether a schedule only makes sense with backward passes: it runs several copies of the model, shards the vocabulary
+// over the stages, updates without a flush, moves activations between stages, overlaps forward with backward, or is
+// from a file
 bool order_of_training(const Spec& spec);
 bool woven_chunk(const Spec& spec);  // whether an overlapped forward and backward belong to the same chunk
 // whether the framework copies gradients into separate buffers for the buckets (Averaging::copy)
@@ -263,8 +265,8 @@ inline constexpr Feature kCopiedGradients = {"software.gradient_average", "a sta
                                              is::copied_gradients};
 inline constexpr Feature kClip = {"strategy.clip", "clip above 0", [](S s) { return s.strategy.clip > 0; }};
 
-// Each of these features says whether a spec uses an option of when gradients are reduced, which weights are gathered
-// and reduced together, and with how many bits they are transferred.
+// Each of these features says whether a spec uses an option that sets when gradients are reduced, which weights are
+// gathered and reduced together, or the number of bits in which they are transferred.
 inline constexpr Feature kGivenSync = {"strategy.no_sync", "no_sync",
                                        [](S s) { return s.strategy.no_sync.has_value(); }};
 inline constexpr Feature kReducedEachTime = {"strategy.no_sync",

@@ -14,9 +14,9 @@ Broken grid_rules(const Spec& spec) {
     std::string_view key;
     std::int64_t value;
   };
-  // Attention whose heads all share their keys (DeepSeek-V4) does not work on a grid of tensor ranks. The table of
-  // rejected combinations gives the user that reason, so the rules below must not reject such a model first: for it
-  // they test the query heads in place of kv_heads.
+  // DeepSeek-V4's attention, in which all heads share one key, is rejected on a grid of tensor ranks by the table of
+  // rejected combinations, whose message gives the reason. The rules below would reject it first, with a less useful
+  // message about kv_heads, so they test its number of query heads instead.
   const std::int64_t kv_heads = m.compressed_attention ? m.heads : m.kv_heads;
   for (const Size& size : {Size{"heads", m.heads}, Size{"hidden", m.hidden}, Size{"feed_forward", m.feed_forward}}) {
     if (size.value % q != 0)

@@ -117,7 +117,7 @@ void read_vision(SpecReader& reader, const SpecNode* node, Model& m, std::string
     if (!b.what.empty())
       throw Error(fmt::format("{}: {}", node == nullptr ? reader.path : reader.where(*node), b.what));
   };
-  refuse(size_rules(v));  // checked before sizes are multiplied, which could overflow
+  refuse(size_rules(v));  // these limits are checked before sizes are multiplied, because a product could overflow
   const bool wider = !based || section.find("hidden") != nullptr || section.find("merge") != nullptr;
   if (wider) v.projector.width = v.merged();
   section.take("projector", v.projector.width, wider ? "hidden * merge * merge" : otherwise);

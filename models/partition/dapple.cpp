@@ -23,7 +23,8 @@ constexpr double kReachedPeak = 0.5;
 struct Suffix {
   // time of all stages of the suffix (the last stages of the pipeline), and of the transfers between them
   double forward = 0, backward = 0;
-  double dearest = 0;  // time of the slowest stage or transfer, forward and backward together
+  // forward and backward time of one micro-batch in the suffix's slowest stage or transfer
+  double dearest = 0;
   // time from the begin of the last micro-batch's backward to the end of the last gradient reduction of the suffix
   double tail = 0;
   std::int64_t layers = 0, replicas = 0;  // number of layers and replicas of the suffix's first stage

@@ -214,7 +214,8 @@ std::vector<std::int64_t> stage_layers(const Spec& spec) {
   if (!spec.strategy.stage_layers.empty()) {
     cut = spec.strategy.stage_layers;
   } else if (spreads_vocabulary(spec.strategy.schedule)) {
-    cut = spread(layers, stages);  // embedding and head are shared by all stages, so that the cut is by layers alone
+    // All stages share the vocabulary, so embedding and head weigh equally on each stage, and only layers are divided.
+    cut = spread(layers, stages);
   } else if (plans_stages(spec.strategy) && stages > 1 && layers >= stages) {
     cut = cut_for_least_latency(layer_costs(spec), spec.strategy);
   } else if (rule == StageRule::even && layers % stages == 0) {

@@ -31,16 +31,17 @@ bool plans_stages(const Strategy& strategy);
 // head. In a layer with experts, only the experts that one token is routed to are counted.
 std::vector<double> layer_costs(const Spec& spec);
 
-// Returns the number of micro-batches that pass through one chunk of an interleaved schedule before the stage turns to
-// its next chunk. The number is the strategy's, or else the software stack's default: the number of stages
-// (Megatron-LM), or the size of m / stages equal groups (a number rounded down) of the m micro-batches (PyTorch's
-// ScheduleInterleaved1F1B).
+// Returns the size of the groups of micro-batches in an interleaved schedule: so many micro-batches pass through one
+// chunk before the stage turns to its next chunk. The spec states the size, or else it is the software stack's default:
+// the number of stages (Megatron-LM), or m / g (PyTorch's ScheduleInterleaved1F1B), where g is the quotient of the m
+// micro-batches and the number of stages, rounded down.
 std::int64_t interleave_group(const Spec& spec);
 // Returns the interleave group (number of micro-batches that pass through a chunk before the stage turns to its next
 // chunk) for a given number of stages and micro-batches instead of the spec's.
 std::int64_t interleave_group(const Spec& spec, std::int64_t stages, std::int64_t micro_batches);
-// Returns whether the software stack accepts the micro-batches that remain after the last full group, if groups of
-// equal size pass through a stage's chunks in turn (interleaved schedules).
+// Returns whether an interleaved schedule is possible in the software stack. Micro-batches pass through a stage's
+// chunks in groups of equal size; if the number of micro-batches leaves a smaller last group, not every stack accepts
+// it.
 bool interleaves(const Spec& spec, std::int64_t stages, std::int64_t micro_batches);
 
 }  // namespace orrery

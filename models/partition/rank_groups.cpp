@@ -24,8 +24,8 @@ std::vector<std::string> split(const std::string& text) {
   return parts;
 }
 
-// Returns groups of ranks with the same key; groups are numbered by their first rank. Keys are at most a few times the
-// number of ranks, so the implementation uses a table that is indexed by keys.
+// Returns groups of the ranks for which key(rank) is equal, numbered by their first rank. A table with an entry for
+// every possible key finds the groups: a key is an integer of at most a few times the number of ranks.
 template <typename Key>
 GroupTable group_by(std::int64_t ranks, const Key& key) {
   std::vector<std::int64_t> keys(static_cast<std::size_t>(ranks));
@@ -124,9 +124,9 @@ std::vector<GroupTable> make_groups(const Strategy& s, bool sharded, bool hybrid
                                     std::int64_t node_ranks) {
   const std::vector<Coordinates> at = coordinates(s);
   const auto ranks = s.gpus();
-  // replica() returns the index of a rank among the ranks of its pipeline position that have the same weights: one for
-  // each data index, context index and layer of a 2.5d grid. shards: number of these ranks that share one set of
-  // shards.
+  // replica() numbers the ranks of one pipeline position that have the same weights, one for each combination of data
+  // index, context index and layer of a 2.5d grid, and returns the number of a rank. shards: the number of these ranks
+  // that divide one set of shards among them.
   const std::int64_t face = s.tensor / s.tensor_depth;
   const auto tensor = [&](std::int64_t r) { return at[r].tensor % face; };
   const auto replica = [&](std::int64_t r) {

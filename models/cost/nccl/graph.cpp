@@ -124,9 +124,9 @@ double faster(std::span<const double> list, double GBps) {
   return at == list.begin() || at == list.end() ? GBps : *(at - 1);
 }
 
-// Raises the speed `rate` of a channel inside nodes (or between nodes) step by step through the list of speeds, until
-// it is at least twice the channel's speed between nodes (or inside nodes), `other`, or until the next speed exceeds
-// `limit`.
+// Raises `rate`, the speed of a channel inside nodes, step by step through the list of speeds, until it is at least
+// twice `other`, the channel's speed between nodes, or until the next speed exceeds `limit`. In the same way it raises
+// the speed between nodes, with that inside nodes as `other`.
 void raise(std::span<const double> list, double limit, double other, double& rate) {
   for (double next = faster(list, rate); rate < 2 * other && next > rate && next <= limit; next = faster(list, rate)) {
     rate = next;

@@ -44,10 +44,10 @@ struct Route {
   Picoseconds latency = 0;
 };
 
-// Returns the place of a GPU. gpu: its number; GPUs are numbered through the cluster, node by node.
+// Returns the component (Place) that is GPU number `gpu` of the cluster; GPUs are numbered node by node.
 Place gpu_place(const Cluster& cluster, std::int64_t gpu);
 Place dram_place(std::int64_t node);
-// Returns the place of a node's memory tier behind the host, such as disks.
+// Returns the component (Place) that is a memory tier behind the host, such as disks, of one node.
 Place store_place(std::int64_t node, MemoryTier tier);
 
 // Returns the route between two components. Between GPUs the route depends only on their distance (same GPU, NVLink
