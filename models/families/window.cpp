@@ -20,8 +20,8 @@ std::vector<std::int64_t> full_of_kinds(const Config& config, const json& kinds,
   for (std::int64_t i = 0; i < layers; ++i) {
     const json& kind = kinds[static_cast<std::size_t>(i)];
     if (kind == "sliding_attention") continue;
-    // Llama 4's "chunked_attention" counts as full attention; read_llama4_keys() (expert_families.cpp) notes the
-    // difference.
+    // Layers with Llama 4's "chunked_attention" count as layers with full attention here; read_llama4_keys()
+    // (expert_families.cpp) notes that they attend only within chunks.
     if (kind != "full_attention" && kind != "chunked_attention" && kind != "attention")
       config.fail("layer_types", fmt::format("layer {}: {}: layers that are neither full_attention nor "
                                              "sliding_attention are not built; choose another model",

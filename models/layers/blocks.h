@@ -105,8 +105,8 @@ std::int64_t eight_bit_elements(const Spec& spec, const Block& block);
 enum class Duty : std::uint8_t { worker, master, replica, server };
 
 // A vocabulary that is sharded over the stages of a pipeline: the number of stages, the number of barriers between the
-// logits and their gradients (Schedule::barriers), the stage that is being built (`stage`), and the stage that has the
-// hidden states (`root`).
+// logits and their gradients (Schedule::barriers), the stage that is being built (`stage`), and the stage that receives
+// the summed embeddings or sends the hidden states to the others (`root`).
 struct SharedVocabulary {
   std::int64_t stages = 1, barriers = 0;
   std::int64_t stage = 0, root = 0;

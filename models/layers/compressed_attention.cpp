@@ -20,9 +20,9 @@ struct Compressor {
   bool trains = true;
 };
 
-// The inputs of attention: queries of this rank's heads, the keys of all tokens, the compressed keys, and the indices
-// of the compressed keys that the index chose. target: attention's probabilities of the chosen keys, which attention's
-// backward writes because the index is trained to match them.
+// The inputs of attention: queries of this rank's heads, the keys of all tokens, the compressed keys, and the numbers
+// of the compressed keys (`chosen`) that the index, a small attention, has chosen. target: attention's probabilities of
+// the chosen keys, which attention's backward writes because the index is trained to match them.
 struct Attended {
   Id queries{}, keys{};
   std::optional<Id> compressed, chosen, target;

@@ -40,8 +40,8 @@ static std::int64_t token_sharers(const BlockContext& c) {
   return (c.sequence_parallel ? s.tensor : 1) * s.context;
 }
 
-// Records the all-reduces that sum, for each expert, the number of choices over all ranks that share a micro-batch's
-// tokens (Megatron-Core: over tensor and context ranks, in moe/router.py).
+// Records the all-reduces that sum, for each expert, how often it was chosen by the tokens of each rank, over all ranks
+// that share a micro-batch's tokens (Megatron-Core: over tensor and context ranks, in moe/router.py).
 static void sum_choices(LayerTape& layer, Id choices, Bytes bytes) {
   const Strategy& s = layer.context.spec.strategy;
   const auto sum = [&](Dimension group, LaneKind lane) {
@@ -78,7 +78,8 @@ static Routed route(LayerTape& layer, Id x, const ExpertSizes& s) {
                      .aux_loss = balanced ? moe.aux_loss : 0};
   const Id scores = layer.tape.slot("router scores", s.tokens * s.experts * 4);
   r.weights = layer.tape.slot("choice weights", s.tokens * s.top_k * 4);
-  // `routing` has, for every choice, the index of the expert and the position in the expert's rows, 4 bytes each.
+  // The buffer `routing` has 8 bytes for every (token, expert) choice: the index of the expert, and the position of the
+  // token among the expert's rows.
   r.routing = layer.tape.slot("routing", 2 * s.tokens * s.top_k * 4);
   r.counts = r.arrived = r.all_arrived = layer.tape.slot("token counts", s.experts * 4);
   std::vector<Id> results = {scores, r.weights, r.routing, r.counts};

@@ -70,9 +70,9 @@ Id norm_rows(LayerTape& layer, const std::string& name, Id x, std::int64_t rows,
 void rotate_rows(LayerTape& layer, const std::string& name, Id x, std::int64_t rows, std::int64_t columns,
                  std::int64_t head_dim);
 
-// A batch of products, as for groups of attention heads: input rows are multiplied by each of `batch` matrices (out,
-// in), which are stored as one weight; `rows` is the number of rows of each product. input_bytes, output_bytes: sizes
-// of the complete input and output.
+// A batch of `batch` products, such as one for each attention head: each multiplies `rows` input rows of its own by its
+// own matrix (out, in). All matrices are stored as one weight. input_bytes, output_bytes: sizes of the complete input
+// and output.
 struct BatchedProduct {
   std::int64_t rows = 0, in = 0, out = 0, batch = 1;
   std::int32_t weight = 0;

@@ -370,7 +370,7 @@ Id row_parallel(LayerTape& layer, const std::string& name, Id x, std::int64_t in
   const std::int64_t parts = layer.overlaps && reduce && c.local_rows % kScatterPieces == 0 ? kScatterPieces : 1;
   for (std::int64_t i = 0; i < parts; ++i) {
     product(layer, name, piece_of(forward, i, parts, Gemm::Rows::runs), reads, y, w, -1);
-    if (adapter) adapt(layer, *adapter, given.rows, y);  // the adapter (LoRA) is not cut into pieces; `parts` is 1 here
+    if (adapter) adapt(layer, *adapter, given.rows, y);  // overlap is rejected with LoRA, so `parts` is 1
     if (sp)
       tensor_collective(layer, name + " scatter", CollectiveKind::reduce_scatter, y, local, out, c.width, i, parts);
   }

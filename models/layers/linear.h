@@ -21,7 +21,8 @@ struct ColumnWeight {
   // whether the layer's backward computes the input gradient; if not, another op computes it, or none is needed
   bool input_gradient = true;
   std::vector<std::int64_t> sections = {};  // rows on this rank of each matrix packed in the weight
-  std::int64_t rows = 0;                    // rows of x, for replicated() only; 0: the rank's local rows
+  // number of rows of the input x in replicated(), 0: the rank's local rows; other functions ignore this field
+  std::int64_t rows = 0;
 };
 
 // Buffers of a product's fp8 input. rows: the input cast with its scale. columns: the same input transposed, if a

@@ -37,22 +37,24 @@ struct Piece {
 // server do not.
 bool updates(const Plan& plan, const RankClass& slot);
 
-// Returns the ranges (Piece) of weights of which a rank updates its part: units or buckets, in the order of the flat
-// buffers. If nothing is sharded, the complete chunk is one range; weights that only this rank holds are a range of
-// their own. The list is empty if another rank makes all updates.
+// Returns the ranges (Piece) of a chunk's weights from each of which a rank updates its own part, in the order of the
+// flat buffers. The ranges are sharding units or gradient buckets; if nothing is sharded, the complete chunk is one
+// range. Weights that only this rank holds are a range of their own. The list is empty if another rank makes all
+// updates.
 std::vector<Piece> pieces_of(const Plan& plan, std::uint32_t state, std::int64_t rank);
 
-// Returns the ranges (Piece) of frozen weights of which a rank owns a shard, if frozen weights are gathered unit by
-// unit, in the order of the frozen weights' buffer. The list is empty if no frozen weights are gathered.
+// Returns the ranges (Piece) of a chunk's frozen weights of each of which a rank owns a shard, in the order of the
+// frozen weights' buffer, if frozen weights are gathered unit by unit. The list is empty if no frozen weights are
+// gathered.
 std::vector<Piece> frozen_pieces_of(const Plan& plan, std::uint32_t state, std::int64_t rank);
 
 // Returns the state frames (buffers with a chunk's weights and optimizer states) of a class of ranks, in the order of
 // its chunks.
 std::vector<std::uint32_t> states_of(const Plan& plan, std::uint32_t slot);
 
-// Returns the index, in the uncut weight, of row `index` of tensor rank `rank` of `ranks` (or of the column, for
-// Cut::columns). With Cut::heads the rows of q, k and v follow each other; if there are fewer key/value heads than
-// ranks, several ranks hold the same head.
+// Returns the number, in the uncut weight, of a row that tensor rank `rank` of `ranks` holds as row number `index` of
+// its part (with Cut::columns: of a column). With Cut::heads the rows of q, k and v follow each other; if there are
+// fewer key/value heads than ranks, several ranks hold the same head.
 std::int64_t uncut_index(const Model& model, const LocalParameter& p, std::int64_t index, std::int64_t rank,
                          std::int64_t ranks);
 

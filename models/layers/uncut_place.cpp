@@ -14,8 +14,9 @@ LocalParameter uncropped(const LocalParameter& p, std::int64_t depth) {
   return one;
 }
 
-// Appends to `to` those rows of `from`, a range of a weight's rows, whose index in this rank's part of the weight lies
-// in [first, first + rows); in `to` this index is counted from `first`.
+// Crops the range `from` of a weight's rows to the rows with numbers from `first` to `first` + `rows` - 1 in this
+// rank's part of the weight, and appends it to `to`, where rows are numbered from `first`. Appends nothing if no rows
+// are left.
 void add_cropped(std::vector<UncutRows>& to, const UncutRows& from, std::int64_t first, std::int64_t rows) {
   const std::int64_t begin = std::max(from.local, first), end = std::min(from.local + from.rows, first + rows);
   if (begin < end) to.push_back({from.section, begin - first, from.uncut + begin - from.local, end - begin});

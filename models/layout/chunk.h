@@ -17,8 +17,9 @@ struct Entry {
   std::uint32_t unit = kNone;
   std::int64_t base = 0;         // index of the first element of this block's weights in the chunk's flat buffers
   std::int64_t frozen_base = 0;  // index of the block's first frozen element in the chunk's buffer of frozen weights
-  bool owns = true;              // false if the weights are another block's (tied embedding)
-  bool transfer = false;         // whether the block sends or receives at a stage's boundary
+  // false if the weights belong to another block, as those of a tied output do
+  bool owns = true;
+  bool transfer = false;  // whether the block sends or receives at a stage's boundary
 };
 
 // A gradient or parameter bucket: a contiguous piece of a chunk's flat buffers that is reduced or gathered by one
@@ -44,12 +45,13 @@ using Regions = std::vector<Region>;
 // Numbers of elements of a chunk's weights, in total and by property, such as those whose optimizer states one rank
 // keeps.
 struct WeightCounts {
-  std::int64_t all = 0;                       // elements that the chunk owns and trains
-  std::int64_t own = 0;                       // elements of trained weights whose optimizer states one rank keeps
-  std::map<Dimension, std::int64_t> partial;  // by type of group: elements whose gradients are summed over it
-  std::int64_t kv = 0;                        // elements whose gradients the ranks with the same key/value heads sum
-  std::int64_t matrices = 0;                  // elements of `all` in layers' matrices, which Muon orthogonalizes
-  std::int64_t sums = 0;  // size of Adafactor's statistics: rows + columns of matrices, elements of vectors
+  std::int64_t all = 0;  // elements that the chunk owns and trains
+  std::int64_t own = 0;  // elements of trained weights whose optimizer states one rank keeps
+  // for each type of group, the number of elements whose gradients are summed over such groups
+  std::map<Dimension, std::int64_t> partial;
+  std::int64_t kv = 0;        // elements whose gradients the ranks with the same key/value heads sum
+  std::int64_t matrices = 0;  // elements of `all` in layers' matrices, which Muon orthogonalizes
+  std::int64_t sums = 0;      // size of Adafactor's statistics: rows + columns of matrices, elements of vectors
   // Returns an estimate of how many of the `own` elements are in layers' matrices: the same fraction as of `all`
   // elements.
   std::int64_t own_matrices() const { return all == 0 ? 0 : own * matrices / all; }

@@ -131,7 +131,8 @@ struct Draft {
   std::vector<Chunk*> in_model_order();
 
   std::uint32_t add_frame(std::uint32_t block);
-  // Returns the id of the block whose properties the text `key` lists; if there is none yet, make() makes it.
+  // Returns the id of the block with a given key, a text that lists all properties in which blocks differ. If there is
+  // no such block yet, make() builds it.
   template <class Make>
   std::uint32_t block(const std::string& key, Make make) {
     const auto [it, fresh] = blocks.try_emplace(key, static_cast<std::uint32_t>(plan.blocks.size()));

@@ -82,7 +82,8 @@ std::vector<Entry> entries_of(Draft& draft, std::int64_t place) {
     add(shared_block(draft, fmt::format("embedding {}", static_cast<int>(context.duty)), embedding_block), -1, false);
   } else if (virtual_stage > 0)
     cross(place - 1, "receive", receive_block, draft.first_layer[virtual_stage]);
-  std::int64_t before = 0;  // layers in earlier chunks of this stage, which recompute_layers counts too
+  // number of layers in earlier chunks of this stage: recompute_layers counts the layers of all chunks of a stage
+  std::int64_t before = 0;
   for (std::int64_t k = 0; k < virtual_stage; ++k) {
     if (schedule.stage_of[place - virtual_stage + k] == schedule.stage_of[place]) before += draft.layers_of[k];
   }

@@ -25,7 +25,7 @@ std::int64_t unit_of(const UnitRule& rule, const Block& block, const Entry& entr
 std::vector<std::vector<std::size_t>> unit_members(const Draft& draft, const Chunk& chunk) {
   const bool joins = draft.facts.joins_units();
   std::vector<std::vector<std::size_t>> units;
-  // index in `units` of each unit that joins several blocks, by unit number
+  // for each unit that joins several blocks, its index in `units`; the key is the number that unit_of() returns
   std::map<std::int64_t, std::size_t> joined;
   std::int64_t layers = 0;
   for (std::size_t e = 0; e < chunk.entries.size(); ++e) {

@@ -24,8 +24,8 @@ Broken grid_rules(const Spec& spec) {
   }
   if (kv_heads % q != 0 && q % kv_heads != 0)
     return broken("tensor", "tensor: the side {} of its grid and kv_heads: {}: neither divides the other", q, kv_heads);
-  // A cube cuts the rows of a rank's queries, keys and values once more, so that its ranks would hold different numbers
-  // of rows of a key/value head that they share.
+  // If q does not divide kv_heads, several ranks hold the same key/value head. A cube cuts their rows of queries, keys
+  // and values once more, so these ranks would hold different numbers of the head's rows.
   if (s.on_cube() && kv_heads % q != 0)
     return broken("tensor", "tensor: the side {} of its cube does not divide kv_heads: {}; choose 2d or 2.5d", q,
                   kv_heads);

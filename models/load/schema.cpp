@@ -50,8 +50,8 @@ std::string pattern_of(const std::string& name) {
   return "^" + text + "$";
 }
 
-// kListOf begins the name of a list's type; the list's words follow: "list of attention | recurrence". A type that
-// begins with kOneOrListOf also takes one of the words by itself.
+// The name of a type of lists is kListOf and the words that such a list may have: "list of attention | recurrence". A
+// type whose name begins with kOneOrListOf also accepts one of the words by itself.
 constexpr std::string_view kListOf = "list of ", kOneOrListOf = "one or a list of ";
 
 // The JSON Schema of all keys, built from the rows of the reference of keys. A key with several types of values accepts

@@ -28,8 +28,9 @@ struct Suffix {
   // time from the begin of the last micro-batch's backward to the end of the last gradient reduction of the suffix
   double tail = 0;
   std::int64_t layers = 0, replicas = 0;  // number of layers and replicas of the suffix's first stage
-  // These fields identify the suffix that remains without the first stage, in the planner's table: `choice` is the
-  // index of its number of replicas in choices_, and `rest` its index in the list front()
+  // These fields say where the planner's table has the rest of the suffix, behind its first stage: `choice` is the
+  // index in choices_ of the number of replicas of the rest's first stage, and `rest` the index of the rest in the list
+  // front().
   std::size_t choice = 0, rest = 0;
 };
 
@@ -64,7 +65,8 @@ class Planner {
     const bool to_end = first + n == layers();
     double bytes = gradients_[first + n] - gradients_[first];
     if (first > 0 && to_end) bytes += c_.table.gradients;
-    // The first and the last stage sum the gradients of a tied table pairwise, when each has reduced its own gradients.
+    // With a tied table, the first and the last stage each hold a copy of it. When each has reduced its own gradients
+    // of the table, they add each other's.
     const double ends = first == 0 && !to_end ? c_.table.gradients / link(0, places() - 1) : 0;
     s.tail = std::max(s.tail, s.backward + reducing(bytes, place, r) + ends);
     s.layers = n;
@@ -216,7 +218,8 @@ class Planner {
   }
 
   const PipelineCosts& c_;
-  std::vector<std::int64_t> choices_;  // numbers of replicas to choose from
+  // the numbers of replicas that a stage may have: all divisors of the number of samples of a micro-batch
+  std::vector<std::int64_t> choices_;
   // Running sums over the layers: for each layer, the forward times of all layers before it, and the bytes of their
   // gradients, of their states that every rank keeps, and of their states that replicas divide
   std::vector<double> forward_, gradients_, states_, shared_;

@@ -45,8 +45,9 @@ struct PipelineCosts {
 // if the speed of the spec's GPUs or links is not known.
 PipelineCosts pipeline_costs(const Spec& spec);
 
-// Returns the latency of a step as the planner estimates it, seconds: every stage once forward and backward, the
-// slowest stage m - 1 times more (m micro-batches), and the gradient reduction that ends last. A stage reduces its
+// Returns the latency of a step as the planner estimates it, seconds. It is the sum of three times: of one
+// micro-batch's forward through all stages; of the slowest stage, forward and backward, m - 1 times (m micro-batches);
+// and from the start of the last micro-batch's backward to the end of the last gradient reduction. A stage reduces its
 // gradients while the stages before it still run backward. Transfers between stages count as stages.
 double latency(const PipelineCosts& costs, const StagePlan& plan);
 

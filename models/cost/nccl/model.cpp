@@ -32,8 +32,8 @@ double ring_plateau(const NcclModel& m, Bytes bytes) {
   return m.topology.compute_capability < 80 ? 1.9 : 1.4;
 }
 
-// Threads of a thread block, and number of bytes per thread below which NCCL uses fewer blocks, then fewer threads
-// (enqueue.cc).
+// Number of threads of a thread block, and least number of bytes per thread, for each protocol: for smaller messages
+// NCCL uses fewer blocks, then fewer threads (enqueue.cc).
 constexpr int kThreads[kNcclProtocols] = {512, 640, 512};
 constexpr std::int64_t kThreadBytes[kNcclProtocols] = {8, 8, 64};
 
