@@ -17,8 +17,8 @@ using FloatHeads = kernels::Heads<float>;
 // Consecutive rows of one sample whose tokens are also consecutive in the sequence. A buffer of shape (members, batch,
 // tokens of a rank) holds the rows of every member of the context-parallel group.
 struct Run {
-  // The run begins at row `row` of those rows of the sample that rank `member` of the context-parallel group holds;
-  // that row's token is token `position` of the sequence.
+  // The rows begin at row `row` of those that rank `member` of the context-parallel group holds of the sample; the
+  // token of the first row is at `position` in the sequence. count: number of rows.
   std::int64_t member = 0, row = 0;
   std::int64_t position = 0, count = 0;
 };
@@ -49,8 +49,8 @@ void clear(const FloatHeads& heads) {
   }
 }
 
-// One attention op: the contiguous ranges of query rows and of key rows, and a call of the kernel for each pair of
-// ranges.
+// One attention op. For each sample and head it calls the kernel for each pair of a contiguous range of query rows and
+// a contiguous range of key rows.
 class AttentionCall {
  public:
   AttentionCall(const CpuCall& c, const FlashAttention& a) : c_(c), a_(a) {

@@ -12,7 +12,7 @@ namespace orrery {
 namespace {
 
 constexpr int kSpins = 200;  // number of polls, which take some microseconds in all, before a waiting thread sleeps
-constexpr int kPolls = 20;   // number of polls before the transfer thread sleeps, while a task computes
+constexpr int kPolls = 20;   // number of polls before the transfer thread sleeps while a task computes (else kSpins)
 // The length of one sleep of the transfer thread while no transfer progresses.
 constexpr auto kNap = std::chrono::microseconds(30);
 

@@ -45,7 +45,7 @@ class NormGradient {
 struct CpuKernels {
   const CpuCall& c;
 
-  // Called for an op without a CPU kernel; check_executable() refuses plans with such an op.
+  // Throws an Error that names an op without a CPU kernel; check_executable() already refuses plans with such ops.
   [[noreturn]] void no_kernel() const { throw Error(fmt::format("{}: CPU ranks have no kernel for it", c.op.name), 1); }
 
   void operator()(const Gemm& g) const { run_product(c, g); }
@@ -57,7 +57,7 @@ struct CpuKernels {
     const Values in = c.read(c.reads[0], n);
     if (s.direction == Direction::forward) {
       const Values out = c.write(c.writes[0], n);
-      // number of queries on all ranks: the tokens of the complete sequence, also under context parallelism
+      // number of queries of a sample: all tokens of the sequence, also under context parallelism
       const std::int64_t queries = s.columns;
       return kernels::masked_softmax(matrix<const float>(in.data(), s.rows, s.columns), queries, {.window = s.window},
                                      matrix(out.data(), s.rows, s.columns));

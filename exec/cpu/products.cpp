@@ -39,7 +39,7 @@ std::vector<RowRun> row_runs(const GroupPosition& seat, const Gemm& g, std::int6
       return {{0, 0, g.m}};
     case Rows::member: {
       const std::int64_t place = (seat.index - g.piece + seat.size) % seat.size * g.m;
-      // piece 0 is this rank's own rows, which are read from the beginning of a buffer of their own
+      // piece 0 of the input's rows is this rank's own, and is read from the beginning of a separate buffer
       return {{g.piece == 0 ? 0 : place, place, g.m}};
     }
     case Rows::before:

@@ -29,8 +29,8 @@ struct CudaCall : OpCall {
   static gpu::Array flat(const Argument& a, std::int64_t first) { return {a.data + first * a.width, type_of(a.width)}; }
   static float* floats(const Argument& a, std::int64_t first = 0) { return reinterpret_cast<float*>(a.data) + first; }
 
-  // Returns the gradient of the token-embedding table; or the dense gradient of the table, if the modelled framework's
-  // autograd first makes a separate dense gradient and adds it later.
+  // Returns the gradient of the token-embedding table. If the modelled framework's autograd first makes a separate
+  // dense gradient of the table, and adds it to the table's gradient later, returns that dense gradient.
   gpu::Array table_gradient() const { return gradients.empty() ? activation(updates[0]) : weight(gradients[0]); }
 
   gpu::Workspace workspace(std::int64_t bytes) const { return gpu_state.workspace(bytes); }

@@ -141,8 +141,8 @@ std::unique_ptr<TaskQueue> CudaDevice::queue() {
   return made;
 }
 
-// Every plan's first task runs on the compute lane (the queue of compute tasks), so queues_.front() is the CUDA stream
-// of that lane.
+// Queues are created in the order in which a plan's tasks first use their lanes. Every plan's first task runs on the
+// compute lane, so queues_.front() is the CUDA stream of that lane.
 void CudaDevice::begin_step() {
   for (CudaQueue* q : queues_) q->begin_step();
   state_->begin_step(queues_.front()->stream());
@@ -151,8 +151,8 @@ void CudaDevice::begin_step() {
 
 void CudaDevice::end_step() {
   state_->end_step();
-  // The memory is measured only once, because the query is slow, and after a step, because CUDA's libraries have then
-  // allocated their memory
+  // The memory in use outside the ranks' segments is measured only once, because the query is slow, and after a step,
+  // because CUDA's libraries have then allocated their memory.
   if (!std::exchange(seen_, true)) gpu_.beside_segments();
 }
 

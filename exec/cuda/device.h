@@ -31,7 +31,8 @@ std::vector<std::pair<std::string, std::string>> gpu_fingerprint(int number);
 // processes.
 class SharedGpu {
  public:
-  // Adds to the bytes of memory segments (or subtracts, if negative), which are counted over all ranks of this process.
+  // Adds to the count of bytes in the memory segments of all ranks of this process; `bytes` is negative for segments
+  // that are given back.
   void add(Bytes bytes);
   Bytes beside_segments();
   Bytes capacity() const;

@@ -21,8 +21,8 @@ namespace {
 struct CudaKernels {
   const CudaCall& c;
 
-  // Called for ops without a GPU kernel: check_executable() refuses specs whose plans have such ops, and the transport
-  // runs collectives.
+  // Throws an Error that names an op without a GPU kernel. It is a safeguard: check_executable() already refuses specs
+  // whose plans need such a kernel, and transfers between ranks are run by the transport.
   [[noreturn]] void no_kernel() const { throw Error(fmt::format("{}: GPU ranks have no kernel for it", c.op.name), 1); }
 
   void operator()(const Gemm& g) const { run_product(c, g); }

@@ -293,7 +293,8 @@ class NcclTransport final : public QueuedTransport {
     const auto own = static_cast<std::size_t>(channel.rank);
     const auto* in = static_cast<const std::byte*>(c.in);
     auto* out = static_cast<std::byte*>(c.out);
-    // roots: whether this rank is the root of a broadcast or reduce, whose `out` may be other memory than its `in`.
+    // roots: whether this rank is the root of a broadcast or reduce. The `out` of a root may be another buffer than its
+    // `in`, so a broadcast copies `in` there.
     const bool roots = channel.rank == c.root;
     if (scatters) copy(queue, sums, in, whole);
     if (c.kind == CollectiveKind::broadcast && roots) copy(queue, out, in, whole);

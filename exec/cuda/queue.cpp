@@ -34,7 +34,8 @@ Marks::Set Marks::make_set(TaskId tasks, bool timed) {
 
 Marks::Marks(TaskId tasks, std::int64_t steps, std::int64_t every) : every_(every) {
   const std::int64_t marked = std::max<std::int64_t>(1, (steps + every - 1) / every);
-  // There are at least two sets of events, because the begin of a step is measured relative to that of the step before.
+  // There are at least two sets of CUDA events, because the begin of a step is measured relative to the begin of the
+  // step before.
   const std::int64_t most = std::max<std::int64_t>(2, kMostEvents / std::max<std::int64_t>(tasks, 1));
   for (std::int64_t i = 0; i < std::min(std::max<std::int64_t>(marked, 2), most); ++i)
     timed_.push_back(make_set(tasks, true));
@@ -75,7 +76,8 @@ void Marks::begin_step(cudaStream_t stream) {
   ORRERY_CHECK_CUDA(cudaEventRecord(set_->base.get(), stream));
 }
 
-// Notes when the current step began. This time is known once all work of the step has ended.
+// Computes when the current step began on the device's clock. Called when all work of the step has ended, because only
+// then the times of its events can be read.
 void Marks::note_begin() {
   if (steps_ == 0) return;
   set_->begun =
@@ -161,7 +163,8 @@ void CudaQueue::begin_step() {
 void CudaQueue::mark_end(TaskId task) {
   ORRERY_CHECK_CUDA(cudaEventRecord(marks_.of(task), stream()));
   const Plan& plan = state_.run.rank.plan;
-  // The host does not wait for transfers: two ranks that both waited for their sends would never receive.
+  // The host does not wait until a transfer has ended, because two ranks that both waited for their sends would never
+  // receive.
   if (!state_.waits_for_each_task() || moves(plan.op_of(task))) return;
   const cudaError_t code = cudaStreamSynchronize(stream());
   state_.check();

@@ -23,7 +23,8 @@ class Marks {
   // a comparison.
   void begin_step(cudaStream_t stream);
   cudaEvent_t of(TaskId task) const { return set_->ends[task].get(); }
-  // Returns, for each step, the end times of all tasks on the host's clock; empty for a step without timed marks.
+  // Returns, for each step, the end times of all tasks on the host's clock; the list of a step whose tasks were not
+  // timed is empty.
   std::vector<std::vector<Picoseconds>> ends();
   Picoseconds uncertainty() const { return uncertainty_; }
 
@@ -37,8 +38,8 @@ class Marks {
     std::size_t step = 0;
     bool unread = false;  // whether the events were recorded but their times not read yet
   };
-  // One moment in time, measured on the clocks of both host and device. The device's clock counts from the first moment
-  // that was measured so.
+  // A moment that was measured on both clocks, the host's and the device's. Times on the device's clock count from the
+  // first such moment.
   struct Anchor {
     Event event{true};
     Picoseconds host = 0, device = 0;
@@ -50,10 +51,10 @@ class Marks {
 
   std::int64_t every_;
   std::vector<Set> timed_;
-  std::vector<Set> plain_;  // two sets of events without times, used in turn
+  std::vector<Set> plain_;  // two sets of CUDA events without times, used in turn
   std::size_t next_timed_ = 0, next_plain_ = 0, steps_ = 0;
-  Set* set_ = nullptr;      // the events of the current step
-  Set* earlier_ = nullptr;  // the events of the step before
+  Set* set_ = nullptr;      // the CUDA events of the current step
+  Set* earlier_ = nullptr;  // the CUDA events of the step before
   cudaStream_t stream_ = nullptr;
   Anchor first_;
   std::vector<std::vector<Picoseconds>> ends_;  // for each step, the end times of tasks on the device's clock

@@ -44,7 +44,7 @@ namespace {
 
 constexpr char kName[] = "orrery-rank-cuda";
 constexpr Seconds kRendezvousPatience = 120;  // time in seconds to wait for the other processes to connect
-// Bytes of the bf16 numbers that replace received data when a rank runs alone.
+// Size in bytes of the memory with the bf16 numbers that replace received data when a rank runs alone.
 constexpr Bytes kBank = 8 << 20;
 
 using Words = std::vector<std::string>;

@@ -130,7 +130,7 @@ Sensors::~Sensors() {
 }
 
 void Sensors::read() {
-  const Reading reading = nvml_->read();  // without holding the lock: reading may take the driver long
+  const Reading reading = nvml_->read();  // without the lock, because reading may take the driver long
   const std::lock_guard lock(mutex_);
   readings_.push_back(reading);
 }

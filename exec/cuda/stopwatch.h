@@ -38,9 +38,10 @@ class Stopwatch {
   // measures it again.
   Timed time(const Work& work) { return time(work, 0); }
   Timed time_once(const Work& work) { return time_once(work, 0); }
-  // Measures several works one after the other, between two timings of the reference product; returns the time of each.
+  // Measures several works one after the other, between two timings of the reference product (that of two fixed
+  // matrices); returns the time of each work.
   std::vector<Timed> block(std::span<const Work> works);
-  void multiply_reference();  // enqueues the reference product
+  void multiply_reference();  // enqueues the reference product, that of two fixed matrices
 
   cudaStream_t stream() const { return stream_.get(); }
   kernels::cuda::Products& products() { return products_; }

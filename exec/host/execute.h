@@ -13,7 +13,7 @@ namespace orrery {
 struct Execution {
   std::vector<MeasuredStep> steps;    // measurements of the steps whose tasks were timed
   std::vector<Picoseconds> unmarked;  // length of each step whose tasks were not timed, from the end of the step before
-  // Mean loss over this rank's tokens, by step; empty if the plan computes no loss.
+  // The mean loss over this rank's tokens in each step; empty if the plan computes no loss.
   std::vector<double> losses;
   std::int64_t skipped_updates = 0;  // fp16: updates that were not made because a gradient was infinite
   MeasuredMemory memory;

@@ -127,7 +127,7 @@ std::vector<MaskPart> mask_parts(const OpCall& c, const Residual& r) {
     });
     return parts;
   }
-  const std::int64_t rows = r.rows / c.batch(), queries = r.columns;  // rows: heads on this rank * queries
+  const std::int64_t rows = r.rows / c.batch(), queries = r.columns;  // rows: number of rows (head, query) of a sample
   d.index.row_stride = static_cast<std::uint64_t>(queries);
   const GroupPosition& ulysses = c.rank.position_in(Dimension::ulysses);
   const std::int64_t first_head = (cut.index * ulysses.size + ulysses.index) * (rows / queries);

@@ -19,8 +19,9 @@ struct OpCall {
       : state(s), rank(s.rank), op(rank.plan.op_of(l.task)), frame(rank.plan.frames[rank.plan.tasks[l.task].frame]) {
     for (const Argument& a : l.arguments) {
       const Operand& o = a.operand;
-      // kept: the operand is a buffer of the 16-bit gradients of one micro-batch. It belongs to weights, but is put
-      // into reads, writes or updates, as activations are.
+      // kept: the operand is a buffer of the 16-bit gradients of one micro-batch. Although these are gradients of
+      // weights, the operand is listed in reads, writes or updates, as activations are, and not in `weights` or
+      // `gradients`.
       const bool kept = o.scope == Scope::state && o.slot == kFreshGradients;
       if (o.parameter >= 0 && !kept)
         (o.access == Access::read ? weights : gradients).push_back(a);
@@ -29,8 +30,8 @@ struct OpCall {
     }
   }
 
-  // Returns the address of a number that the rank has only once, such as the gradient norm (slot: a RankBuffer), if it
-  // is an operand of the op; else null.
+  // Returns the address of a number of which every rank has one, such as the gradient norm, if this number is an
+  // operand of the op; else null. slot: identifies the number (a RankBuffer).
   float* rank_number(std::uint16_t slot) const {
     for (const std::vector<Argument>* list : {&reads, &updates, &writes}) {
       for (const Argument& a : *list) {
@@ -146,8 +147,8 @@ std::vector<PredictedRows> predicted_rows(std::int64_t rows, std::int64_t predic
 // for rows that predict further tokens (multi-token prediction).
 double loss_weight(const PredictedRows& rows, std::int64_t predictions);
 
-// Returns the token-embedding table for an operand (Part::tied) that names the complete flat weight buffer in which the
-// table lies.
+// Returns the token-embedding table as an operand. whole: an operand (Part::tied) that names the complete flat weight
+// buffer in which the table lies.
 Argument word_table(const OpCall& c, const Argument& whole);
 
 // Returns the first token id of this rank's part of a vocabulary that is divided over a group of ranks, each of which

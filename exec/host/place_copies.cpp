@@ -21,8 +21,8 @@ std::vector<PlacedRun> runs_of_tile(const OpCall& c, const PlaceCopy& work) {
   return runs;
 }
 
-// Returns the contiguous ranges of bytes of a memcpy that moves, of a chunk of layers, the elements that this rank
-// owns. The rank's fused buffer (Scope::rank) holds only one bucket: its first element is element work.first of the
+// Returns the contiguous ranges of bytes of a memcpy that moves those elements of a chunk of layers that this rank
+// owns. The rank's fused buffer (Scope::rank) holds only one bucket; its first element is element work.first of the
 // chunk.
 std::vector<PlacedRun> runs_owned(const OpCall& c, const PlaceCopy& work) {
   const Argument &from = c.reads[0], &to = c.writes[0];

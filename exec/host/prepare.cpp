@@ -83,8 +83,8 @@ void prepare_all_reduce(const Rank& rank, const Collective& work, const Launch& 
       p.packed.runs.clear();
     }
   } else if (a.operand.scope != Scope::rank) {
-    // The data begin at element work.first: of the chunk's flat buffer for a bucket, of this rank's shard for a unit
-    // (parameters that are gathered together).
+    // A bucket's data begin at element work.first of its chunk's flat buffer; the data of a unit (parameters that are
+    // gathered together) begin at element work.first of this rank's shard.
     p.call.out = a.data + work.first * a.width;
   }
   p.call.in = p.call.out;
@@ -123,8 +123,8 @@ void prepare_service(const Rank& rank, const Collective& work, const Launch& lau
     call.out = at;
 }
 
-// Prepares a broadcast of a complete bucket from the root, or its reduction to the root, in place or from one buffer to
-// another.
+// Prepares a broadcast of a complete bucket from the root, or the reduction of a bucket to the root. Input and result
+// are one buffer or two.
 void prepare_root(const Collective& work, const Launch& launch, CollectiveCall& call) {
   const Sorted sorted(launch);
   call.counts = {work.bytes / work.width};
@@ -152,8 +152,9 @@ void prepare_pieces(const Rank& rank, const Collective& work, const Launch& laun
   call.out = sorted.write != nullptr ? sorted.write->data : nullptr;
 }
 
-// Prepares a collective on one region of the parameters of a unit (parameters that are gathered together). The pieces
-// that this rank owns of the unit's regions lie one after the other in the rank's shards.
+// Prepares a collective on one of the regions into which the parameters of a unit (parameters that are gathered
+// together) are divided. This rank owns a piece of each region; its pieces lie one after the other in the rank's
+// shards.
 void prepare_unit(const Rank& rank, const Collective& work, const Launch& launch, CollectiveCall& call) {
   const Sorted sorted(launch);
   // The frozen weights of a unit (parameters that are gathered together) are gathered as one region, of which the op's
@@ -201,9 +202,9 @@ std::vector<std::int32_t> tokens_of(const Argument& routing, std::int64_t top_k,
 }
 
 // Prepares an all-to-all of token rows to experts or back, or a gather among the ranks that an expert is cut over. The
-// first operand is the data. The next ones, if any, are the numbers of rows: sent and received, or of each member;
-// without them all pieces have the same size. If a token's rows are sent to a node only once, a further operand is the
-// routing, which tells each row's token (-1: padding).
+// first operand is the data. The next ones, if any, are the numbers of rows: sent and received for an all-to-all, of
+// each member for a gather; without them all pieces have the same size. If a token's rows are sent to a node only once,
+// a further operand is the routing, which tells each row's token (-1: padding).
 void prepare_tokens(const Rank& rank, const Collective& work, const Launch& launch, CollectiveCall& call) {
   std::vector<const Argument*> reads;
   for (const Argument& a : launch.arguments) {
@@ -324,7 +325,8 @@ static void prepare_parts(const Rank& rank, const Collective& work, const Launch
     prepare_bucket(rank, work, sorted.write != nullptr ? *sorted.write : *sorted.update, p.call);
   } else if (work.kind == CollectiveKind::shift && work.first > 0) {
     prepare_ring(rank, work, launch, p);
-    // If a collective moves one of several pieces of a buffer, the earlier pieces come before it in both buffers.
+    // If this collective moves only one of several pieces of a buffer, the addresses skip the pieces before it, in the
+    // input as well as in the output.
   } else {
     const Bytes first = work.first * work.width;
     p.call.in = sorted.read->data + first;

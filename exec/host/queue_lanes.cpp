@@ -10,8 +10,8 @@ namespace orrery {
 namespace {
 
 constexpr int kPollsBetweenChecks =
-    // Number of times that a waiting host asks whether a task has ended between two checks of the transport for errors:
-    // asking so often takes about a millisecond.
+    // Number of times that a waiting host asks the device whether a task has ended before it checks the transport for
+    // errors; so many queries take about a millisecond.
     4096;
 
 }  // namespace

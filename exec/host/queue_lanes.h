@@ -38,8 +38,8 @@ class QueueLanes final : public Lanes {
     std::vector<TaskId> tasks;
     std::size_t ended = 0;
   };
-  // Data that are recorded during a step; from them, the times of the step's tasks (Span) are computed once the times
-  // of the tasks' end marks are known.
+  // Data recorded during a step. The times of the step's tasks (Span) are computed from these data later, when the
+  // times of the tasks' end marks are known.
   struct Step {
     std::vector<Picoseconds> issued;
     // pairs of tasks: the first waits for the second because it reuses memory that the second used (Launch::after)

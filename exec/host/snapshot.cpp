@@ -21,8 +21,9 @@ Bytes bytes_of(const Rank& rank, std::uint32_t state, std::uint16_t slot) {
   return rank.plan.blocks[rank.plan.frames[state].block].buffers[slot].bytes;
 }
 
-// Calls f(frame, buffer, bytes) for each buffer of weights or optimizer states that a parameter server keeps: the id of
-// the frame (set of buffers) with a chunk's states, the index of the buffer in the frame, and the buffer's bytes.
+// Calls f(frame, buffer, bytes) for each buffer of weights or optimizer states that a parameter server keeps. frame: id
+// of the set of buffers with the states of a chunk of layers; buffer: index of the buffer in this set; bytes: size of
+// the buffer.
 template <class F>
 void for_states(const Rank& rank, const F& f) {
   if (!rank.plan.classes.front().server) return;

@@ -88,8 +88,8 @@ void Buffers::take(std::uint32_t frame, const Operand& operand, TaskId task, Lau
   if (what.bytes == 0 || !held.empty()) return;
   if (take_beyond(what, held)) return;
   if (what.contiguous) {
-    // a cell of the arena is free, because the planner made the arena large enough for all contiguous buffers in use at
-    // a time
+    // the arena (memory cut into equal cells, one per buffer) has a free cell, because the planner made it large enough
+    // for all contiguous buffers in use at a time
     assert(!cells_.empty());
     held = {cells_.back(), kArenaPool};
     cells_.pop_back();

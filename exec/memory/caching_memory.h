@@ -13,7 +13,7 @@ namespace orrery {
 // The functions by which the allocator gets memory segments and gives them back: cudaMalloc and cudaFree, or the host's
 // mmap and munmap.
 struct SegmentSource {
-  std::function<std::byte*(Bytes)> take;  // takes a segment; nullptr if there is not enough memory
+  std::function<std::byte*(Bytes)> take;  // allocates a memory segment; nullptr if there is not enough memory
   std::function<void(std::byte*, Bytes)> give;
 };
 SegmentSource host_segments();

@@ -9,7 +9,7 @@
 namespace orrery::mpi {
 namespace {
 
-// Number of integers in a note (a short message between ranks): the kind of note, and the number of the push or pull.
+// Number of integers in a note (a short message between ranks): one for its kind, one for the number of a push or pull.
 constexpr int kWords = 2;
 
 Channel duplicate(MPI_Comm world) {
@@ -48,8 +48,8 @@ Chains::~Chains() {
   for (Channel* c : {&pushes_, &pulls_, &notes_}) MPI_Comm_free(&c->comm);
 }
 
-// Returns the first server of a chain that is not lost, searching from the server at position `from` of the chain in
-// steps of `step` (1 or -1); -1 if all are lost.
+// Returns the first server that is not lost in a chain (parameter servers with the same shard), searching from the
+// server at position `from` of the chain in steps of `step` (1 or -1); -1 if all are lost.
 int Chains::alive(int piece, int from, int step) const {
   for (int copy = from; copy >= 0 && copy < copies_; copy += step) {
     const int rank = server(piece, copy);
@@ -87,8 +87,8 @@ void Chains::tell(int rank, Note note, std::int64_t number) {
   ORRERY_CHECK_MPI(MPI_Isend(&word, kWords, MPI_INT64_T, rank, 0, notes_.comm, &word.request));
 }
 
-// If this server is the last of the chain, tells all workers and the chain's servers that the push is done, because the
-// last server gets a sum only after all other servers of the chain have it.
+// If this server is the last of its chain (parameter servers with the same shard), tells all workers and the chain's
+// servers that the push is done, because the last server gets a sum only after all other servers of the chain have it.
 void Chains::tell_if_last() {
   if (after_me() >= 0) return;
   for (int w = 0; w < workers_; ++w) tell(w, kPushed, has_);

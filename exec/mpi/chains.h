@@ -54,7 +54,8 @@ class Chains {
   // Returns whether all servers of the chain have the sum of push `number`.
   bool pushed(int piece, std::int64_t number) const;
   bool pulled(int worker, std::int64_t number) const;
-  // records that this server has the sum of push `number`; the chain's last server then tells the other ranks
+  // records that this server has the complete gradient sum of push `number`; the last server of the chain then tells
+  // the other ranks
   void tell_pushed(std::int64_t number);
   // Tells the servers that this worker has received the weights of a pull.
   void tell_pulled(int piece, std::int64_t number);
@@ -89,8 +90,8 @@ class Chains {
   LostRanks& lost_;
   std::int64_t push_calls_ = 0, pull_calls_ = 0;
   std::int64_t has_ = 0;  // number of the last push whose complete sum this server has
-  // For each sender and each kind of note (a short message about a push or pull, which it names by number), the
-  // greatest number received.
+  // A note is a short message about a push or a pull, which it names by its number. For each sender and each kind of
+  // note, this is the greatest number in the notes received.
   std::vector<std::array<std::int64_t, kNotes>> heard_;
   std::list<Word> said_;  // notes (short messages) that are being sent
   std::list<Landing> landings_;

@@ -10,13 +10,13 @@ namespace {
 
 using Landing = Chains::Landing;
 
-// A message for the server at a certain position of a chain (the first, or the next); it is sent again if another
-// server takes that position because a rank was lost.
+// A message for the server at a certain position (the first, or the next) of a chain of parameter servers with the same
+// shard; it is sent again if another server takes that position because a rank was lost.
 class Sending {
  public:
   void to(const Channel& channel, int rank, int tag, const void* data, Bytes bytes) {
     if (rank < 0 || rank == rank_) return;
-    requests_.clear();  // requests are dropped without waiting: sends to a lost rank never end
+    requests_.clear();  // requests are dropped without waiting, because sends to a lost rank never end
     rank_ = rank;
     send(channel, rank, tag, static_cast<const std::byte*>(data), bytes, requests_);
   }

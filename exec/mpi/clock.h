@@ -6,8 +6,8 @@
 
 namespace orrery {
 
-// The offset to add to this rank's steady clock to get the time of rank 0's. The largest possible error of the offset
-// (uncertainty) is half of the shortest of several round trips (Cristian 1989).
+// The offset to add to a time of this rank's steady clock to get the time of rank 0's steady clock. The largest
+// possible error of the offset (uncertainty) is half of the shortest of several round trips (Cristian 1989).
 struct Clock {
   Picoseconds offset = 0, uncertainty = 0;
 };

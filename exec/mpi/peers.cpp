@@ -171,7 +171,7 @@ class MpiPeers : public Peers {
     const bool stopped = !gone && Clock::now() - p.last_ran > kStops;
     if (!gone && !stopped) return;
     if (stopped) ::kill(pid, SIGKILL);
-    hears(r);  // read before giving up: the lost process's last message may have arrived
+    hears(r);  // reads again, because the lost process's last message may have arrived
     p.lost = true;
     if (rank() == first())
       std::fputs(fmt::format("orrery: process {} of the search was lost; the others do its share\n", r).c_str(),

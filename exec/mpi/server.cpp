@@ -88,7 +88,7 @@ class Server {
     }
   }
 
-  // Returns the bytes of the memory that receives one worker's push.
+  // Returns the size in bytes of the memory that receives one worker's push of gradients.
   Bytes inbox_bytes() const { return shard_elements_ * rank_.state_width(kGradientShard); }
   std::byte* inbox(std::int64_t worker) const {
     return buffers_.state(rank_.states.front(), kBuckets) + worker * inbox_bytes();
@@ -146,8 +146,7 @@ class Server {
     order_.push_back({false, worker, clocks_[worker], version_});
     const Channel& to = channel(LaneKind::data_gather);
     for (const Range& r : pulls_) {
-      // the worker expects this message under the tag that next_tag() gives on the worker, which is computed here in
-      // the same way
+      // the tag under which the worker expects this message, computed in the same way as by next_tag() on the worker
       const int tag = 1 + static_cast<int>(out.sent++ % mpi::kTags);
       mpi::send(to, static_cast<int>(worker), tag, out.copy.data() + r.first * width, r.elements * width, out.requests);
     }

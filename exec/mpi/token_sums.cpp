@@ -59,8 +59,9 @@ class TokenSums final : public ByNodes {
     }
   }
 
-  // Sends one message to each member of this node: the rows for this member, and the rows for the members of other
-  // nodes whose messages it relays, in the order of the receivers.
+  // Sends, to the member of each other node that relays to this rank, the token numbers of the rows that this rank is
+  // to receive. Sends one message of rows to each member of this node. It has the rows for this member, and the rows
+  // for those members of other nodes to which this member relays, in the order of the receivers.
   void gather() {
     for (auto& [node, mine] : wanted_) move(mine.numbers, places_.relay(me(), node), 1, true);
     for (auto& [m, theirs] : served_) {
@@ -86,8 +87,8 @@ class TokenSums final : public ByNodes {
     }
   }
 
-  // Sums the rows of each token that members of this node have for the members to which this rank relays, and sends the
-  // sums to them.
+  // For each member of another node to which this rank relays: sums, token by token, the rows that members of this node
+  // have for it, and sends it the sums.
   void cross() {
     landed_[me()] = std::move(handed_.at(me()));
     std::map<Member, Bytes> taken;  // for each member of this node, the bytes of its message used so far
@@ -147,11 +148,11 @@ class TokenSums final : public ByNodes {
     }
   }
 
-  std::map<std::int64_t, Wanted> wanted_;            // by sending node: the rows that this rank is to receive from it
-  std::map<Member, Wanted> served_;                  // by member of another node: the rows that this rank sums for it
+  std::map<std::int64_t, Wanted> wanted_;            // for each sending node, the rows to be received from it
+  std::map<Member, Wanted> served_;                  // for each member of another node, the rows summed for it here
   std::map<Member, std::vector<std::byte>> handed_;  // messages sent to the members of this node
   std::map<Member, std::vector<std::byte>> landed_;  // messages received from the members of this node
-  std::map<Member, const std::byte*> own_;           // by sender on this node: the address of its rows for this rank
+  std::map<Member, const std::byte*> own_;           // for each sender on this node, its rows for this rank
 };
 
 }  // namespace

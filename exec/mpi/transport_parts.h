@@ -94,7 +94,8 @@ class ByNodes : public Pending {
   using Member = NodePlaces::Member;
 
   ByNodes(Channel& channel, const CollectiveCall& call);
-  // Begins stage 1, 2 or 3 of the exchange; when stage 3 begins, all messages have arrived.
+  // Begins stage 1, 2 or 3 of the hierarchical all-to-all. Stage 3 sends nothing: when it begins, all messages have
+  // arrived.
   virtual void begin_stage(int stage) = 0;
 
   Member me() const { return static_cast<Member>(channel_.rank); }

@@ -92,8 +92,8 @@ class TwoStages final : public ByNodes {
   bool of_tokens() const { return call_.row > 0; }
   const std::byte* in() const { return static_cast<const std::byte*>(call_.in); }
 
-  // Collects this rank's data for each node. The member of a node that will relay the data is sent the number of
-  // elements for each member of its node.
+  // Collects this rank's data for each node, and tells the member of the node that will relay the data how many
+  // elements each member of the node gets.
   void tell_counts() {
     for (const auto& [node, members] : places_.all()) {
       Relay& out = outgoing_[node];
@@ -199,7 +199,7 @@ class TwoStages final : public ByNodes {
   }
 
   std::map<std::int64_t, Relay> outgoing_;           // for each destination node, the data that this rank sends to it
-  std::map<Member, Relay> incoming_;                 // by sender on another node: the data that this rank passes on
+  std::map<Member, Relay> incoming_;                 // for each sender on another node, its data to be passed on
   std::map<Member, std::vector<std::byte>> handed_;  // messages sent to the members of this node
   std::map<Member, std::vector<std::byte>> landed_;  // messages received from the members of this node
 };

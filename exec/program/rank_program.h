@@ -40,8 +40,8 @@ Text text_of(const RankOptions& options, const Spec& spec, std::string_view buil
 // current step, which the caller keeps up to date.
 Watcher watcher_of(const Rank& rank, ProgressRing& ring, const std::int64_t& step);
 
-// Records a failure in the progress file that the launcher reads (ring; null if it is not open), prints `line`, and
-// ends the process immediately, without waiting for other ranks.
+// Records a failure in the progress file `ring`, which the launcher reads (null if the file is not open), prints
+// `line`, and ends the process immediately, without waiting for other ranks.
 [[noreturn]] void give_up(ProgressRing* ring, const std::string& name, int code, const std::string& line);
 [[noreturn]] void give_up(ProgressRing* ring, const std::string& name, const std::exception& error);
 int exit_code_of(const std::exception& error);

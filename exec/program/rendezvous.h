@@ -49,8 +49,8 @@ class Rendezvous {
 // Returns a port of this machine at which no process listens. Another process may take the port before it is used.
 std::uint16_t free_port();
 
-// The offset to add to this process's steady clock to get the time of rank 0's. The largest possible error of the
-// offset (uncertainty) is half of the shortest of several round trips (Cristian 1989).
+// The offset to add to a time of this process's steady clock to get the time of rank 0's steady clock. The largest
+// possible error of the offset (uncertainty) is half of the shortest of several round trips (Cristian 1989).
 struct ClockOffset {
   Picoseconds offset = 0, uncertainty = 0;
 };

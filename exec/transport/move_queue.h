@@ -38,7 +38,8 @@ struct QueuedCall {
 class QueuedTransport {
  public:
   virtual ~QueuedTransport() = default;
-  // Returns when the complete batch is enqueued, for which it may have to wait for the host threads of other ranks.
+  // Starts the transfers of a batch. Returns when all are enqueued, for which it may have to wait for the host threads
+  // of other ranks.
   virtual void start(std::span<const QueuedCall> batch) = 0;
   // Throws Error when a connection has failed since the last call. The check is cheap.
   virtual void check() {}

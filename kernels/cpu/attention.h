@@ -32,8 +32,8 @@ constexpr KeyRange visible_keys(const CausalMask& mask, std::int64_t query, std:
 void attention(Heads<const float> q, Heads<const float> k, Heads<const float> v, float scale, const CausalMask& mask,
                Heads<float> out, float* lse);
 
-// Computes the forward pass for one sample and head; q and out are (query, head_dim). merges: out and lse already hold
-// the result over other keys, and get the result over those keys and the keys in k together.
+// Computes the forward pass for one sample and head; q and out are (query, head_dim). With `merges`, out and lse hold
+// on entry the result over other keys, and on return the result over these keys and the keys in k together.
 void attention_of_head(Matrix<const float> q, Matrix<const float> k, Matrix<const float> v, float scale,
                        const CausalMask& mask, bool merges, Matrix<float> out, float* lse);
 

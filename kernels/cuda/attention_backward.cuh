@@ -248,8 +248,9 @@ __global__ void __launch_bounds__(Tile::threads, 1) backward_block(BackwardCall<
   BackwardBlock<T, Tile>(call).run();
 }
 
-// Computes dq = scale * sums. `sums` is in the order in which threads of the backward pass added to it, so every thread
-// here takes eight columns of two rows, which were the results of four threads.
+// Computes dq = scale * sums. `sums` has the order in which threads of the backward pass added to it, where the results
+// of one thread are adjacent. So every thread here takes eight columns of two rows, which are the results of four
+// threads there.
 template <class T, class Tile>
 __global__ void __launch_bounds__(Tile::threads)
     finish_queries(const float* sums, int heads, float scale, HeadsView<T> dq) {

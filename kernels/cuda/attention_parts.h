@@ -43,7 +43,8 @@ void attention_gradient_256(const BackwardArguments& arguments, cudaStream_t str
 void attention_plain(const ForwardArguments& arguments, cudaStream_t stream);
 void attention_gradient_plain(const BackwardArguments& arguments, cudaStream_t stream);
 
-// Numbers of queries and of keys in the tile that a thread block handles in the backward pass, for each depth.
+// For each size of heads (depth: head_dim, rounded up), the numbers of queries and of keys in the tile that a thread
+// block handles in the backward pass.
 struct BackwardExtent {
   int depth, queries, keys;
 };

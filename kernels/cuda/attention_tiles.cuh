@@ -57,8 +57,8 @@ inline CausalRange sight_of(const CausalMask& mask, std::int64_t keys) {
   return {static_cast<int>(mask.query_offset - mask.key_offset), static_cast<int>(mask.window), static_cast<int>(keys)};
 }
 
-// Sets to `hidden` the scores of keys to which a query does not attend. `query` and `key` are the positions of the
-// first score in the warp's tiles x.
+// Sets to `hidden` the scores of keys to which the score's query does not attend. x: a warp's tiles of scores; query,
+// key: the numbers of the query and of the key of the first score in x.
 template <int row_tiles, int column_tiles>
 __device__ inline void hide(float (&x)[row_tiles][column_tiles][4], const CausalRange& sight, int query, int key,
                             float hidden) {

@@ -130,8 +130,9 @@ __global__ void __launch_bounds__(kBlock) sort_rows(Groups g) {
   g.sorted[from + before] = row;
 }
 
-// Adds, for each token, the token's rows of dy to its row of dtable, in rising order of the rows. Threads exist for
-// every entry of the list of rows; those at a token's first entry do the sum, each thread for a few columns.
+// Adds, for each token, the token's rows of dy to its row of dtable, in rising order of the rows. The kernel has
+// threads for every entry of the list of rows, but only those at the first entry of a token compute its sum, each
+// thread for a few columns.
 template <class From, class To>
 struct AddRows {
   Groups groups;

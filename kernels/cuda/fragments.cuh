@@ -125,8 +125,8 @@ struct HeadView {
 };
 
 // Begins to copy rows [first, first + rows) of a head into a tile, with zeros for rows that do not exist. `threads`
-// threads share the copy, of which this is number `thread`: each copies one chunk of every row_step-th row, so that its
-// addresses differ by constants.
+// threads share the copy, and this one is number `thread`. Each thread copies one chunk (8 elements) of every
+// kRowStep-th row, so that its addresses differ by constants.
 template <int stride, int rows, int depth, int threads, class T>
 __device__ inline void load_tile(std::uint32_t tile, const HeadView<const T>& from, int first, int thread) {
   constexpr int kChunks = stride / kChunk, kRowStep = threads / kChunks;

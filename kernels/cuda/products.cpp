@@ -48,14 +48,16 @@ std::uint32_t alignment_of(const void* pointer) {
   return static_cast<std::uint32_t>(bits & (~bits + 1));
 }
 
-// The key under which cuBLASLt's choice of an algorithm is cached: everything on which its heuristic's choice depends.
+// The key under which cuBLASLt's choice of an algorithm for a product is cached; it contains everything on which the
+// heuristic's choice depends.
 using Key = std::tuple<std::int64_t, std::int64_t, std::int64_t,                // sizes m, n and k of the product
                        std::int64_t, std::int64_t, std::int64_t, std::int64_t,  // strides of the rows of the matrices
-                       // number of products in the batch, and the strides from one to the next
+                       // number of products in the batch, and for each matrix the stride from one product to the next
                        std::int64_t, std::int64_t, std::int64_t, std::int64_t,
-                       // data types, whether matrices are transposed, whether the result is added, epilogue
+                       // data types of the product, whether its matrices are transposed, whether the result is added,
+                       // its epilogue
                        Type, Type, Type, bool, bool, bool, Epilogue,
-                       // alignments of the matrices' pointers
+                       // alignments of the pointers to the product's matrices
                        std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t>;
 
 std::int64_t inner_of(const Product& p) { return p.transposed.a ? p.a.rows : p.a.columns; }
@@ -292,8 +294,8 @@ void Products::linear_weight_gradient(ConstMatrix dy, ConstMatrix x, bool accumu
 
 namespace {
 
-// Some heads of one sample: head `first` and every step-th head after it. `matrix` is that of the first of these heads,
-// and `stride` the number of elements from one of their matrices to the next.
+// Some heads of one sample: head `first` and every step-th head after it. matrix: that of head `first`; stride: number
+// of elements from the matrix of one of these heads to the matrix of the next.
 template <class Void>
 struct HeadBatch {
   BasicMatrix<Void> matrix;

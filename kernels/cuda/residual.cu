@@ -55,7 +55,7 @@ struct Masks {
     *reinterpret_cast<Pack<std::uint8_t, n>*>(data + row * columns + column) = pack;
   }
 };
-// Returns whether every pack of 8 elements of a mask (1 byte each) begins at a multiple of 8 bytes.
+// Returns whether the address of every pack of 8 elements of a dropout mask (1 byte each) is a multiple of 8 bytes.
 bool is_wide_mask(const std::uint8_t* mask, std::int64_t columns) {
   return reinterpret_cast<std::uintptr_t>(mask) % kWide == 0 && columns % kWide == 0;
 }

@@ -32,7 +32,7 @@ __device__ inline T join_warp(T value, Join join) {
 template <class T, class Join>
 __device__ inline T join_block(T value, Join join, T* slots) {
   value = join_warp(value, join);
-  sync_block();  // waits: threads may still read `slots` of the previous call
+  sync_block();  // waits, because threads may still read the values of the previous call in `slots`
   if (threadIdx.x % kWarp == 0) slots[threadIdx.x / kWarp] = value;
   sync_block();
   value = slots[0];

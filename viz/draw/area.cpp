@@ -10,8 +10,8 @@ namespace {
 
 constexpr std::size_t kBoundariesPerPoint = 1024;
 
-// Goes through the times at which an event of a process begins or ends, and adds the time between two of them to the
-// sums of the kinds of work that run in between.
+// Goes through the times at which an event of a process begins or ends. The time between one of them and the next is
+// added to the sum of each kind of work that runs in between.
 class EventSweep {
  public:
   EventSweep(const Timeline& t, const MappedColumn<std::uint32_t>& tracks, Picoseconds from) : t_(t), now_(from) {

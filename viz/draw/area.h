@@ -60,7 +60,7 @@ struct MemoryPeak {
 MemoryPeak memory_peak(const Counter& counter, Picoseconds from, Picoseconds to);
 // Returns the first time when the sum of the counter's series exceeds `capacity`; -1: never.
 Picoseconds first_above(const Counter& counter, double capacity);
-// Returns the index of the last sample at or before a time; -1 if there is none.
+// Returns the index of the counter's last sample at or before a time; -1 if there is none.
 std::ptrdiff_t sample_at(const Counter& counter, Picoseconds time);
 // Returns the counter of the process's memory by category; nullptr if it has none.
 const Counter* memory_of(const Process& process);

@@ -11,7 +11,7 @@
 namespace orrery {
 
 // The content of one pixel of a row: the kind of event that fills most of the pixel, how much of the pixel is filled,
-// and whether an event begins in the pixel that is wide enough to be told from the event before.
+// and whether it has an edge, which is the begin of an event wide enough to be told from the event before.
 struct Cell {
   std::uint8_t kind = 0;
   std::uint8_t share = 0;  // part of the pixel's width that events fill, out of 255

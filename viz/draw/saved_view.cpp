@@ -88,7 +88,7 @@ void get(const OrderedJsonValue& j, Note& to) { get_members(j, to, {}); }
 
 }  // namespace
 
-// The JSON library finds to_json() by the types of its arguments, so it is outside the namespace above.
+// to_json() is outside the namespace above, because the JSON library finds it by the types of its arguments.
 static void to_json(ordered_json& j, const Note& n) { put_members(j, n); }
 
 void take_layout(SavedView& view, const Timeline& t, const LayoutOptions& o) {

@@ -28,7 +28,7 @@ struct SavedView {
   Picoseconds area_from = 0, area_to = 0;
   Picoseconds marked = -1;
   std::string group_by;                     // name of the coordinate by which processes are grouped; "": none
-  std::vector<std::int64_t> closed_groups;  // closed groups (one row each), by their value of the coordinate `group_by`
+  std::vector<std::int64_t> closed_groups;  // values of coordinate `group_by` whose groups are closed (one row each)
   // names of the processes that are closed (one row each), and of the lanes pinned at the top of the window
   std::vector<std::string> closed, pinned;
   bool arrows = true, counters = true, host = false, slowest_first = false, compare = false, critical_path = false;

@@ -16,7 +16,8 @@ struct Prepared {
   AreaIndex areas;
 };
 
-// The peak of a memory counter, and the first time at which the counter exceeds the memory of its process (-1: never).
+// The peak of a memory counter, and the first time at which the counter exceeds the memory capacity of its process's
+// GPU (-1: never).
 struct CounterPeak {
   MemoryPeak peak;
   Picoseconds above = -1;

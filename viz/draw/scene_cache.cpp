@@ -13,7 +13,8 @@
 
 namespace orrery {
 
-// Archives find the fields() functions by the types of their arguments, so they are outside the namespace below.
+// The fields() functions are outside the namespace below, because archives find them by the types of their arguments
+// (argument-dependent lookup).
 template <class A>
 void fields(A& a, Counter& c) {
   a(c.name);

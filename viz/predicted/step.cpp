@@ -56,7 +56,8 @@ std::string_view name_of(Phase phase) {
 
 std::string picosecond_text(Picoseconds t) { return time_text(seconds(t)); }
 
-// Details of a task, shown when it is clicked. Keys are task * 2, plus 1 for the bar that shows the task waiting.
+// Details of a task, shown when it is clicked. The key of the details is task * 2, plus 1 for the bar that shows the
+// task waiting.
 class PlanDetails : public DetailSource {
  public:
   explicit PlanDetails(std::shared_ptr<const Step> step) : step_(std::move(step)) {}
@@ -136,8 +137,8 @@ class PlanDetails : public DetailSource {
   std::shared_ptr<const Step> step_;
 };
 
-// Returns the index of the representative of a class of ranks in its expert-parallel group; -1 if each rank has all
-// experts.
+// Returns the index, in its expert-parallel group, of the rank that represents a class of like ranks; -1 if each rank
+// has all experts.
 std::int64_t expert_coordinate(const Plan& plan, const RankClass& slot) {
   const GroupTable& table = plan.dimensions[static_cast<std::size_t>(Dimension::expert)];
   const auto rank = static_cast<std::size_t>(slot.representative);
@@ -236,8 +237,8 @@ StepTimeline timeline_of(std::shared_ptr<const Step> step) {
   std::vector<std::uint32_t> waiting;
   for (const RankClass& slot : plan.classes) waiting.push_back(builder.label("wait for " + slot.name, Kind::wait));
   Threads threads(builder, plan.classes.size());
-  // If the plan holds only one step, its tasks are shown spec.steps times, as all steps take the same time; only the
-  // memory curves differ from step to step.
+  // If the plan holds only one step, its tasks are shown spec.steps times, because all steps take the same time; only
+  // the memory curves differ from step to step.
   const std::int64_t steps = plan.steps == 1 ? step->spec.steps : 1;
   builder.reserve(static_cast<std::size_t>(steps) * (plan.task_count() + plan.match_members.size()));
   const auto add_task = [&](TaskId t, Picoseconds begin) {

@@ -45,7 +45,7 @@ class WhatIf {
   std::vector<std::string> original_;
 };
 
-// A strategy to be tried.
+// A parallelism strategy that is to be simulated.
 struct Candidate {
   // Settings such as "strategy.tensor=4", applied after the overrides that the user gave with the file.
   std::vector<std::string> overrides;

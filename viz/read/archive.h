@@ -105,7 +105,7 @@ class ArchiveReader {
 
  private:
   const void* take(std::size_t bytes);
-  std::size_t count(std::size_t bytes_each);  // reads a count of values; throws if fewer follow
+  std::size_t count(std::size_t bytes_each);  // reads how many values follow; throws if there are fewer
 
   std::shared_ptr<const void> file_;
   const char* data_ = nullptr;

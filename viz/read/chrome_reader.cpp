@@ -203,9 +203,9 @@ std::uint32_t ChromeReader::label_of(const RawEvent& raw, Kind& kind) {
   return found->second;
 }
 
-// Sets a rank's coordinate (data, tensor, ...) to the rank's index in the list of ranks of a group. The list is read
-// from the first event of every lane, since a lane serves one group. The data coordinate is the index among all ranks
-// that share one set of shards, including those of a context-parallel group.
+// Sets a rank's coordinate in one form of parallelism (data, tensor, ...) to the rank's index in the list of ranks of a
+// group. The list is read from the first event of every lane, since a lane serves one group. The data coordinate is the
+// index among all ranks that share one set of shards, including those of a context-parallel group.
 void ChromeReader::place_rank(const RawEvent& raw, std::uint32_t thread) {
   if (thread >= placed_.size()) placed_.resize(thread + 1);
   if (placed_[thread]) return;

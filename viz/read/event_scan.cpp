@@ -13,18 +13,19 @@ struct Batch {
   std::size_t count = 0;
 };
 
-// A ring of batches of events: one thread fills them, another empties them.
+// A ring of batches of events: one thread reads events into batches, another thread uses the events.
 class Ring {
  public:
-  // Returns the next batch of events for the filling thread to fill; nullptr if the thread that empties batches has
-  // stopped.
+  // Returns the next batch to be filled with events, for the thread that reads them; nullptr if the thread that uses
+  // the events has stopped.
   Batch* to_fill() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return stopped_ || filled_ - emptied_ < kBatches; });
     return stopped_ ? nullptr : &batches_[filled_ % kBatches];
   }
   void was_filled() { advance(filled_); }
-  // Returns the next batch of events for the emptying thread; the batch's count is 0 at the end of the events.
+  // Returns the next batch of events, for the thread that uses the events; the batch's count is 0 at the end of the
+  // events.
   const Batch* to_empty() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return filled_ > emptied_; });

@@ -33,8 +33,8 @@ class EventScan {
   bool closed_ = false;
 };
 
-// Both functions call `take` for every event of a scan, in order. take_events_ahead() reads in a separate thread, so
-// that two cores share the work; an exception that `take` throws stops the reading.
+// take_events() and take_events_ahead() call `take` for every event of a scan, in order. take_events_ahead() reads in a
+// separate thread, so that two cores share the work; an exception that `take` throws stops the reading.
 using TakeEvent = std::function<void(const RawEvent&)>;
 void take_events(EventScan& scan, const TakeEvent& take);
 void take_events_ahead(EventScan& scan, const TakeEvent& take);

@@ -11,8 +11,8 @@ namespace orrery {
 // position where ranks are unknown), label (name and kind), micro-batch, layer and model chunk. If several events agree
 // in all of these, they are paired in order of time. Waiting and host work have no match.
 struct Matching {
-  std::vector<EventId> there;  // for each event of a, the matching event of b, or kNoEvent
-  std::vector<EventId> back;   // for each event of b, the matching event of a, or kNoEvent
+  std::vector<EventId> there;  // for each event of timeline a, the matching event of timeline b, or kNoEvent
+  std::vector<EventId> back;   // for each event of timeline b, the matching event of timeline a, or kNoEvent
   EventId matched = 0;
 };
 Matching match(const Timeline& a, const Timeline& b);

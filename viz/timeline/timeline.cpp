@@ -53,7 +53,8 @@ std::vector<EventId> members_of(const Timeline& t, EventId e) {
     if (other == kNoEvent || other == e || (match.empty() && group.empty()) || t.kind(other) != t.kind(e)) continue;
     const Details theirs = details_of(t, other);
     const auto alike = [&](std::string_view key) { return detail_named(theirs, key) == detail_named(own, key); };
-    // Several process groups may have the same name, so the lists of their ranks must be equal too.
+    // Events of one collective must also agree in the list of ranks, because several process groups may have the same
+    // name.
     const bool same =
         match.empty() ? alike("Process Group Name") && alike("Process Group Ranks") && alike("bytes") : alike("match");
     if (same) members.push_back(other);

@@ -21,8 +21,8 @@ QRgb mixed(QRgb a, QRgb b, unsigned share) {
 // stronger than its share, so that a single event can be seen.
 unsigned visible(unsigned share) { return share == 0 ? 0 : std::min(255U, 70 + share * 185 / 255); }
 
-// A table of colours of pixels: by the kind of the pixel's events, the share of the pixel that they cover, and whether
-// it is an event's edge.
+// The colours of pixels, in a table by the kind of the pixel's events, the share of the pixel that they cover, and
+// whether the pixel is an event's edge.
 class CellColours {
  public:
   CellColours() : colours_(kKinds * 512) {
@@ -207,7 +207,8 @@ void Canvas::paint_changes(QPainter& painter, const Scene& scene, const View& vi
   }
 }
 
-// Paints the background of a row, except the area that the row's lane or curve covers itself.
+// Fills a row with the background colour. In a row that shows a lane or a curve, only the gutter and the row's edges
+// are filled, because painting the lane or curve covers the rest.
 void Canvas::paint_background(QPainter& painter, const Row& row, int y) {
   const int width = painter.device()->width(), plot = width - CanvasFrame::kGutter;
   const bool header = row.kind == RowKind::group || row.kind == RowKind::process;

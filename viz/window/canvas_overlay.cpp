@@ -55,7 +55,8 @@ void dashed_line(QPainter& painter, double y, int from, int to, const QColor& co
   painter.drawLine(QPointF(from, std::floor(y) + 0.5), QPointF(to, std::floor(y) + 0.5));
 }
 
-// Returns the point at which a line from a point outside the plot enters the plot: vector formats do not clip.
+// Returns the point at which a line from a point outside the plot enters the plot. Lines are cut there because vector
+// formats would draw them beyond the plot.
 QPointF cut(const QPointF& outside, const QPointF& other, const QRectF& plot) {
   const double x = outside.x() < plot.left() ? plot.left() : plot.right();
   if (other.x() == outside.x()) return outside;
@@ -111,7 +112,8 @@ static void paint_series(QPainter& painter, const Counter& counter, const TimeSc
   }
 }
 
-// Writes the peak, reserved and available bytes of a rank's memory beside its curve; 0: not known.
+// Writes the peak, reserved and available bytes (capacity) of a rank's memory beside the memory's curve. A reserved or
+// capacity of 0 means not known, and is not written.
 static void paint_memory_words(QPainter& painter, double peak, double reserved, double capacity, int y) {
   painter.setPen(colours::kFaintInk);
   const bool over = capacity > 0 && std::max(peak, reserved) > capacity;

@@ -16,7 +16,7 @@ namespace orrery {
 namespace {
 
 constexpr double kSmallestPart = 0.005;  // smallest share of the step time that the card lists
-// greatest number of tasks of a step for which the card also lists changes of the machine, since each is simulated
+// greatest number of tasks of a step whose card also lists changes of the machine, as each change must be simulated
 constexpr std::uint64_t kFewTasks = 100'000;
 constexpr std::size_t kMostLines = 6;  // greatest number of ops, or of ranks, that a card lists
 constexpr int kMostRecent = 8;         // greatest number of files that are listed as opened before
@@ -30,7 +30,7 @@ QString figure_row(const std::string& name, const std::string& figure, const std
 
 // Returns a table row with a name, a figure and a bar whose length shows a share.
 QString bar_row(const std::string& name, const std::string& figure, double share, const QColor& colour) {
-  constexpr int kLongest = 160;  // length of the bar of a share of 1, in pixels
+  constexpr int kLongest = 160;  // length in pixels of the bar that shows a share of 1 (100 %)
   const int width = std::max(1, static_cast<int>(share * kLongest));
   return QString(
              "<tr><td>%1</td><td align=right>&nbsp;%2&nbsp;</td><td><table cellspacing=0 cellpadding=0><tr>"

@@ -91,7 +91,7 @@ void MainWindow::open_later(const std::vector<std::string>& paths) {
   cancelled_ = std::make_shared<std::atomic<bool>>(false);
   const auto cancelled = cancelled_;
   connect(dialog, &QProgressDialog::canceled, this, [cancelled] { *cancelled = true; });
-  // The thread uses no widget directly: it posts calls to the event loop instead.
+  // The loading thread uses no widget directly, but posts calls to the event loop.
   loader_ = std::thread([this, dialog, cancelled, opening, threads = threads_] {
     const auto later = [this](auto function) { QMetaObject::invokeMethod(this, function, Qt::QueuedConnection); };
     auto scenes = std::make_shared<std::vector<std::shared_ptr<const Scene>>>();

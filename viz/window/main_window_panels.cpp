@@ -168,8 +168,9 @@ void MainWindow::show_memory(const Scene& s, Picoseconds time, int process) {
   panel_->setCurrentWidget(details_);
 }
 
-// Shows a selected range of time: for each rank (of very many, the slowest) the total times, compute by part of the
-// step, and the exposed and hidden communication of each group.
+// Shows a table about a selected range of time, with a row for each rank (if there are more than kMostRanks, for those
+// that compute most): total compute, exposed and hidden communication, idle time (bubble) and peak memory, and then the
+// time of each kind of work.
 void MainWindow::show_area(Picoseconds from, Picoseconds to) {
   if (to <= from || first_->scene() == nullptr) return;
   const Scene& s = *first_->scene();

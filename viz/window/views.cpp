@@ -27,7 +27,8 @@ void open_processes(TimelineWidget& w, std::size_t count, bool counters) {
   w.set_options(o);
 }
 
-// Returns the longest communication event in the middle half of the timeline, which the state "details" shows selected.
+// Returns the longest communication event in the middle half of the timeline; it is selected in the window state
+// "details" (option --view).
 EventId telling_event(const Timeline& t) {
   EventId best = kNoEvent;
   for (EventId e = 0; e < t.events(); ++e) {
