@@ -67,8 +67,8 @@ class Finder {
       rows.emplace_back();
       for (std::int64_t n = 1; n <= kMostLayers; ++n) {
         if (n > 1 && gpus % (n + 2) == 0)
-          // From n layers on the pipeline may have n + 2 stages (rule: pipeline_rules in models/load/check.cpp), so
-          // that n layers may fit where n - 1 do not: a new list begins.
+          // A model of n layers may have n + 2 pipeline stages (rule: pipeline_rules in models/load/check.cpp). If the
+          // GPUs can be divided so, n layers may fit in memory where n - 1 do not, and a new list begins.
           rows.emplace_back();
         rows.back().push_back(n);
       }

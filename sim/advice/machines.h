@@ -24,7 +24,7 @@ struct Machine {
   Reached reached = Reached::not_searched;
   double gap = 1;  // largest share by which a strategy that was not simulated may beat the best one found
   double step_s = 0, tokens_per_s = 0, mfu = 0;
-  double step_low_s = 0, step_high_s = 0;  // lowest and highest likely step time in seconds (Report)
+  double step_low_s = 0, step_high_s = 0;  // lowest and highest likely value of step_s, in seconds
   Bytes memory = 0;                        // peak memory in bytes of the fullest GPU
   RunCost cost;
   std::optional<double> power_kW;  // power in kW of the nodes under full load

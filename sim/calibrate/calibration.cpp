@@ -142,7 +142,7 @@ std::int64_t rounded_rows(std::int64_t rows) {
   return std::llround(std::exp2(std::round(2 * std::log2(static_cast<double>(rows))) / 2));
 }
 
-// The shape of an op under which the times of tasks are collected, rounded so that many tasks share it. part: a task's
+// The rounded shape under which the times of an op's tasks are collected, so that many tasks share it. part: a task's
 // work as a share of the work of the rounded shape.
 struct CommonShape {
   WorkShape shape;
@@ -284,7 +284,8 @@ void Observations::add_transfer(const Step& step, std::uint32_t match) {
   (most <= kAlone ? seen.alone : seen.slowed).push_back(sum / static_cast<double>(members.size()));
 }
 
-// Adds the wait of a task: the time from the end of the tasks that it depends on until its thread began it.
+// Adds a task's wait to the samples of waits: the time from the end of the last task that it depends on until its
+// thread began it.
 void Observations::add_waits(const Step& step, TaskId t) {
   const Plan& plan = step.plan;
   const RankClass& slot = plan.classes[plan.slot_of(t)];
@@ -300,8 +301,8 @@ void Observations::add_waits(const Step& step, TaskId t) {
     host_wake_.push_back(wait);
   else if (!here)
     (there ? wake_ : gap_).push_back(wait);
-  // Waits before transfers during which the rank computes are kept in a list of their own, since no task of the rank
-  // waits for such a transfer while it is delayed.
+  // A transfer's wait goes to a list of its own if the rank computes meanwhile, since then no task of the rank waits
+  // for the delayed transfer.
   if (here && !there && !is_host_work(plan.op_of(s.cause)))
     (computes_meanwhile(step, t) ? busy_transfer_start_ : transfer_start_).push_back(wait);
 }

@@ -21,8 +21,8 @@ struct Waits {
   // that waited for a transfer.
   Seconds gap = 0, transfer_start = 0, wake = 0;
   Seconds busy_transfer_start = 0;  // mean wait before a transfer whose rank computes meanwhile
-  // host_start: mean wait before the host starts a copy or update; host_wake: mean wait of a task for its thread after
-  // such a copy or update has ended.
+  // host_start: mean wait before the host starts a copy or update; host_wake: mean wait of a task that depends on such
+  // a copy or update, from the end of that until the task begins.
   Seconds host_start = 0, host_wake = 0;
   std::vector<bool> busy;  // for each task, whether it is a transfer whose rank computes meanwhile
 };

@@ -68,17 +68,17 @@ Imported import_text(const std::string& path, std::string_view text);
 
 // Makes a profile from measured files, with medians and quartile distances over the measurements of the same shape.
 // Whatever the files do not measure is taken from the built-in profile (Profile::rest_built_in). A collective in traces
-// takes as long as on the rank that arrived last, which is the shortest time of all its ranks; without the traces of
-// all ranks it takes the shortest of at least four times for that size. Collectives with fewer than four times are
-// counted in `refused`.
+// is given the time on the rank that arrived last, the shortest of all its ranks; if some ranks' traces are missing, it
+// is given the shortest of at least four times for that size. Collectives with fewer than four times are counted in
+// `refused`.
 Profile profile_of(const std::vector<Imported>& files, std::map<std::string, std::int64_t>& refused);
 
 // The kind of collective that the name of a program or file contains: "all_reduce" for "all_reduce_perf",
 // "reduce_scatter" for "/opt/reduce_scatter_perf_mpi", "message" for "sendrecv_perf", "all_reduce" for
 // "all-reduce-8.txt"; "" if it contains none.
 std::string nccl_tests_kind(std::string_view program);
-// Describes as a TransferRow a transfer that nccl-tests measured. A message (sendrecv_perf) is between two ranks,
-// although the test has `ranks` ranks in a ring.
+// Describes as a TransferRow a transfer that nccl-tests measured on `ranks` ranks. A message (sendrecv_perf) becomes a
+// transfer between two ranks, although in the test all ranks send to each other in a ring.
 TransferRow nccl_tests_row(const std::string& kind, std::int64_t ranks, std::int64_t nodes);
 
 }  // namespace orrery

@@ -95,8 +95,8 @@ struct Busy {
 
 // The total time that `intervals` cover, counted once where they overlap, without the time that `without` covers.
 Seconds covered(std::vector<Busy> intervals, std::vector<Busy> without = {}) {
-  // A time at which an interval begins (+1) or ends (-1): the time, the change for `intervals`, the change for
-  // `without`.
+  // The begin or end of an interval: its time, and the change (+1 or -1) of the number of open intervals in `intervals`
+  // and in `without`.
   std::vector<std::tuple<Seconds, int, int>> edges;
   for (const Busy& b : intervals) {
     edges.emplace_back(b.begin, 1, 0);
@@ -120,7 +120,7 @@ Seconds covered(std::vector<Busy> intervals, std::vector<Busy> without = {}) {
 
 constexpr std::size_t kNowhere = static_cast<std::size_t>(-1);
 
-// The nodes of all ranks' traces in one array, rank by rank, and for each node the nodes that wait for it.
+// The nodes (operations) of all ranks' traces in one array, rank by rank, and for each node the nodes that wait for it.
 struct Graph {
   explicit Graph(const std::vector<ChakraTrace>& traces) : ranks(traces.size()) {
     for (std::size_t r = 0; r < traces.size(); ++r) {
@@ -148,26 +148,27 @@ struct Graph {
   }
 
   std::size_t ranks;
-  std::vector<std::size_t> first;  // for each rank, the index of its first node; at the end the number of nodes
+  std::vector<std::size_t> first;  // for each rank, the index of its first node; then the number of all nodes
   std::vector<const ChakraNode*> nodes;
-  // waits: for each node, how many of the nodes that it waits for have not ended
+  // waits: for each node (operation of a trace), how many of the nodes that it waits for have not ended
   std::vector<std::size_t> rank_of, waits;
   std::vector<std::vector<std::size_t>> followers;
 };
 
-// Nodes of several ranks that begin and end together: those of one collective, or the send and receive of one message.
+// Operations (trace nodes) of several ranks that begin and end together: those of one collective, or the send and
+// receive of one message.
 struct Meeting {
   std::vector<std::size_t> nodes;
   std::size_t expected = 2, arrived = 0;
   std::size_t group = kNowhere;  // index of the process group of a collective
 };
 
-// Finds which nodes of different ranks belong together: the i-th collective of every rank in a process group is one
-// collective, and the i-th send with a tag belongs to the i-th receive of that tag.
+// Finds which operations (nodes of the ranks' traces) belong together: the i-th collective of every rank in a process
+// group is one collective, and the i-th send with a tag belongs to the i-th receive of that tag.
 struct Meetings {
   explicit Meetings(const Graph& graph) : of(graph.nodes.size(), kNowhere) {
     for (std::size_t r = 0; r < graph.ranks; ++r) {
-      // for each process group, or sender, receiver and tag: the number of the rank's nodes so far
+      // for each process group, or sender, receiver and tag: the number of the rank's operations (trace nodes) so far
       std::map<Key, std::size_t> seen;
       for (std::size_t i = graph.first[r]; i < graph.first[r + 1]; ++i) {
         const std::optional<Key> key = key_of(*graph.nodes[i], static_cast<std::int64_t>(r));
@@ -187,8 +188,8 @@ struct Meetings {
   std::vector<Seconds> free;
 
  private:
-  // The key by which nodes of different ranks are found to belong together. A collective (first member true) has the
-  // name of its process group; a message (false) has the sender, the receiver and the tag.
+  // The key by which operations (trace nodes) of different ranks are found to belong together. A collective (first
+  // member true) has the name of its process group; a message (false) has the sender, the receiver and the tag.
   using Key = std::tuple<bool, std::string, std::int64_t, std::int64_t, std::int64_t>;
 
   static std::optional<Key> key_of(const ChakraNode& n, std::int64_t rank) {

@@ -9,8 +9,8 @@
 
 namespace orrery {
 
-// The times in seconds of one rank in a replayed trace. end: time when its last node ends; compute: time in which it
-// computes; exposed: time in which it communicates and does not compute.
+// The times in seconds of one rank in a replayed trace. end: time when its last operation ends; compute: time in which
+// it computes; exposed: time in which it communicates and does not compute.
 struct ReplayedRank {
   Seconds end = 0, compute = 0, exposed = 0;
 };

@@ -292,7 +292,7 @@ class Calibration {
     const Conditions then = *std::ranges::find(outcomes_.conditions, specs_[shows].name, &Conditions::during);
     const std::size_t taken = outcomes_.taken;
     add(shows);
-    if (outcomes_.conditions.size() == runs) return;  // the repeated run has failed
+    if (outcomes_.conditions.size() == runs) return;  // no clocks were added: the repeated run failed
     outcomes_.drift = clock_change(then, outcomes_.conditions.back());
     outcomes_.repeated = std::abs(outcomes_.drift - 1) > kDrift;
     for (std::size_t i = specs_.size(); outcomes_.repeated && i-- > 0;) add(i);

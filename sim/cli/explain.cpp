@@ -325,7 +325,8 @@ std::string parameters_text(const Spec& spec) {
                      encoder);
 }
 
-// The sections on what decides the step time: the step's limit, its critical path, and what each technique does for it.
+// The sections on what decides the step time: the step's limit, its critical path, and what each technique saves and
+// costs.
 std::vector<Section> deciding(const Spec& spec, const Prediction& p, unsigned threads) {
   return {{"What limits the step",
            {fmt::format("step of {}: {}", time_text(p.report.step_time_s), p.report.limit)},

@@ -96,7 +96,7 @@ class CostModel {
     return result;
   }
 
-  // Returns, for each dimension: 1 if the rank's group spans several pods (joined by oversubscribed uplinks), else 0.
+  // Returns, for each dimension of parallelism: 1 if the rank's group spans several pods (sets of nodes), else 0.
   Spread crossings(std::int64_t rank) const {
     Spread result;
     for (std::size_t d = 0; d < kDimensions; ++d)
@@ -221,8 +221,8 @@ class CostModel {
     if (whole <= far) return;
     const double mine = own > 0 ? std::min(own, whole - far) : whole - far;
     costs_.host_part = (far + mine) / whole;
-    // The time added if stages are on different nodes counts as time in which the host is busy, except while the
-    // pipeline fills: then the host runs ahead, and only the device waits for other stages.
+    // The time added for stages on different nodes keeps the host busy, but not while the pipeline fills: then the host
+    // runs ahead, and only the device waits for other stages.
     costs_.filling_part = mine / whole;
   }
 
@@ -234,7 +234,7 @@ class CostModel {
 
   void compute(std::size_t i, OpTiming& t, double slowdown) const {
     const Op& op = plan_.ops[i];
-    // Samples in a profile last from the end of one kernel to the end of the next, including the gap between the two.
+    // Samples in a profile last from one kernel's end to the next one's; the gaps between an op's kernels are in them.
     const bool sampled = calibrated() && measured_time(profile_.measured, op.work, plan_.element_bytes);
     const Seconds gap =
         sampled ? profile_.measured.gap : profile_.kernel_gap_us * kMicrosecond * kernels_of(op.work, profile_);
@@ -331,7 +331,7 @@ class CostModel {
     return lasting(c, std::max(c.seconds, uplinks_.least_time(d, pattern, node_bytes)));
   }
 
-  // Returns whether a collective consists of single moves and sums by one of Orrery's algorithms, without NCCL.
+  // Returns whether a collective that adds arrays is made of copies and sums by Orrery's own algorithms, not by NCCL.
   static bool sums_by_moves(const Collective& c) {
     const bool adds = c.kind == CollectiveKind::all_reduce || c.kind == CollectiveKind::reduce_scatter ||
                       c.kind == CollectiveKind::reduce;

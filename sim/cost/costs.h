@@ -30,8 +30,8 @@ struct Costs {
   // for each class of ranks, the bytes of NCCL's buffers, which lie outside the caching allocator
   std::vector<Bytes> nccl_bytes;
 
-  // The share of the time to issue a layer's ops in which the host thread itself is busy. In the rest of that time the
-  // device starts the kernels, while the host can already go on to later ops.
+  // The share of the launch time of a layer's ops in which the host thread is busy. Launches are asynchronous: in the
+  // rest of that time the device starts the kernels, while the host already launches later ops.
   double host_part = 1;
   // The value of host_part (the share of the time to issue ops in which the host thread itself is busy) while the
   // pipeline fills, that is, before the first backward.

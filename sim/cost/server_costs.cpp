@@ -37,8 +37,8 @@ NcclChoice around(const Collective& c, const Plan& plan, const Spec& spec, const
   const std::int64_t near = beside ? c.servers / nodes : 0;  // number of servers on each worker's machine
   const std::int64_t on_nic = beside ? ceil_div(ceil_div(c.servers, nodes), nics) : 1;
   const double each = static_cast<double>(c.bytes) / static_cast<double>(c.servers);
-  // With asynchronous workers the cost is that of one worker's messages alone. Other workers send at other times, and
-  // where they do not, the simulation lets their transfers share the NICs.
+  // The messages of an asynchronous worker are timed as if alone, since other workers send at other times. If transfers
+  // of two workers do overlap, the simulation lets them share the NICs.
   if (plan.asynchronous_workers) {
     return nccl_point_to_point(pair_on(spec, profile, {1, 1}), false,
                                static_cast<Bytes>(each * static_cast<double>(c.servers - near)));
@@ -71,8 +71,8 @@ NcclChoice served(const Collective& c, const Plan& plan, const Spec& spec, const
   if (c.kind != CollectiveKind::push || c.copies == 1) return choice;
   const double alone = choice.seconds;
   choice.seconds += static_cast<double>(c.copies - 1) * hop(c, plan, spec, profile);
-  // While the gradient sums go along the chains of servers, the workers' links are idle, so that their mean load is
-  // lower.
+  // While servers pass gradient sums along their chains, the workers' links are idle, so the mean load on the links
+  // over the whole push is lower.
   choice.nic_share *= alone / choice.seconds;
   choice.nvlink_share *= alone / choice.seconds;
   return choice;

@@ -9,10 +9,9 @@ namespace {
 
 constexpr std::int64_t kCapacity = 1 << 20;  // capacity of every link, in units of flow weight
 
-// Returns the weight of a flow (a transfer) on a link (NIC, NVLink or port). share: the share of the link's bandwidth
-// that the flow would use at full speed; busiest: the largest such share among the flow's links. On the link with the
-// largest share the weight is the link's full capacity; on the flow's other links it is smaller in proportion to the
-// share.
+// Returns the weight of a flow (a transfer) on one of its links (NIC, NVLink or port): the link's full capacity on the
+// link of which the flow uses the largest share, and proportionally less on its other links. share: the share of this
+// link's bandwidth that the flow uses at full speed; busiest: the largest such share, which limits the flow's rate.
 std::int64_t weight(Rate share, Rate busiest) {
   return share == busiest ? kCapacity : std::max<std::int64_t>(1, kCapacity * share / busiest);
 }

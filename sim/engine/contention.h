@@ -23,7 +23,7 @@ class Contention {
  public:
   using Stretch = std::uint32_t;
   static constexpr Stretch kAlone = 65536;
-  // Stands for the stretch of a task (its time now over its time alone) until settle() has computed it.
+  // Placeholder for the stretch of a task (its time now over its time alone) until settle() has computed it.
   static constexpr Stretch kUnsettled = 0;
 
   struct Change {
@@ -62,7 +62,8 @@ class Contention {
 
  private:
   struct Rank {
-    std::uint32_t pressure = 0;  // sum of OpTiming::pressure over the rank's running transfers
+    // slow-down of the rank's compute: sum of OpTiming::pressure over the rank's running transfers
+    std::uint32_t pressure = 0;
     // sum of the shares of the rank's memory bandwidth that its running tasks would use, in 1/65536
     std::uint32_t memory = 0;
     std::uint32_t lanes = 0;     // bit mask: a bit for each lane (stream) of the rank in which a transfer runs
@@ -78,7 +79,7 @@ class Contention {
   // there last.
   struct Endpoint {
     TaskId task = kNone;
-    Stretch stretch = kAlone;  // slow-down of the transfer by this rank
+    Stretch stretch = kAlone;  // how this rank slows the transfer: time now over time alone
     FlowId flow = kNone;
     // whether the transfer is in changes_, the list of tasks whose speed may have changed; set for its first member
     // only

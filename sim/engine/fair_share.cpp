@@ -146,8 +146,8 @@ Rate FairShare::find_full_links() {
   return lowest;
 }
 
-// Fixes the rates of flows whose own limits are at most `level`, the rate at which the next link would fill up. Flows
-// that stop at their limits can only make that link fill up later, so they come before it.
+// Fixes the rates of flows whose own limits are at most `level`, the rate at which the next link would fill up. A flow
+// that stops at its limit can only make that link fill up later, so these flows are fixed before the link's flows.
 void FairShare::stop_limited(Rate level) {
   lowest_limit_ = kFullRate + 1;
   for (const FlowId id : region_flows_) {

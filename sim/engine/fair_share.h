@@ -68,7 +68,7 @@ class FairShare {
     std::uint64_t seen = 0;
     // The fields below are used while update() computes rates.
     std::int64_t left = 0;     // capacity, times kFullRate, that flows with a fixed rate leave free
-    std::int64_t growing = 0;  // sum of the weights of the flows whose rate still grows
+    std::int64_t growing = 0;  // sum of the weights of the link's flows whose rate still grows
     Rate level = 0;            // rate at which the link fills
 
     bool tight() const { return demand > capacity * kFullRate; }
@@ -90,8 +90,8 @@ class FairShare {
     std::span<const Use> all() const { return {uses.data(), count}; }
   };
 
-  // Returns the value in marks_ of a flow that takes part in the current update() and whose rate still grows. When the
-  // flow's rate has been fixed, the value is one more; a lower value means that this update() has not visited the flow.
+  // Returns the mark (in marks_) of flows that take part in the current update() and whose rate still grows. Flows
+  // whose rate has been fixed have this mark plus one; flows that this update() has not visited have a lower mark.
   std::uint64_t growing_mark() const { return 2 * visit_; }
   bool growing(FlowId id) const { return marks_[id] == growing_mark(); }
 

@@ -62,7 +62,7 @@ struct HostThread {
   // The next task before which the host waits for other tasks to end; if there is none, the end of the class's tasks.
   TaskId wait = 0;
   Picoseconds clock = 0;
-  // the later tasks before which the host has to wait for other tasks, in reverse order of issue
+  // the tasks after `wait` before which the host also waits for other tasks, in reverse order of issue
   std::vector<TaskId> waits;
 };
 

@@ -23,7 +23,7 @@ Trace simulate(const Plan& plan, const Timing& timing, const std::atomic<bool>* 
 // to that moment; later tasks are missing from it.
 struct PartTrace {
   Trace trace;
-  bool late = false;  // whether it was given up, as the step ends after `latest`
+  bool late = false;  // whether the simulation was given up because the step ends after `latest`
 };
 PartTrace simulate_until(const Plan& plan, const Timing& timing, Picoseconds latest,
                          const std::atomic<bool>* stop = nullptr);

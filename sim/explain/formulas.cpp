@@ -84,7 +84,7 @@ Volume tensor_volume(const Spec& spec, const Plan& plan) {
   const double gather = s.sequence_parallel && is_eight_bit(s.precision) ? 0.5 : 1;
   const double again = s.sequence_parallel && spec.software.communication.regather_input ? blocks * gather : 0;
   const double full = run_again(plan, Dimension::tensor) * (1 + gather) * blocks;
-  // Each of r replicas of a stage computes 1/r of the micro-batches. For the mean over all ranks, p is therefore not
+  // Each of r replicas of a stage computes 1/r of every micro-batch. For the mean over all ranks, p is therefore not
   // the number of stages but the number of replicas summed over all stages.
   const double layers = real(spec.model.layers + spec.model.mtp_layers) / real(s.places()), m = real(s.micro_batches());
   const double per_layer = 2 * (1 + gather) * blocks + again + full;
@@ -142,7 +142,7 @@ Volume context_volume(const Spec& spec, const Plan& plan) {
   const std::int64_t heads = spec.model.heads / s.tensor,
                      kv = std::max<std::int64_t>(1, spec.model.kv_heads / s.tensor);
   const double head = real(s.micro_batch) * real(spec.sequence / s.context) * real(spec.model.head_dim) *
-                      real(storage_bytes(s.precision));  // bytes of one attention head, for all tokens of a rank
+                      real(storage_bytes(s.precision));  // bytes of the queries of one head, for all tokens of a rank
 
   // With latent attention (MLA), ranks exchange keys and values that are expanded to all heads; a head's values have
   // fewer dimensions than its keys.
@@ -242,14 +242,14 @@ Volume vocabulary_volume(const Spec& spec) {
 }
 
 // The bytes that expert parallelism moves: the hidden state of each token is sent to the token's experts and back, in
-// forward and in backward. Each pass also moves an fp32 router weight in one of its two directions.
+// forward and in backward. With each hidden state sent to an expert goes the fp32 weight that the router gives the
+// expert; in backward the gradient of that weight comes back.
 Volume expert_volume(const Spec& spec, const Plan& plan) {
   const Strategy& s = spec.strategy;
   const Model& m = spec.model;
   const double cut = s.sequence_parallel ? real(s.tensor) : 1, e = real(s.expert);
   const double tokens = real(s.micro_batch) * real(spec.sequence / s.context) / cut;
-  const bool predicts_with_experts =
-      has_experts(m, m.layers - 1);  // a multi-token-prediction layer is like the last layer
+  const bool predicts_with_experts = has_experts(m, m.layers - 1);  // MTP layers have experts if the last layer has
   double layers = predicts_with_experts ? real(m.mtp_layers) / real(s.pipeline) : 0, rows = 0;
   for (std::int64_t l = 0; l < m.layers; ++l) {
     if (!has_experts(m, l)) continue;

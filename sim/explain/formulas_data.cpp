@@ -17,8 +17,9 @@ namespace {
 
 double figure(std::int64_t n) { return static_cast<double>(n); }
 
-// Mean over all ranks of an amount (such as weights) that is the same for the ranks of a class. sent: counts only what
-// a rank sends in a ring of the n ranks that hold copies of the same weights, which is the share (n - 1) / n.
+// Mean over all ranks of an amount (such as the number of weights), which of_class returns for a rank of each class.
+// sent: takes only the share (n - 1) / n of each amount, which a rank sends in a ring of the n ranks that hold copies
+// of the same weights.
 template <class Amount>
 double average(const Plan& plan, Dimension copies, bool sent, const Amount& of_class) {
   double sum = 0;
@@ -34,7 +35,7 @@ double average_elements(const Plan& plan, Dimension copies, bool sent = false, b
   return average(plan, copies, sent, [&](std::size_t s) { return elements_of(plan, s, copies, again); });
 }
 
-// Mean bytes of the frozen (not trained) weights on a rank, in the form in which they are gathered.
+// Mean bytes of the frozen (not trained) weights on a rank, in the number format in which they are gathered.
 double average_frozen(const Spec& spec, const Plan& plan, Dimension copies, bool sent, bool again) {
   return average(plan, copies, sent, [&](std::size_t s) { return frozen_gathers(spec, plan, s, copies, again); });
 }

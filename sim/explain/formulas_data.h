@@ -7,8 +7,8 @@
 namespace orrery {
 
 // The bytes that data parallelism moves (parts of volumes()): among replicas and shards of weights, between a master
-// rank and all others (DataParallel), or between workers and parameter servers. copies: the dimension whose ranks hold
-// the same weights.
+// rank and all others (DataParallel), or between workers and parameter servers. copies: the dimension of parallelism
+// over whose ranks the weights are replicated or sharded.
 Volume data_volume(const Spec& spec, const Plan& plan, Dimension copies);
 Volume master_volume(const Spec& spec, const Plan& plan);
 Volume server_volume(const Spec& spec, const Plan& plan);

@@ -50,9 +50,9 @@ double StateFormula::bytes(double elements) const {
 
 namespace {
 
-// Bytes per parameter, not a whole number, of optimizer moments that are not one number for each parameter: scales of
-// eight-bit moments, and moments that only some parameters have. Muon keeps a second moment only of weights that are no
-// matrices of layers, whose share differs from stage to stage.
+// Mean bytes per parameter of the optimizer states that are not one number for each parameter: scales of eight-bit
+// moments, and Muon's second moments. Muon keeps these only for weights that are not matrices of layers; the share of
+// such weights differs from stage to stage.
 double some_moments(const Optimizer& o, const Plan& plan, Dimension copies, std::size_t slot) {
   if (o.eight_bit) return 4.0 * o.moments() / static_cast<double>(kMomentBlock);
   const std::int64_t all = elements_of(plan, slot, copies);
@@ -85,8 +85,8 @@ StateFormula state_formula(const Spec& spec, const Plan& plan, Dimension copies,
     f.optimizer -= f.whole;
   }
   f.some = some_moments(s.optimizer, plan, copies, slot);
-  // Gradients that are summed without sharding until they are reduced have the precision of the reduction; only the
-  // shards that it leaves are converted to a wider data type.
+  // Unsharded sums of gradients, kept until they are reduced, have the precision of the reduction. Only the gradient
+  // shards, which the reduction leaves, may be kept in a wider data type.
   if (unit_gradients(spec, row) && !fresh_gradients(spec, row)) f.whole_gradients = storage_bytes(s.gradient_precision);
   if (s.zero_quantize.secondary_shards)
     f.some += static_cast<double>(width) * static_cast<double>(group_size(plan, copies)) /
@@ -128,16 +128,17 @@ static bool gives_up_unit(const Plan& plan, const std::vector<std::uint32_t>& pa
   return std::ranges::any_of(pass, [&](std::uint32_t op) { return std::ranges::any_of(plan.ops[op].frees, is_unit); });
 }
 
-// How many times backward gathers a tile of a weight, which is freed after each use.
+// How many times backward gathers a tile (a part of a large weight that is gathered by itself). A tile is freed after
+// each use, so the ops that free it are counted.
 static std::int64_t uses_in_backward(const Plan& plan, const Block& block, std::uint16_t tile, std::uint16_t gathered) {
   const auto of_tile = [&](const Operand& o) { return o.scope == Scope::unit && o.slot == gathered && o.tile == tile; };
   return std::ranges::count_if(block.backward,
                                [&](std::uint32_t op) { return std::ranges::any_of(plan.ops[op].frees, of_tile); });
 }
 
-// Adds up `amount` (such as the number of elements) over those weights of a class of ranks whose copies are on the
-// ranks of a group of dimension `copies`. again: counts only weights that are gathered a second time, each as often as
-// it is gathered again. gathered: the buffer of the FSDP unit into which the weights are gathered.
+// Adds up `amount` (such as the number of elements) over those weights of a class of ranks that are replicated or
+// sharded over dimension `copies`. again: counts only weights that are gathered a second time, each as often as it is
+// gathered again. gathered: the buffer of the FSDP unit into which the weights are gathered.
 template <class Amount>
 static std::int64_t sum_over_weights(const Plan& plan, std::size_t slot, Dimension copies, bool again,
                                      std::uint16_t gathered, const Amount& amount) {
@@ -169,7 +170,7 @@ static std::int64_t sum_over_weights(const Plan& plan, std::size_t slot, Dimensi
           amount(block, p) * (tile && again ? uses_in_backward(plan, block, p.tile, gathered) : 1);
     }
   }
-  // An FSDP unit of several layers is freed by an op of its own ("release unit").
+  // An FSDP unit of several layers is freed by ops of their own ("release unit"), which therefore count its gathers.
   std::map<std::uint32_t, std::int64_t> released;
   for (TaskId t = plan.classes[slot].begin; t < plan.classes[slot].end; ++t) {
     const std::uint32_t frame = plan.tasks[t].frame;

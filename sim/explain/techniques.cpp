@@ -190,7 +190,7 @@ void add_tensor(const Spec& spec, List& list) {
   }
 }
 
-// Adds techniques that belong to a pipeline schedule (as split backward). once: the spec with plain 1F1B instead.
+// Adds the techniques of a pipeline schedule (as split backward). once: the spec with plain 1F1B, to compare with.
 void add_schedule(const Spec& spec, const Spec& once, List& list) {
   const Strategy& s = spec.strategy;
   if (!s.schedule_file.empty()) return;

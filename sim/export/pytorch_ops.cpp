@@ -59,7 +59,7 @@ struct SeenOperator {
   const nlohmann::json& op;
   bool backward;
   const Products& forward;
-  TorchShape first;  // shape of that input of the operator which table kOperators names
+  TorchShape first;  // shape of the input of the operator that table kOperators says is read
 };
 
 using Meant = std::variant<Work, const char*>;
@@ -114,7 +114,7 @@ Meant torch_product(const SeenOperator& s) {
   if (s.forward.count({m, k, n}) > 0) return torch_gemm({m, n, k}, Gemm::Role::input_gradient);
   if (s.forward.count({k, m, n}) > 0) return torch_gemm({m, n, k}, Gemm::Role::weight_gradient);
   if (s.forward.count({k, n, m}) > 0) return torch_gemm({n, m, k}, Gemm::Role::weight_gradient);
-  // A forward product had the same sizes, so this product in backward recomputes it.
+  // A forward product had the same sizes, so this matrix product in backward repeats it (recomputation of activations).
   if (s.forward.count({m, n, k}) > 0) return torch_gemm({m, n, k}, Gemm::Role::output);
   return kRole;
 }

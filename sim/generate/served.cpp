@@ -101,9 +101,9 @@ GenerationReport report_of(const Spec& spec) { return predict_generation(spec, p
 
 bool says(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
-// token_s: predicted seconds per token while a number of requests are in progress, that is, the time of a decode pass
-// over all of them plus a share of the time for the prompts of new requests (each request brings one prompt for every
-// `output` tokens); prompt_s: predicted seconds of one prompt.
+// token_s: predicted seconds per token with a given number of requests in progress: a decode pass over all of them, and
+// the part of the time for prompts that falls on each token, as a request brings one prompt for every `output` tokens;
+// prompt_s: predicted seconds of one prompt.
 struct UnderWay {
   double token_s = 0, prompt_s = 0;
 };

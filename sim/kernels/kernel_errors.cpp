@@ -15,7 +15,9 @@
 namespace orrery {
 namespace {
 
-constexpr std::uint64_t kParts = 5;  // one of this many groups of kernel shapes is tested, the others give the level
+// One in this many groups of kernel shapes is judged. The others give the factor by which its predictions are
+// corrected: their median of predicted over measured time.
+constexpr std::uint64_t kParts = 5;
 
 struct Ratio {
   double value = 1;  // predicted over measured time of a kernel
@@ -92,7 +94,7 @@ KernelErrors errors_of(const std::vector<Ratio>& ratios) {
   return e;
 }
 
-// kind of kernel, precision, framework, GPU
+// Identifies kernels that are judged together: kind of kernel, precision, framework, GPU.
 using Key = std::tuple<std::string, std::string, std::string, std::string>;
 
 // The median, over all other GPUs, of the level (median of predicted over measured time) for the same kind of kernel,

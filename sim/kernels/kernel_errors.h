@@ -19,11 +19,11 @@ struct KernelErrors {
   double level = 1;
   double error = 0;             // median of |predicted / measured - 1|, with the built-in constants
   double small = 0, large = 0;  // median errors of the kernels with less work than the median, and of the others
-  // Errors of every fifth group of shapes after division of its predictions by the median of predicted over measured
-  // time in the other groups on the same GPU; -1 if there is no such group or no other.
-  double swept = -1, swept_p90 = -1;  // median, 90th percentile of the errors in every fifth group of shapes
-  // median error of all kernels after division of the predictions by the median over other GPUs of predicted over
-  // measured time; -1 if there is no other GPU with such kernels
+  // Errors of every fifth group of shapes after division of the predictions by the level (median of predicted over
+  // measured time) of the other groups on the same GPU; -1 if there is no fifth group, or no other.
+  double swept = -1, swept_p90 = -1;  // median and 90th percentile of the errors of every fifth group of kernel shapes
+  // median error of all kernels after division of the predictions by the level (median of predicted over measured time)
+  // that the other GPUs have; -1 if there is no other GPU with such kernels
   double unseen = 0;
 };
 

@@ -47,8 +47,8 @@ bool matters(const Origin& o) {
   return o.key.starts_with("model.") && (plain == plain_model().end() || plain->second != o.value);
 }
 
-// The component of the model ("model.indexer") to which a key ("model.indexer.top_k") belongs, if no key of the
-// component has an option in the launch file; else the key itself.
+// The name of a key of the model in the list of what the framework has no option for: its component ("model.indexer"
+// for "model.indexer.top_k") if the launch file states no key of that component, else the key itself.
 std::string unsaid_part(const std::string& key, const std::vector<std::string>& said) {
   const std::size_t dot = key.find('.', std::string_view("model.").size());
   const std::string part = key.substr(0, dot);
@@ -103,8 +103,8 @@ Exported export_options(SpecValues values, const Framework& framework) {
       out.unsaid.push_back(v.key);
   }
   if (!has("model.layers")) return out;  // the model is defined in code, which the launch file does not describe
-  // A framework without an option for the head dimension divides the hidden size by the number of heads. So the key is
-  // not missing if that is its value, or for latent attention, whose dimensions are other keys.
+  // A framework without an option for the head dimension divides the hidden size by the number of heads. The key is not
+  // reported as missing if that is its value, or with latent attention, which has keys of its own for dimensions.
   const std::int64_t heads = values.number_or("model.heads", 1);
   const bool divided = values.number_or("model.head_dim", 0) * heads == values.number_or("model.hidden", 0);
   if (divided || values.find("model.mla.kv_lora_rank") != nullptr) implied.emplace_back("model.head_dim");

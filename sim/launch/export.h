@@ -12,8 +12,8 @@ namespace orrery {
 // All keys of a spec, with their values as texts.
 SpecValues values_of(const Spec& spec);
 
-// A spec translated to a framework's options. unsaid: what the framework has no option for, which is keys that the spec
-// itself gives, and keys or components of the model that a configuration file or built-in model gives.
+// A spec translated to a framework's options. unsaid: what the framework has no option for: keys that the spec itself
+// gives, and keys or components of a model that a configuration file or built-in model describes.
 struct Exported {
   std::vector<Setting> options;
   std::vector<std::string> unsaid;

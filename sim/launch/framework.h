@@ -17,7 +17,7 @@ struct OptionRow {
   // the framework's word for a value and the spec's word for it, in pairs; empty if the value is the same number or
   // text in both
   std::span<const OptionWord> words = {};
-  std::string_view assumed = {};  // the framework's default, for a complete launch file without the option
+  std::string_view assumed = {};  // the default that holds if a complete launch file lacks the option
   bool older = false;             // whether the option is an older or alternative spelling, which export does not write
   bool text = false;              // whether the value is a string, not a number
 };
@@ -39,8 +39,8 @@ struct Framework {
   // whether an option that a launch file lacks has the default value in its row of the table (OptionRow::assumed)
   bool assumes = true;
 
-  // The rows of all tables in the order in which import reads them. If two rows have the same key, the later one
-  // counts.
+  // The rows of all tables of options, in the order in which import reads them. If two rows have the same key, the
+  // later one counts.
   std::vector<OptionRow> rows() const;
   std::string without_prefix(const std::string& option) const;
 };

@@ -100,8 +100,8 @@ class LaunchImporter {
     name_the_rest(settings, framework, seen);
   }
 
-  // Finds the last setting in a launch file for the option of a row of the framework's table, and marks all settings
-  // for that option as seen.
+  // Finds the last setting in a launch file for one option (a row of the framework's table of options), and marks all
+  // settings for that option as seen.
   const Setting* find(const Settings& settings, const Framework& framework, const OptionRow& row,
                       std::vector<bool>& seen) {
     const Setting* found = nullptr;
@@ -123,8 +123,8 @@ class LaunchImporter {
     out_.not_translated.push_back({s.from, s.name, s.value, std::move(why)});
   }
 
-  // Records that a row of the framework's table has translated a setting. Another row for the same option may not know
-  // the setting's value; the setting is then not reported as untranslated.
+  // Records that a row of the framework's table of options has translated a setting of the launch file. If another row
+  // for the same option could not translate the setting's value, that is no longer reported.
   void accept(const Setting& s, std::string_view key, std::string value) {
     said_.push_back(&s);
     std::erase_if(out_.not_translated, [&](const Untranslated& u) { return u.from == s.from && u.option == s.name; });

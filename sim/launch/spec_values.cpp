@@ -12,8 +12,8 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-// A key of a spec whose value is a map or, in short form, a word. The short form stands for a map in which the key
-// `member` has the word as its value.
+// A key of a spec that has a map as its value or, in short form, one word. "software: NAME" is short for "software:
+// {profile: NAME}"; here `member` is "profile".
 struct ShortKey {
   std::string_view key, member;
 };

@@ -134,8 +134,8 @@ void CachingAllocator::link_after(BlockId left, BlockId right) {
 }
 
 // PyTorch's get_free_block: finds the smallest free block of at least `size` bytes. With expandable segments a block
-// can grow into the unmapped pages behind it; the next larger block is preferred if, together with these pages, it is
-// smaller.
+// can grow into the unmapped pages behind it; as long as the next larger block is smaller when these pages are counted
+// for both, it is taken instead.
 BlockId CachingAllocator::find_free(std::uint32_t pool, Bytes size) const {
   const FreeSet& set = pools_[pool].free;
   const FreeBlock* best = set.at_least(size);

@@ -16,7 +16,7 @@ namespace orrery {
 namespace {
 
 constexpr std::size_t kLargest = 6;
-// The most steps that are replayed after the first while waiting for a step's use of memory to be steady.
+// The most steps that are replayed after the first in order to find a step after which the use of memory is steady.
 constexpr std::ptrdiff_t kReplayedSteps = 12;
 constexpr int kNotHeld = -1;
 constexpr int kBeyond = -2;  // marks a buffer that is not on the device, but on the host or on disks
@@ -162,10 +162,10 @@ class Replay : BlockSource {
     curve_->back().push_back({clock_, slot_, now_});
   }
 
-  // Finds the tasks of a stage's forward passes from the third up to the first backward. A stage's second output is
-  // sent only when the next stage has ended its first forward; the device's compute stream waits for that send, while
-  // the host runs ahead. Peaks of memory of nanotron's first stages led to this rule, and to its start at the third
-  // pass.
+  // Finds the tasks during which the host runs further ahead of the device: a stage's forward passes from the third up
+  // to the first backward. A stage's second output is sent only when the next stage has ended its first forward; the
+  // compute stream waits for that send, the host does not. Peaks of memory of nanotron's first stages led to this rule,
+  // and to its start at the third pass.
   void find_filling(const RankClass& slot) {
     constexpr std::int32_t kTaken = 2;
     const auto micro_batch = [&](TaskId t) { return plan_.frames[plan_.tasks[t].frame].micro_batch; };
@@ -184,7 +184,7 @@ class Replay : BlockSource {
     while (update_ > slot.begin && plan_.op_of(update_ - 1).phase == Phase::step) --update_;
   }
 
-  // The time when the host issues task t if only a share (host_part) of the simulated issue time since the host last
+  // The time when the host issues task t. Only a share (host_part) of the simulated launch time since the host last
   // waited keeps the host busy; in the rest the device starts kernels.
   Picoseconds host_at(TaskId t) const {
     const Picoseconds issued = trace_.spans[t].issued;
@@ -202,10 +202,10 @@ class Replay : BlockSource {
     return from(waited, fills, options_.host_part) + from(0, issued - fills, options_.filling_part);
   }
 
-  // How much later than in the trace the host issues task t. An allocation that has to be retried waits until the
-  // device has ended the work that cached blocks wait for. The host issues all later tasks later by that time, up to
-  // the next point where it waits anyway; it is then less far ahead of the device, so that fewer buffers are allocated
-  // at the same time.
+  // How much later than in the simulated trace the host issues task t. To retry a failed allocation, the host waits
+  // until the device has ended the work that cached blocks wait for. It issues later tasks late by that wait, up to the
+  // next point where it waits anyway; being less far ahead of the device, it has fewer buffers allocated at the same
+  // time.
   Picoseconds lag_at(TaskId t) const {
     if (lag_ == 0) return 0;
     const std::vector<HostResume>& waits = trace_.host[slot_];

@@ -24,8 +24,8 @@ struct SlotMemory {
   Bytes peak = 0;             // greatest number of bytes allocated at one time in any step
   Bytes peak_reserved = 0;    // greatest number of bytes that the caching allocator reserves
 
-  // The most bytes that the caching allocator reserves from the beginning of the last step's update on. They are fewer
-  // than peak_reserved if cached segments were given back to the device before.
+  // The most bytes that the caching allocator reserves during the last step's update and after it: fewer than
+  // peak_reserved if the allocator gave cached segments back before the update.
   Bytes update_reserved = 0;
   CategoryBytes at_peak{};  // bytes of each category at the peak; they sum to `peak`
   TaskId peak_task = kNone;
@@ -33,9 +33,9 @@ struct SlotMemory {
   std::vector<std::string> alive;  // the largest buffers that are alive at the peak, as texts: "38.5 GiB logits x 2"
   std::int64_t retries = 0;        // number of times that the allocator gave cached segments back to make space
 
-  // Number of calls of cudaMalloc and cudaFree in a steady step (one after the first steps, from which on nothing
-  // changes); 0 if the allocator needs none or runs out of memory, and for expandable segments, since the time to map
-  // their pages is not known.
+  // Number of calls of cudaMalloc and cudaFree in a step once memory is steady, so that later steps make as many. 0 if
+  // the allocator makes none or runs out of memory, and for expandable segments, since the time to map their pages is
+  // not known.
   std::int64_t device_calls = 0;
   bool out_of_memory = false;
   // The first request that did not fit in memory: the bytes that it asked for (refused), and the bytes that were free
@@ -63,8 +63,8 @@ struct MemoryOptions {
   Bytes flat_copy = 0;             // size in bytes of the largest flat buffer to which gradients are copied
   bool blocking_launches = false;  // whether the host waits for the end of every kernel
 
-  // The share of the time to issue ops in which the host thread itself is busy. In the rest of that time the device
-  // starts the kernels while the host goes on, so that the host gets ahead of the device and allocates earlier.
+  // The share of the launch time of ops in which the host thread is busy. Launches are asynchronous: in the rest of
+  // that time the device starts the kernels, while the host goes on, gets ahead of the device and allocates earlier.
   double host_part = 1;
   // The value of host_part (the share of the time to issue ops in which the host thread itself is busy) while the
   // pipeline fills, that is, before the first backward.

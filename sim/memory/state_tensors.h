@@ -36,8 +36,8 @@ class StateTensors {
                BlockSource& blocks);
 
   bool has_moments(std::uint32_t state) const { return moments_ && weights_.count(state) != 0; }
-  // Allocates, weight by weight, the optimizer moments of a chunk of layers, given by `state`, the chunk's set of
-  // buffers for weights and optimizer states.
+  // Allocates the optimizer moments of a chunk of layers, one weight after another. state: the chunk's set of buffers
+  // for weights and optimizer states.
   void take_moments(std::uint32_t state, Picoseconds now);
 
   bool has_gradients() const { return gradient_width_ > 0; }
