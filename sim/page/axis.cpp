@@ -25,7 +25,7 @@ std::vector<double> ticks(const PageAxis& a, int count) {
     }
     constexpr std::size_t kFew = 3;
     if (result.size() >= kFew) return result;
-    result.clear();  // a range with fewer than kFew powers of ten (and their multiples) is marked as a linear axis is
+    result.clear();  // fewer than kFew powers of ten (and multiples): marks the axis as a linear one instead
   }
   const double rough = (a.last - a.first) / count, power = std::pow(10, std::floor(std::log10(rough)));
   const double step = power * (rough / power < 1.5 ? 1 : rough / power < 3.5 ? 2 : rough / power < 7.5 ? 5 : 10);

@@ -11,7 +11,7 @@ struct PageAxis {
   bool logarithmic = false;
   double begin = 0, end = 1;  // coordinates of `first` and `last`; begin > end for an axis that goes up
 
-  double at(double value) const;  // coordinate of a value
+  double at(double value) const;  // coordinate in the chart of a value on the axis
 };
 
 // Round values at which an axis is marked. A linear axis has about `count` marks, and the distance between them is 1, 2

@@ -12,7 +12,7 @@ inline constexpr double kChartUnits = 880;
 
 // The text style of a chart's labels. anchor: as in TextStyle; room: the width to which labels are cut, 0 for no limit.
 TextStyle chart_words(std::string_view anchor, double room = 0);
-// The style of the figures along an axis.
+// The text style of the figures along a chart's axis. anchor: as in TextStyle.
 TextStyle axis_words(std::string_view anchor);
 
 // Draws a mark of one of four shapes (circle, square, triangle, diamond; `shape` modulo 4) around a point.

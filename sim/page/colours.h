@@ -12,7 +12,7 @@ namespace orrery {
 // of memory Paul Tol's bright scheme (personal.sron.nl/~pault). The timeline's window (viz/) has the same ones.
 std::string_view colour_of(TimeKind kind);
 std::string_view colour_of(Category category);
-// colour of a series of a chart: one of Okabe and Ito's eight, repeated
+// colour of the series of this index in a chart: one of Okabe and Ito's eight, which are used in turn
 std::string_view chart_colour(std::size_t series);
 
 inline constexpr std::string_view kInkColour = "#20242c", kForwardColour = "#2c6fb3", kBackwardColour = "#7cb9e8",

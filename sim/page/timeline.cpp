@@ -132,7 +132,7 @@ constexpr std::array<double, 5> kOpacities = {0.12, 0.3, 0.55, 0.8, 1};
 // The look of an interval of time: the kind of work that takes most of it, and how much of it is busy.
 struct Look {
   std::size_t work = 0;
-  int level = 0;  // 1 + index in kOpacities; 0: not drawn
+  int level = 0;  // opacity of the interval: 1 + index in kOpacities; 0: not drawn
   auto operator<=>(const Look&) const = default;
 };
 

@@ -173,8 +173,8 @@ class MatrixCutter {
     return {expert * cut.out + row, run.rows, at.column, at.columns, {}};
   }
 
-  // Adds the parts that one rank holds to a matrix. A part that several ranks hold is the same rectangle on all of
-  // them. holder: index of the rank in MatrixCut::holders.
+  // Adds to a matrix the parts that one rank holds. A part that several ranks hold is added once, with all of these
+  // ranks as holders. holder: index of the rank in MatrixCut::holders.
   static void hand_out(MatrixCut& cut, std::vector<HeldPart> parts, std::size_t holder) {
     join_parts(parts);
     for (HeldPart& part : parts) {
@@ -217,9 +217,9 @@ class MatrixCutter {
     if (cut.shares.size() > kMostShares || cut.sharers == 1) cut.shares.clear();
   }
 
-  // Adds the shares that data ranks have in one range of a matrix's elements. piece: a run of elements that is divided
-  // evenly among data ranks, of which only the part in the range counts; range: first element and number of elements;
-  // before: number of elements of earlier ranges; all: number of elements of all ranges.
+  // Adds the shares that data ranks have (ZeRO sharding) in one range of a matrix's elements, as fractions of all
+  // ranges. piece: a run of elements that is divided evenly among data ranks, and which may reach beyond the range;
+  // range: (first element, number of elements); before: number of elements of earlier ranges; all: that of all ranges.
   static void add_shares(MatrixCut& cut, const Piece& piece, std::pair<std::int64_t, std::int64_t> range,
                          std::int64_t before, std::int64_t all) {
     const std::int64_t begin = std::max(range.first, piece.first);

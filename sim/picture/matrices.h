@@ -37,12 +37,12 @@ struct MatrixCut {
   std::int64_t out = 0, in = 0, experts = 0;
   std::int64_t rows = 0, columns = 0;
   bool across = false;
-  bool frozen = false;  // whether the matrix does not train
+  bool frozen = false;  // whether the matrix is frozen, that is, not trained
   std::vector<Holder> holders;
   std::vector<HeldPart> parts;  // the distinct parts, which do not overlap and together are the matrix
-  // The shares that data ranks have (ZeRO sharding) in the matrix's part on one rank, the first that holds any part,
-  // and the number of data ranks that share this part. The list is empty if the part is not sharded, or if the shares
-  // are too many to draw.
+  // The shares that data ranks have (ZeRO sharding) in one rank's part of the matrix, and the number of data ranks that
+  // share this part (sharers). The rank is the first that holds any part. The list is empty if the part is not sharded,
+  // or if the shares are too many to draw.
   std::vector<Share> shares;
   std::int64_t sharers = 1;
   bool shares_weights = false;  // whether data ranks share the weights too, not only the optimizer states

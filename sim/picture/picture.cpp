@@ -17,7 +17,7 @@ namespace {
 constexpr double kMargin = 20, kPanelGap = 14, kSectionGap = 26;
 constexpr std::int64_t kMostColumns = 8;
 
-// A drawing to which further drawings are added below one another.
+// A drawing like a page: every drawing that is added to it goes below those added before.
 class PageColumn {
  public:
   void add(const Drawing& part, double gap) {

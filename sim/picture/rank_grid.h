@@ -22,7 +22,7 @@ struct GridRank {
   GridPlace at;
 };
 
-// The first line of a stage in the grid of ranks, and the number of its lines.
+// A stage in the grid of ranks: its first line in the grid, and the number of lines that its ranks take.
 struct GridStage {
   std::string name;
   std::int64_t line = 0, lines = 1;

@@ -35,7 +35,7 @@ KeptRanks choose_ranks(const Strategy& s, std::int64_t servers) {
   const auto fit = [&](std::int64_t others, std::int64_t count) {
     return std::clamp<std::int64_t>(room / std::max<std::int64_t>(1, others), 1, count);
   };
-  const std::int64_t stage = s.tensor * kept.replicas;  // ranks of a stage in one replica of the model
+  const std::int64_t stage = s.tensor * kept.replicas;  // ranks of a stage with the same data and context coordinates
   kept.data = fit(s.pipeline * stage * s.context, s.data);
   kept.context = fit(s.pipeline * stage * kept.data, s.context);
   const std::int64_t stages = std::max(fit(stage, s.pipeline), std::min<std::int64_t>(2, s.pipeline));

@@ -8,7 +8,7 @@
 namespace orrery {
 namespace {
 
-// Texts on the ranks of a group, by Dimension: the property that they have in common.
+// For each Dimension of parallelism: a text on what the ranks of one group have in common.
 constexpr std::array<std::string_view, kDimensions> kAbout = {
     "ranks that hold parts of the same matrices",
     "ranks that hold parts of the same sequences",
@@ -74,7 +74,8 @@ std::vector<Talk> talks_in(const Spec& spec, const Report& report, std::string_v
   return result;
 }
 
-// Returns for each class of ranks the distances, in positions within the pipeline group, over which its ranks send.
+// Returns for each class of ranks to which other ranks of their pipeline group its ranks send: distances from the
+// sender in positions within the group.
 std::vector<std::set<std::int64_t>> offsets_of(const Plan& plan) {
   std::vector<std::set<std::int64_t>> offsets(plan.classes.size());
   for (std::size_t s = 0; s < plan.classes.size(); ++s) {

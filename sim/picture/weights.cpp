@@ -61,8 +61,8 @@ std::int32_t take_module(std::string& name) {
   return static_cast<std::int32_t>(std::stoi(number));
 }
 
-// Returns a text by which layers with equal weights are found: it is the same for weights with the same title, names,
-// shapes and cuts.
+// Returns a key by which layers with equal weights are found: a text that is the same for weights with the same title,
+// names, shapes and cuts.
 std::string signature_of(const std::string& title, const std::vector<PlanWeight>& weights) {
   std::string text = title;
   for (const PlanWeight& w : weights) {

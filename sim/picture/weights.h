@@ -10,9 +10,9 @@
 
 namespace orrery {
 
-// A weight of one block of the plan. name: without the layer's number. tiles: one LocalParameter for each tile of a
-// weight that is cut into tiles, else one. state: the state frame (the plan's instance of a block's long-lived buffers)
-// that has the weight; slot: index of the class of ranks that holds it.
+// A weight of one block of the plan. name: without the layer's number. tiles: the tiles of a weight that is cut into
+// tiles, else the whole weight as one. state: the frame (a block's instance) that holds the weight from step to step;
+// slot: index of the class of ranks that holds it.
 struct PlanWeight {
   std::string name;
   std::vector<LocalParameter> tiles;
@@ -27,9 +27,9 @@ struct PlanWeight {
 struct WeightKind {
   std::string title = "";
   bool vision = false;                    // whether the weights belong to the vision encoder
-  std::vector<std::int32_t> layers = {};  // numbers of the layers, or of prediction modules; empty outside layers
+  std::vector<std::int32_t> layers = {};  // numbers of the layers (or prediction modules) with such weights; else empty
   std::int64_t count = 0;                 // number of layers, or of blocks outside layers, with such weights
-  std::vector<PlanWeight> weights = {};   // the weights of the first layer or block that has them
+  std::vector<PlanWeight> weights = {};   // the weights of one such layer or block, the first
 };
 
 // Returns the types of weights of a model, in the order of the model's layers. Each weight is listed once: of every

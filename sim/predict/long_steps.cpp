@@ -16,8 +16,8 @@
 namespace orrery {
 namespace {
 
-// A period is kPeriod micro-batches per stage; successive periods of a step are compared. From kLong micro-batches per
-// stage on, simulating three short steps is less work than simulating the complete step.
+// A period is kPeriod micro-batches per stage; a step may repeat the same work period by period. From kLong
+// micro-batches per stage on, simulating three short steps is less work than simulating the complete step.
 constexpr std::int64_t kPeriod = 4, kLong = 32;
 // A figure that is a sum over micro-batches (a time, bytes) counts as growing equally in two periods if it grows in
 // both by the same up to this share of the figure, or of the step time in seconds if that is more.
@@ -25,7 +25,7 @@ constexpr double kSame = 1e-9;
 
 struct ShortSteps {
   Report first, second, third;
-  std::int64_t micro_batches = 0, period = 0;  // micro-batches of the third step, and of a period (by which steps grow)
+  std::int64_t micro_batches = 0, period = 0;  // micro-batches of the third step; those by which each step grows
 };
 
 bool may_repeat(const Spec& spec) {
@@ -54,9 +54,9 @@ bool same_memory(const MemoryReport& a, const MemoryReport& b) {
   return std::equal(a.ranks.begin(), a.ranks.end(), b.ranks.begin(), same);
 }
 
-// Simulates three short steps, each with one period (kPeriod micro-batches for each stage) more than the one before.
-// The number of micro-batches of each, divided by a period's, leaves the same remainder as that of the complete step.
-// Returns nullopt if the first two steps differ in memory.
+// Simulates three short versions of the step, each longer than the one before by one period (kPeriod micro-batches for
+// each stage). The complete step is longer than these by a whole number of periods. Returns nullopt if the first two
+// versions differ in memory.
 std::optional<ShortSteps> play(const Spec& spec, const Profile& profile, const std::atomic<bool>* stop) {
   ShortSteps steps;
   steps.period = kPeriod * spec.strategy.pipeline;

@@ -19,12 +19,12 @@
 namespace orrery {
 namespace {
 
-// How many steps of each worker are simulated where parameter servers update in order of arrival: between kLeastSteps
-// and kMostSteps, and no more than give kMostTasks tasks in all, unless that is fewer than kLeastSteps. So many steps
-// are enough for the first ones to count for little, and few enough to be computed in a second.
+// How many steps of each worker are simulated where parameter servers update in order of arrival: as many as make
+// kMostTasks tasks in all, but at least kLeastSteps and at most kMostSteps. So many steps are enough for the first ones
+// to count for little, and few enough to be computed in a second.
 constexpr std::int64_t kMostSteps = 32, kLeastSteps = 4, kMostTasks = 1'000'000;
 
-// A trace cut off at the time `end`: all later times are set to `end`.
+// A trace that is cut off at the time `end`: times after it are set to `end`.
 Trace cut_off(Trace trace, Picoseconds end) {
   for (Span& s : trace.spans) {
     for (Picoseconds* t : {&s.issued, &s.entered, &s.matched, &s.ended}) *t = std::min(*t, end);

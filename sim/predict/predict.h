@@ -52,7 +52,7 @@ struct Turn {
 
 // Times in a simulated step that depend only on the forward passes before the first backward pass.
 struct ForwardPart {
-  Turn begins;  // when the first of all stages begins a backward pass
+  Turn begins;  // time and stage of the first backward pass of the step
 
   // The earliest time at which any stage has ended the passes before its first backward, and that stage. Recomputation,
   // which waits for no gradient, could begin at this time.

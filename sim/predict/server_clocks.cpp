@@ -93,8 +93,9 @@ class Builder {
                          .frame = slot.frame});
   }
 
-  // Finds, for each worker, the ids that the update tasks of its service will have in the plan of several steps. A
-  // service (a rank that stands for the servers' work for one worker) gets the tasks of one server, once for each step.
+  // Finds for each worker and step the task that updates the servers' weights with the worker's gradients, by the id
+  // that it will get: tasks of services (ranks that each stand for the servers' work for one worker) are added later. A
+  // service gets the tasks of one server, once for each step.
   void find_updates() {
     const RankClass& server = slot_of_rank(workers_);
     auto next = static_cast<TaskId>(made_.plan.tasks.size());
@@ -154,7 +155,7 @@ class Builder {
   void link() {
     Plan& p = made_.plan;
     for (std::int64_t w = 0; w < workers_; ++w) {
-      std::vector<TaskId> ends[2][2];  // last tasks of transfers: [0: worker, 1: service][0: push, 1: pull]
+      std::vector<TaskId> ends[2][2];  // the transfers' tasks: [0: worker's, 1: service's][0: push, 1: pull]
       for (const int side : {0, 1}) {
         const RankClass& slot = p.classes[static_cast<std::size_t>(w + side * workers_)];
         for (TaskId t = slot.begin; t < slot.end; ++t) {
@@ -218,7 +219,7 @@ class Builder {
   const Costs& costs_;
   std::int64_t workers_;
   ServerSteps made_;
-  std::vector<TaskId> updates_;  // for each worker, then for each step, the task of the update
+  std::vector<TaskId> updates_;  // by worker, then by step: the task that updates the weights
 };
 
 }  // namespace

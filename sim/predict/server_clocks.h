@@ -31,7 +31,7 @@ ServerSteps server_steps(const Plan& unfolded, const Spec& spec, const Costs& co
 // weights are.
 struct ServerClocks {
   Picoseconds window = 0;
-  double steps = 0;  // steps that a worker makes until `window`, a mean over workers
+  double steps = 0;  // number of steps of a worker up to `window`, a mean over workers
   Staleness staleness;
 };
 ServerClocks server_clocks(const ServerSteps& steps, const Trace& trace);

@@ -19,7 +19,7 @@ struct Outcome {
   // interquartile range over the median.
   double spread = 0;
   bool verbatim = false;  // whether the text is read by a program, so that its lines are not folded
-  std::string page{};     // the page of --html, if one was asked for
+  std::string page{};     // the HTML page if --html asks for one, else ""
 };
 using Progress = std::function<void(std::string_view)>;
 

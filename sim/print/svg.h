@@ -52,7 +52,7 @@ class Drawing {
   void path(std::string_view commands, const Attributes& attributes, std::string_view hint = {});
   // Adds another drawing, moved to (x, y).
   void add(const Drawing& other, double x, double y);
-  // Opens a group of elements (<g>) with these attributes, or closes the group that was opened last.
+  // open(): begins a group of elements (<g>) with these attributes; close(): ends the group that was opened last.
   void open(const Attributes& attributes);
   void close();
   // Adds the text that a viewer shows when the pointer is over the group that was opened last.

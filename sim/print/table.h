@@ -22,7 +22,7 @@ struct Column {
 //   stage 0    61.25  yes
 struct Table {
   std::vector<Column> columns;
-  // [row][column]: text of the cell; cells that are missing at the end of a row are empty
+  // texts of the cells as [row][column]; cells that are missing at the end of a row are empty
   std::vector<std::vector<std::string>> rows;
 };
 

@@ -122,7 +122,8 @@ FitRow with_slopes(const PublishedRow& row, const std::vector<FittedNumber>& num
   return r;
 }
 
-// The index of the constant that `number` resembles (FittedNumber::like): the one with the same key in another profile.
+// The index in `numbers` of the constant that `number` resembles: it has the same key, and belongs to the profile
+// FittedNumber::like.
 std::size_t akin_to(const FittedNumber& number, const std::vector<FittedNumber>& numbers) {
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     const std::vector<std::string>& holders = numbers[i].holders;
@@ -149,8 +150,8 @@ void add_priors(const std::vector<FittedNumber>& numbers, Eigen::MatrixXd& a, Ei
   }
 }
 
-// The terms that a step's residual depends on: the fitted constants, and the offset that all steps of the publication
-// share. own: index of that offset.
+// The terms of a step's residual in the fit, as (index of an unknown, derivative): those of the fitted constants, and
+// that of the offset that all steps of the publication share. own: index of that offset.
 std::vector<std::pair<Eigen::Index, double>> terms_of(const FitRow& r, Eigen::Index own) {
   std::vector<std::pair<Eigen::Index, double>> terms = r.slopes;
   terms.emplace_back(own, 1.0);
@@ -173,7 +174,8 @@ void add_row(const FitRow& r, Eigen::Index own, const Eigen::VectorXd& x, Eigen:
 
 // For each fitted constant, the change of its natural logarithm with which predictions fit the measured steps best.
 std::vector<double> fitted(const std::vector<const FitRow*>& rows, const std::vector<FittedNumber>& numbers) {
-  // For each publication, the index in the solution of the offset that its steps share. Lower indices are constants.
+  // For each publication, the index in the solution of the offset that its steps share. The fitted constants have the
+  // lower indices.
   std::map<std::string, Eigen::Index> own;
   const auto count = static_cast<Eigen::Index>(numbers.size());
   for (const FitRow* r : rows) own.try_emplace(r->row->source, count + static_cast<Eigen::Index>(own.size()));

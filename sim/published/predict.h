@@ -18,7 +18,8 @@ namespace orrery {
 // docs/figures.md). Figures that the publication does not give are nullopt. A row never contains a prediction.
 struct PublishedRow {
   std::string id;
-  // The publication (paper or data set): the name of the file, or of a group of rows in the file.
+  // The name of the publication (paper or data set): that of the file or, in a file of several publications, that of
+  // the row's group.
   std::string source;
   std::string spec;      // the spec of the step, as JSON
   std::string doubtful;  // reason to doubt the measurement, "": none is known

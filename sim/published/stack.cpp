@@ -22,7 +22,7 @@ enum class Era : std::uint8_t { volta, ampere, later };
 struct Stack {
   // Word, in lower case, by which a software stack is recognised in the framework or software of a published step.
   std::string_view word;
-  // software profiles of the stack, for steps on V100, on A100 and on later GPUs
+  // names of the stack's software profiles, for steps on V100, on A100 and on later GPUs
   std::array<std::string_view, 3> profiles;
 };
 // The known software stacks. A published step is taken to use the first stack whose word is in its framework or

@@ -25,7 +25,7 @@ struct CheckpointCost {
   Seconds stall = 0;    // time by which the step with a checkpoint is longer than others
   // memory of a host that holds the copies of its ranks while an asynchronous checkpoint is written
   Bytes host_bytes = 0;
-  double step_share = 0;  // the stall as a share of the time between two checkpoints
+  double step_share = 0;  // stall divided by the time between two checkpoints
   double run_share = 0;   // share of a run's time that checkpoints, failures and restarts take (goodput.h)
 };
 

@@ -17,7 +17,7 @@ using Graph = boost::compressed_sparse_row_graph<boost::directedS, boost::no_pro
 // transfer are one node, with the number of the transfer's first task; the launch of task t is the node (number of
 // tasks + t). Edges lead from a node to the nodes that it waits for.
 struct Network {
-  std::vector<Picoseconds> start, end;  // start time and end time of each node
+  std::vector<Picoseconds> start, end;  // start time and end time of each node (a task or a launch)
   Graph graph;
 };
 
@@ -38,7 +38,7 @@ std::vector<std::pair<Node, Node>> edges_of(const Plan& plan, const Trace& trace
     TaskId& previous = last[plan.tasks[t].lane];
     if (previous != kNone) edges.emplace_back(node, task_node(plan, previous));
     previous = t;
-    // if all kernels of a rank share one hardware queue, a kernel may also have waited for another kernel
+    // the task that delayed this one; if all kernels of a rank share one hardware queue, it may be any earlier kernel
     const TaskId cause = trace.spans[t].cause;
     if (cause != kNone) edges.emplace_back(node, task_node(plan, cause));
     edges.emplace_back(node, launch);
@@ -94,7 +94,7 @@ std::vector<TaskId> critical_path(const Plan& plan, const Trace& trace) {
 std::vector<Picoseconds> slack(const Plan& plan, const Trace& trace) {
   const TaskId count = plan.task_count();
   const Network n = network_of(plan, trace);
-  std::vector<Node> order;  // the nodes of the graph, each after all nodes that it waits for
+  std::vector<Node> order;  // the graph's nodes (tasks, launches), each after all nodes that it waits for
   order.reserve(n.end.size());
   boost::topological_sort(n.graph, std::back_inserter(order));
   std::vector<Picoseconds> latest_end(n.end.size(), trace.step_time);

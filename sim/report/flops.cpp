@@ -111,8 +111,8 @@ double attention_flops(const FlashAttention& a, AttentionPairs pairs) {
 // also needs the product of its own gradient; and if a weight before it trains, the product of the input's gradient is
 // needed.
 struct Needed {
-  double products = 0;         // multiplications per token, over all products
-  std::vector<double> scores;  // for each layer, how often attention's products count: 3 with a backward, else 1
+  double products = 0;         // multiplications per token, summed over all products with weights
+  std::vector<double> scores;  // by layer: 3 if attention's products are needed in backward too, else 1
 };
 
 Needed needed_products(const Spec& spec) {

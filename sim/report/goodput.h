@@ -11,7 +11,7 @@ namespace orrery {
 // so that the resulting goodput is an upper bound.
 struct FailurePlan {
   Seconds between_failures = 0;         // mean time between failures of the whole job; 0: it never fails
-  std::optional<Seconds> checkpoint{};  // time to write a checkpoint, while no step runs
+  std::optional<Seconds> checkpoint{};  // time to write a checkpoint, in which training stands still
   std::optional<Seconds> restart{};     // time from a failure to the first new step after it
   Seconds interval = 0;                 // training time between two checkpoints; 0: the interval with the best goodput
 

@@ -59,7 +59,7 @@ Interval interval_over(std::vector<Weighted> rows) {
 }
 
 struct Class {
-  std::string gpu, software, nodes;                // GPU architecture, software and class of node counts; "" = any
+  std::string gpu, software, nodes;                // GPU architecture, software, range of node counts; "" = any
   auto operator<=>(const Class&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 

@@ -37,9 +37,9 @@ void add_time(Report& r, const Plan& plan, const Attribution& a) {
 }
 
 // Returns the time from the begin of one step to the begin of the next if stages do not wait for each other between
-// steps. It is the time of the stage that is busy longest, from its first forward (and work before that) to its last
-// update. Stages that begin later also end later; the part of the gradient norm that a stage sends on arrives while the
-// next stage is still busy.
+// steps: the longest time that any stage takes from its first forward (and the work before it) to its last update.
+// Other stages need not be waited for: those that begin later also end later, and the part of the gradient norm that a
+// stage sends on arrives while the next stage is still busy.
 Picoseconds staggered_period(const Plan& plan, const Trace& trace) {
   Picoseconds longest = 0;
   for (const RankClass& slot : plan.classes) {

@@ -72,10 +72,10 @@ void add_rank(MemoryReport& report, const RankMemory& rank);
 
 struct CommunicationRow {
   std::string group, op, link, algorithm;
-  // count: number of transfers per rank and step, a mean over ranks
+  // count: number of these transfers for one rank in one step, a mean over ranks
   std::int64_t count = 0;
   double bytes_per_gpu = 0;  // bytes that one GPU sends per step
-  double time_s = 0;         // time in which the transfer's lane (stream) is busy
+  double time_s = 0;         // time in which the lane (stream) is busy with these transfers
   double exposed_s = 0;      // time in which compute waits for the transfer
 };
 
@@ -122,8 +122,8 @@ struct Report {
   std::string limit;
 };
 
-// Makes the part of a report that simulated and measured steps share: times, rates and attribution from the trace, with
-// `memory` as given. notes: for each op of the plan, the link and algorithm of its transfers.
+// Makes the part of a report that is the same for simulated and measured steps: times, rates and attribution from the
+// trace; `memory` is taken as it is. notes: for each op of the plan, the link and algorithm of its transfers.
 Report make_report(const Spec& spec, const Plan& plan, const Trace& trace, std::span<const TransferNote> notes,
                    MemoryReport memory);
 

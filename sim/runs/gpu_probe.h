@@ -15,7 +15,7 @@ struct GpuProbe {
   // properties of the GPU as pairs (name, value): {"device", "NVIDIA H100 80GB HBM3"}, ...
   std::vector<std::pair<std::string, std::string>> fingerprint;
   MeasuredTimes kernels;
-  Conditions conditions;  // clocks and power while the kernels were measured
+  Conditions conditions;  // the GPU's clocks and power while the kernels were measured
   // Text of the file with all measurements, including the algorithm that the library chose for each matrix product.
   std::string text;
 };
@@ -24,8 +24,8 @@ struct GpuProbe {
 // watches this measurement, and a kernel may hang.
 GpuProbe probe_gpu(RankSession& session, const std::string& folder, bool quick, Seconds patience = 600);
 
-// Adds to `times` the samples of `more` for kinds of op and sizes that have none in `times`. If host copies slow
-// compute more in `more` than in `times`, takes that slow-down.
+// Adds to `times` those samples of `more` whose kind of op and sizes have no sample in `times`. For the slow-downs of
+// compute by host copies, and by sums of received arrays, keeps the larger of the two values.
 void add_samples(MeasuredTimes& times, const MeasuredTimes& more);
 
 }  // namespace orrery

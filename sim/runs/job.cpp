@@ -40,8 +40,8 @@ constexpr char kShared[] = "/dev/shm";
 // Most characters of the last output of mpirun and its ranks that are kept.
 constexpr std::size_t kMostLog = 4000;
 
-// How long each rank may take for an op before it counts as hung: the timeout (--hang-timeout), and a multiple of the
-// op's predicted time. If no profile fits, only the timeout counts.
+// How long a rank may take for an op before it counts as hung: the longer of the timeout (--hang-timeout) and a
+// multiple of the op's predicted time. If there is no profile to predict from, only the timeout counts.
 Patience patience_for(const Job& job) {
   Patience patience{.hang = job.options.hang_timeout};
   Profile profile;
@@ -180,7 +180,7 @@ Job make_job(const RunOptions& given) {
   if (given.ranks > 0) job.options.overrides.push_back(fmt::format("gpus={}", given.ranks));
   job.spec = load_spec(given.spec, job.options.overrides);
   const Plan folded = make_plan(job.spec);
-  // job.steps counts runs of the plan; one plan may hold several training steps.
+  // job.steps counts runs of the plan, not training steps: one plan may hold several of these.
   job.steps = ceil_div(given.steps > 0 ? given.steps : job.spec.steps, folded.steps);
   job.hash = plan_hash(folded);
   job.plan = unfold(folded);
@@ -188,7 +188,7 @@ Job make_job(const RunOptions& given) {
 }
 
 std::int64_t most_ranks_unasked(std::int64_t cores) {
-  // the largest number of ranks that may share any number of cores: such a run is slow but correct
+  // a run with at most this many ranks is allowed on any number of cores: on few cores it is slow but correct
   constexpr std::int64_t kAlways = 8;
   return std::max(cores, kAlways);
 }

@@ -142,8 +142,8 @@ TemporaryFolder::~TemporaryFolder() {
 
 namespace {
 
-// The id of the process that made a folder, as the folder's name says; 0: the name says none. In the name of a launched
-// job's folder, the user's id stands in that position.
+// The id of the process that made a temporary folder, as the folder's name says; 0 if the name says none. The folder of
+// a launched job has the user's id in that place of its name, which does not count as a process.
 pid_t maker_of(const std::string& name) {
   int length = 0;
   long pid = 0;

@@ -20,11 +20,12 @@ std::vector<RankRun> read_runs(const std::string& folder, const Plan& unfolded, 
 
 // The trace of step k of a run on one clock, that of rank 0. The step lasts from the moment when the last rank ended
 // the step before (for the first step: from the begin of the first rank) to the moment when the last rank ended step k,
-// so that steps add up to the run; earlier times of a rank are set to 0. A transfer counts as matched when the last of
-// its ranks has entered it, clamped to [entered, ended] on each rank, since the clocks of ranks do not agree exactly.
+// so that the durations of steps add up to that of the run; times before the step's begin are set to 0. A transfer
+// counts as matched when the last of its ranks has entered it, clamped to [entered, ended] on each rank, since the
+// clocks of ranks do not agree exactly.
 Trace measured_trace(const Plan& unfolded, std::span<const RankRun> runs, std::size_t step);
 
-// The times of all steps of a run, as measured_trace() counts them.
+// The durations of all steps of a run; measured_trace() says when a step begins and ends.
 std::vector<Picoseconds> step_times(std::span<const RankRun> runs);
 
 // The index of the step of median time. The first step, which warms up, does not count if there are others. Of an even
@@ -37,8 +38,8 @@ std::size_t median_step(std::span<const Picoseconds> times);
 Report measured_report(const Spec& spec, const Plan& unfolded, std::span<const RankRun> runs, const Trace& trace,
                        bool on_gpus = false);
 
-// The report of a step that is composed from ranks that ran alone (compose.h): times are those of `trace`, memory is
-// what the ranks measured. notes: link and algorithm of each op's transfers.
+// The report of a step that is composed of the measurements of ranks that ran one by one (compose.h). Times are those
+// of the composed trace (`trace`), memory is what each rank measured. notes: link and algorithm of each op's transfers.
 Report composed_report(const Spec& spec, const Plan& unfolded, std::span<const RankRun> alone, const Trace& trace,
                        std::span<const TransferNote> notes);
 

@@ -46,8 +46,8 @@ struct ReplicaGroup {
   std::map<std::pair<CollectiveKind, Bytes>, MovedUnit> moved;
 };
 
-// A class of shardings (ZeRO stages) with which a layer costs the same: one sharding that stands for the class, and
-// whether gradients are on the host.
+// A class of shardings (ZeRO stages) with which a layer costs the same. sharding: one of them, which stands for all;
+// host_gradients: whether gradients are on the host.
 struct ShardingClass {
   Sharding sharding = Sharding::none;
   bool host_gradients = false;
@@ -71,7 +71,7 @@ struct BoundCache {
 
   const Space& space;
   const Profile& profile;
-  ModelCostCache& stacks;  // costs of blocks, which all threads share
+  ModelCostCache& stacks;  // cache of the costs of blocks, which all threads share
   KnownOrders orders;
   // Cuts of the model into virtual stages, by (number of stages, number of virtual stages on each stage).
   std::map<std::pair<std::int64_t, std::int64_t>, ModelCut> cuts;
@@ -94,7 +94,7 @@ struct LayoutCosts {
   std::int64_t own_tokens = 0;  // rough_bound() counts attention among this many tokens only; 0: among all
   std::map<std::tuple<std::string_view, ShardingClass, bool, bool>, const ModelCost*> stacks;
   std::map<std::tuple<std::string_view, std::int64_t, ShardingClass>, GroupTime> groups;
-  std::array<std::optional<Picoseconds>, 2> sends;  // time of a send: [0] between nodes, [1] within a node
+  std::array<std::optional<Picoseconds>, 2> sends;  // time of a send between stages: [0] across nodes, [1] within one
   std::optional<std::int64_t> tensor_channels;      // number of NCCL channels of the tensor group
   // Bytes of NCCL's buffers, by size of the shard group and number of copies of the model.
   std::map<std::pair<std::int64_t, std::int64_t>, Bytes> communicator_bytes;

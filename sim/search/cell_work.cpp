@@ -13,9 +13,9 @@ struct LayersLeft {
   std::int64_t again = 0, away = 0;
 };
 
-// A chunk (virtual stage) whose cost is being added to that of its stage. place: index of the virtual stage within one
-// copy of the model; layers first to middle - 1 are recomputed, layers middle to end - 1 are not; away: number of
-// layers whose activations are offloaded.
+// A chunk (virtual stage) whose cost is being added to that of its stage. It has the layers `first` to end - 1, of
+// which those before `middle` are recomputed in backward. place: index of the virtual stage within one copy of the
+// model; away: number of the chunk's layers whose activations are offloaded.
 struct AddedChunk {
   std::int64_t place = 0, first = 0, middle = 0, end = 0, away = 0;
   bool is_first = false, is_last = false;
@@ -38,8 +38,8 @@ AddedChunk take_chunk(const CellWork& work, std::int64_t k, LayersLeft& left) {
   return {place, first, first + again, first + n, away, place == 0, place + 1 == places};
 }
 
-// The costs of a virtual stage. last_forward: set to the duration of the compute in the forward of the virtual stage's
-// last layer; 0 where passes overlap op by op.
+// The costs of a virtual stage. last_forward: gets the compute time of the forward of the virtual stage's last layer; 0
+// where passes overlap op by op.
 VirtualStage stage_of_chunk(const CellWork& work, const AddedChunk& c, Picoseconds& last_forward) {
   VirtualStage costs;
   const auto pass = [&](PassCost& cost, auto sums, auto member) {
@@ -174,8 +174,8 @@ void find_ways(CellWork& work) {
     std::int64_t first = stage.first_place;
     for (const std::int64_t k : work.placed->of_stage[s]) first = std::min(first, k % std::ssize(work.cut->layers));
     stage.head = ahead[first];
-    // The duration of the weight gradient sums that run after the gradient of the chunk's input has already been sent
-    // towards the first stage.
+    // The part of the chunk's backward that may still run after the gradient of the chunk's input has been sent on
+    // towards the first stage, such as sums of weight gradients.
     const Picoseconds late = work.virtual_stages[first].backward.late;
     stage.tail = std::max<Picoseconds>(0, behind[first] - late);
     stage.first_place = first;

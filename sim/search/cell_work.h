@@ -8,10 +8,10 @@ namespace orrery {
 
 // The least work of one pipeline stage: the costs of the layers of all its chunks (virtual stages), summed.
 struct StageWork {
-  // Cost of a micro-batch's passes, summed over all chunks of the stage; only the field `through` counts the first
-  // chunk alone.
+  // Cost of one micro-batch's passes, summed over all chunks of the stage. Only the field `through` is no sum: it is
+  // that of the stage's first chunk.
   PassCost forward, backward, weight;
-  Picoseconds last_forward = 0;  // duration of the compute in the last layer's forward
+  Picoseconds last_forward = 0;  // compute time of the forward of the stage's last layer
   // Time that a micro-batch needs in the virtual stages before this stage's first one, sends not counted. head: in
   // forward; tail: in backward.
   Picoseconds head = 0, tail = 0;
@@ -60,12 +60,12 @@ bool is_possible(LayoutCosts& costs, const MemoryPlan& memory_plan);
 
 CellWork cell_work(LayoutCosts& costs, const MemoryPlan& memory_plan);
 
-// Returns an upper limit on the number of layers that one stage recomputes in backward: 0 if nothing is recomputed,
-// `layers` (the number of the model's layers, which no stage exceeds) if everything is, and otherwise the number of
-// recomputed layers a stage that the memory plan states.
+// Returns an upper limit on the number of layers that one stage recomputes in backward: 0 if nothing is recomputed;
+// `layers` (the number of the model's layers, which no stage exceeds) if everything is; otherwise the number of layers
+// for a stage that the memory plan states.
 std::int64_t most_again(const MemoryPlan& memory_plan, std::int64_t layers);
 
-// For all weights, experts' weights and layers' weights separately: the least number of elements that any stage has.
+// The least number of elements on any stage, separately for all weights, for experts' weights and for layers' weights.
 StageWeights fewest_elements(const CellWork& work);
 
 }  // namespace orrery

@@ -31,8 +31,8 @@ struct Segment {
   Picoseconds read = -1;    // time when the pass first reads the gradient of the block's output
   Picoseconds written = 0;  // time when the gradients of the block's weights (FSDP unit) are complete
 
-  // result: time when the tensor that the next block reads is complete; late: duration of gradient sums that run before
-  // that tensor is complete but could as well run after it.
+  // result: time when the tensor that the next block reads is complete; late: duration of the pass's gradient sums,
+  // which may run after the whole backward in any micro-batch but the last.
   Picoseconds result = 0, late = 0;
   Bytes most = 0;  // greatest number of bytes allocated during the pass
 };
@@ -87,7 +87,7 @@ class Probe {
     for (const auto& [frame, block] : blocks) {
       const std::int32_t layer = plan_.frames[frame].layer;
       if (layer < 0) {
-        add(result.embedding, block);  // a vision encoder's blocks come before the embedding, on the same stage
+        add(result.embedding, block);  // embedding, and the vision encoder before it, which is on the same stage
       } else if (layer >= spec_.model.layers) {
         add(result.head, block);
       } else {
@@ -173,10 +173,10 @@ class Probe {
     idle_.emplace_back(end, trace_.step_time);
   }
 
-  // How much of the duration of transfer t a further transfer may overlap at no cost to kernels: all of it where
-  // kernels wait for t. Where t already slows kernels by a pressure P (share of their time alone), a further transfer
-  // of pressure p takes p / (1 + P + p) of the kernels' time instead of p / (1 + p). That is at least 1 / (1 + P) of
-  // it, so P / (1 + P) of t's duration counts.
+  // The part of transfer t's duration in which a further transfer costs kernels nothing more: all of it where kernels
+  // wait for t. Where t slows kernels by a pressure P (share of their time alone), a further transfer of pressure p
+  // makes them lose p / (1 + P + p) of the time, not p / (1 + p). As this saves at most the share P / (1 + P), that
+  // share of t counts.
   Picoseconds free_overlap(TaskId t) const {
     const Span& s = trace_.spans[t];
     const OpTiming& timing = bare_.of(0, plan_.tasks[t].op);

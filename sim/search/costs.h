@@ -73,7 +73,7 @@ struct LayerSums {
 struct ModelCost {
   // Whether the model can run with these parallel degrees: they break no rule, and the planner supports them.
   bool possible = true;
-  // head: the blocks after the last layer (final norm, logits and loss)
+  // embedding: the blocks before the first layer; head: those after the last (final norm, logits and loss)
   BlockCost embedding, head;
   std::vector<BlockCost> layers;
   LayerSums sums;

@@ -223,8 +223,9 @@ bool SearchOpener::defers_offload(LayoutCosts& costs, MemoryPlan cell) const {
   return memory_bound(costs, stays).least <= room_ && frees_memory(stays);
 }
 
-// Adds, as one search node, the first memory plan from cells[c] on that fits by its memory bound, among the plans that
-// recompute the same parts of layers. The node stands also for the later plans, in which more layers are recomputed.
+// Adds a search node for memory plan cells[c] if that fits by its memory bound. In a search for the least time, adds
+// instead a node for the first plan from cells[c] on that fits and differs from cells[c] only in recomputing more
+// layers; it stands also for the plans after it, which recompute still more.
 void SearchOpener::add_cell(LayoutCosts& costs, const SearchNode& node, const std::vector<MemoryPlan>& cells,
                             std::size_t c, Tally tally, std::vector<SearchNode>& result) const {
   const bool time = options_.objective == SearchObjective::time;

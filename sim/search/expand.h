@@ -18,9 +18,9 @@ class SearchOpener {
  public:
   // Totals that the search keeps over all parts of the search space that it has split so far.
   struct Found {
-    // Numbers of parts of the space that got a lower bound, and of parts that do not fit in memory.
+    // Number of parts of the search space for which a lower bound was computed, and of those that do not fit in memory.
     SearchCounts& counts;
-    Bytes& least;  // least memory bound so far of any memory plan; 0: none yet
+    Bytes& least;  // least memory bound of all memory plans bounded so far; 0: none yet
   };
 
   SearchOpener(const Space& space, const std::vector<RankLayout>& layouts, const SearchOptions& options, Bytes room)

@@ -29,7 +29,7 @@ HostLoad host_moves(const Strategy& s, const SearchCell& cell, const StageWeight
   const auto width = static_cast<double>(row.fp32_shards ? s.optimizer.master_bytes : storage_bytes(s.precision));
   const Bytes each = s.optimizer.master_bytes + moment_bytes(s.optimizer);
   // If weights stay gathered from forward to backward, several micro-batches may share one gather, so that only one
-  // gather per step is counted.
+  // gather per step is certain and counted.
   const double gathers = (row.reshards_after_forward ? 2 * m : 1) * static_cast<double>(in_layers) * width;
   const bool host_gradients = away.gradients != MemoryTier::device,
              host_parameters = away.parameters != MemoryTier::device;
@@ -57,8 +57,8 @@ Picoseconds through_link(const Space& space, double down, double up) {
   return at_rate(static_cast<double>(sharers) * std::max(down, up), host_rates(c).link);
 }
 
-// The time in which the ranks of a node each read and write these bytes (read, written) on one memory tier behind the
-// host (disks).
+// The time in which every rank of a node reads `read` bytes from, and writes `written` bytes to, one memory tier behind
+// the host (disks).
 Picoseconds through_store(const Space& space, MemoryTier tier, double read, double written) {
   const StoreRates rates = host_rates(space.base().cluster).stores[index_of(tier)];
   const auto node = static_cast<double>(node_ranks(space));

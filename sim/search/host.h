@@ -12,7 +12,7 @@ namespace orrery {
 //   beside         the longest time that any of link, processors and disks works; it can overlap with everything else
 struct HostLoad {
   double down = 0, up = 0, swapped = 0;
-  std::array<double, kTiers> read{}, written{};  // for each memory tier, the bytes read and the bytes written
+  std::array<double, kTiers> read{}, written{};  // by memory tier, the bytes read from it and written to it
   Picoseconds update = 0, beside = 0;
 };
 

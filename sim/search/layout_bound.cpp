@@ -35,9 +35,9 @@ Picoseconds way_through(const ModelCost& cost, bool splits) {
   return way;
 }
 
-// A lower bound of a sum over pipeline stages: the number of layers before the stage's first virtual stage. It holds
-// for any number of virtual stages per stage. two: whether the pipeline may run two copies of the model, where a stage
-// may also begin with a chunk of its mirror stage.
+// A lower bound of the sum, over all pipeline stages, of the number of layers before the stage's first virtual stage.
+// It holds for any number of virtual stages per stage. two: whether the pipeline may run two copies of the model, where
+// a stage may also begin with a chunk of its mirror stage.
 std::int64_t layers_ahead(BoundCache& cache, std::int64_t pipeline, bool two) {
   const auto [it, fresh] = cache.layers_ahead.try_emplace({pipeline, two}, 0);
   if (!fresh) return it->second;

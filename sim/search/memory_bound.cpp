@@ -34,16 +34,16 @@ std::int64_t forwards_first(const Spec& base, const SearchCell& cell, std::int64
   return std::min(m * v, 2 * (p - s - 1) + (v - 1) * p + 1);
 }
 
-// How many of a stage's first `forwards` forward passes are of the given chunk: a stage runs p micro-batches (p: number
-// of stages) through a chunk, then p through the next chunk.
+// Returns how many of a stage's first `forwards` forward passes run the given chunk. In an interleaved schedule on p
+// stages, a stage runs p micro-batches through one chunk, then the same p through the next chunk.
 std::int64_t forwards_of_chunk(const SearchCell& cell, std::int64_t forwards, std::int64_t chunk) {
   const std::int64_t p = cell.layout.pipeline, v = cell.memory_plan.virtual_stages;
   if (v == 1) return forwards;
   return forwards / (p * v) * p + std::clamp<std::int64_t>(forwards % (p * v) - chunk * p, 0, p);
 }
 
-// For each chunk of stage s: the number of micro-batches between forward and backward (alive), at the moment when the
-// stage has most of them.
+// For each chunk of stage s, the number of micro-batches that are alive (between forward and backward) at the moment
+// when most are alive on the stage as a whole.
 std::vector<std::int64_t> alive_on(const Spec& base, const CellWork& work, const KnownOrder* order, std::int64_t s) {
   if (order != nullptr) return order->alive[s];
   std::vector<std::int64_t> alive(work.chunks, 0);
@@ -109,7 +109,7 @@ StageMemory held_on(const Spec& base, const CellWork& work, const StageWork& sta
   if (!is_known) return most;
   const Bytes before_head = kept - stage.head_kept, backward = before_head + stage.layer_backward;
   most.held = rest + std::max({kept, before_head + stage.head_forward, before_head + stage.layer_forward});
-  if (work.splits) return most;  // no bytes of a split backward: those for its weight gradients alone are not known
+  if (work.splits) return most;  // a split backward counts no bytes: those of its two parts are not known separately
   most.held = std::max({most.held, rest + kept + stage.head_backward, rest + backward});
   const std::int64_t ahead = std::min(base.strategy.prefetch_units, stage.last_layers - 1);
   const ShardingRow& row = row_of(work.cell.memory_plan.sharding);

@@ -13,12 +13,12 @@
 namespace orrery {
 
 // The kinds of nodes of the search tree, from the largest set of strategies to the smallest.
-//   rough_layout  all strategies with one RankLayout (parallel degrees); their bound is rough_bound()
-//   layout        all strategies with one RankLayout; their bound is layout_bound()
-//   group         strategies that differ only in recomputation, offloaded activations, overlaps and order of ranks
-//   cell          strategies with one memory plan, and with later plans of the group that recompute more layers
-//   point         one strategy
-//   replayed      one strategy whose bound comes from timing the passes of its schedule in order (schedule_bound)
+//   rough_layout:  all strategies with one RankLayout (parallel degrees), with the fast bound rough_bound()
+//   layout:        all strategies with one RankLayout, with the stricter bound layout_bound()
+//   group:         strategies that differ only in recomputation, offloaded activations, overlaps and order of ranks
+//   cell:          strategies with one memory plan, and with later plans of the group that recompute more layers
+//   point:         one strategy
+//   replayed:      one strategy, with a bound from timing the passes of its schedule in order (schedule_bound)
 enum class SearchLevel : std::uint8_t { rough_layout, layout, group, cell, point, replayed };
 
 // A node of the search tree: a set of strategies, with its position in the order in which the space lists strategies.
@@ -30,7 +30,8 @@ struct SearchNode {
   // For a cell (strategies with one memory plan): the lower bound of the group of memory plans from which the cell was
   // split.
   std::int64_t floor = 0;
-  // Whether to offload the activations of as few layers as are needed to fit in memory.
+  // Whether the number of layers with offloaded activations is left open: the search takes the least number with which
+  // the strategy fits in memory.
   bool as_needed = false;
   Bound bound;
   MemoryPlan what;
@@ -85,7 +86,7 @@ inline void share(Wire& wire, ForwardPart& forward) {
   }
 }
 
-// Sends the figures of a report that a search uses to other processes, or receives them.
+// Sends to other processes, or receives from them, those figures of a report that a search uses.
 inline void share_result(Wire& wire, std::optional<Report>& report) {
   bool has = report.has_value();
   wire.share(has);

@@ -190,8 +190,8 @@ std::vector<std::string_view> Space::offloads(const RankLayout& l, const MemoryP
   return result;
 }
 
-// The memory tiers in which a stage's activations may be, each with the number of layers whose activations are in that
-// tier.
+// The choices for the memory tier of activations with this group of memory plans: each a tier, and the number of layers
+// of a stage whose activations are there (kAsNeeded: the fewest that let the strategy fit).
 std::vector<std::pair<std::string_view, std::int64_t>> Space::activation_places(const MemoryPlan& group) const {
   const Cluster& c = base_.cluster;
   const bool two = find_schedule(group.schedule).placement == ChunkPlacement::both_ways;

@@ -135,8 +135,8 @@ class ScheduleTimer {
     return true;
   }
 
-  // Records the time (made) when the result of a pass is complete, and marks the stage that waits for the result as
-  // able to run again. Returns the time when the other stage that reads the result has received it; 0 if there is none.
+  // Records the time (made) when the result of a pass is complete, and marks the stage that reads the result as able to
+  // run again. Returns the time when that stage has received the result; 0 if no other stage reads it.
   Picoseconds finish(const Action& a, std::int64_t k, Picoseconds made) {
     if (a.phase == Phase::weight_gradient) return 0;
     const bool forward = a.phase == Phase::forward;
@@ -157,7 +157,7 @@ class ScheduleTimer {
   bool waits_;
   std::vector<Stage> stages_;
   std::int64_t virtual_stages_, micro_batches_ = 1;
-  // For each virtual stage and micro-batch, the time when the result of the pass is complete.
+  // For each virtual stage and micro-batch, the time when the result of its forward, and of its backward, is complete.
   std::vector<Picoseconds> forward_, backward_;
   // Stages that may be able to run their next pass now.
   std::vector<std::int32_t> ready_;
@@ -197,7 +197,7 @@ const KnownOrder* KnownOrders::of(std::string_view schedule, const ScheduleShape
     return &fitted_;
   }
   const auto key = std::tuple(find_schedule(schedule).name, shape.stages, shape.micro_batches, shape.chunks,
-                              shape.group);  // orders are cached by this key; extra_warm_up is constant in a search
+                              shape.group);  // key of cached orders, without extra_warm_up, a constant of the search
   const auto found = known_.find(key);
   if (found != known_.end()) return &found->second;
   actions_ += actions;

@@ -25,10 +25,10 @@ struct VirtualStage {
 // times.
 struct KnownOrder {
   Schedule schedule;
-  std::vector<std::vector<std::int32_t>> virtual_stage;  // for each stage and chunk, the index of the virtual stage
+  std::vector<std::vector<std::int32_t>> virtual_stage;  // [stage][chunk]: index of the virtual stage
 
-  // [stage][chunk]: number of micro-batches whose forward has run and whose backward has not, at the moment when the
-  // stage has most of them.
+  // [stage][chunk]: number of micro-batches that are alive (between forward and backward) in the chunk, at the moment
+  // when most are alive on the stage as a whole.
   std::vector<std::vector<std::int64_t>> alive;
 };
 

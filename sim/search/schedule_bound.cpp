@@ -62,9 +62,9 @@ struct WorkLeft {
   std::int64_t gathered = 0;
 };
 
-// The work that stage s still has to do when the first of all stages begins backward. Counted as done are the forward
-// passes with which the order of stage s begins, the gathers of the weights for them, and the gathers of a few layers'
-// weights ahead of the next passes.
+// The work that stage s still has to do when the first backward pass of any stage begins. By then it counts as having
+// done the forward passes with which its order begins, the weight gathers for these passes, and the gathers of a few
+// layers' weights ahead of the next passes.
 WorkLeft work_left(const CellWork& work, const KnownOrder& order, std::int64_t prefetch_units, std::int64_t s) {
   const StageWork& stage = work.stages[s];
   const std::int64_t m = work.cell.micro_batches;
@@ -74,7 +74,7 @@ WorkLeft work_left(const CellWork& work, const KnownOrder& order, std::int64_t p
   const auto had = [&](std::int64_t k) {
     left.busy -= work.virtual_stages[k].forward.through;
     left.free_overlap -= work.virtual_stages[k].forward.free_overlap;
-    left.gathered += work.cut->layers[k] + 2;  // plus two units: embedding and output
+    left.gathered += work.cut->layers[k] + 2;  // 2: the units of embedding and output, which count as gathered
   };
   for (const Action& a : order.schedule.order[s]) {
     if (a.phase != Phase::forward) break;

@@ -22,8 +22,9 @@
 namespace orrery {
 namespace {
 
-// How many nodes of the search tree are split, and how many strategies are simulated, at the same time. The numbers do
-// not depend on the machine, so that the same nodes are split whatever the number of threads.
+// How many nodes of the search tree are split at the same time (kOpened), and how many strategies are simulated at the
+// same time (kSimulated). The same numbers everywhere make the search split the same nodes whatever the number of
+// threads.
 constexpr std::size_t kOpened = 128, kSimulated = 8;
 // Before the search proper, one strategy is simulated for each of kLookedAt likely combinations of parallel degrees;
 // where it does not fit, a strategy that needs less memory is tried, kTries times at most.
@@ -88,7 +89,7 @@ class Search {
   }
 
   // How much better than the best strategy a strategy that was not simulated may still be, as a share of the best one's
-  // time or memory. Dropped nodes of the search tree have bounds above limit_, nodes still to be split at least floor_.
+  // time or memory. The bounds of dropped nodes are above limit_, those of nodes still to be split at least floor_.
   double gap() const {
     const std::int64_t least = result_.proven ? limit_ : std::min(floor_, limit_);
     return static_cast<double>(best_ - least) / static_cast<double>(best_);
@@ -124,8 +125,8 @@ class Search {
     }
   }
 
-  // Simulates, for each of these RankLayouts (parallel degrees) whose bound is below both `limit` and the best so far,
-  // the strategy that is likeliest to be its best.
+  // Simulates for each of these RankLayouts (parallel degrees) the strategy that is likeliest to be the best with these
+  // degrees, if the strategy's bound is below both `limit` and the best so far.
   void try_likely(std::vector<Likely> layouts, std::int64_t limit) {
     for (int tries = 0; tries < kTries && !layouts.empty() && !stopped(); ++tries) {
       const std::vector<Likely> found = most_likely({space_, layouts_, options_}, workers_, caches_, layouts);
@@ -255,17 +256,16 @@ class Search {
     for (const Node& node : later) queue_.push(node);
   }
 
-  // The strategy to simulate first, so that the time of the forward that `node` shares with others (SearchFamily) is
-  // known: one that keeps everything on the device, if such a one is not simulated yet, else `node` itself.
+  // The strategy to simulate first if `node` is to be simulated but its forward's time, which it shares with others
+  // (SearchFamily), is unknown: the one that keeps everything on the device if that is not simulated yet, else `node`.
   Node with_forward_of(const Node& node) const {
     if (opener_.stays(node.what) || options_.objective != SearchObjective::time) return node;
     const auto other = opener_.where_all_stays(node);
     return other && simulated_.count(other->place()) == 0 ? *other : node;
   }
 
-  // Whether a strategy with offloaded activations need not be tried: the same strategy with fewer of them offloaded
-  // turned out to be too slow, or to fit without the allocator giving segments back. Copies beside compute make no step
-  // shorter.
+  // Whether a strategy with offloaded activations need not be simulated: the same strategy with fewer of them offloaded
+  // was too slow, or fits without the allocator giving segments back. More copies beside compute make no step shorter.
   bool need_not_leave(const Node& n) const {
     return n.what.activations != "none" && options_.objective == SearchObjective::time &&
            settled_.count(places_of(n)) != 0;
@@ -282,8 +282,8 @@ class Search {
 
   Point point_of(const Node& node) const { return {layouts_[node.layout], node.what, node.features}; }
 
-  // The simulated time after which simulating a step may stop: the strategy can then neither be the best of all nor,
-  // where that is to be shown, the best with these parallel degrees.
+  // A limit for simulating a step: the simulation may stop at this simulated time, since the strategy can then be
+  // neither the best of all nor, where that is to be shown, the best with these parallel degrees.
   Picoseconds latest_of(const Node& node) const {
     if (options_.objective != SearchObjective::time) return kNothing;
     const auto own = best_of_.find(site_of(layouts_[node.layout]));
@@ -439,8 +439,8 @@ class Search {
   std::int64_t best_ = kNothing, limit_ = kNothing;
   std::int64_t floor_ = 0;  // least bound of all search nodes that are still to be split
   std::map<SearchFamily, ForwardPart> forwards_;
-  // Strategies that fit with the activations that they offload, or were too slow: the search does not try to offload
-  // more of their activations.
+  // Strategies that fit with the activations that they offload, or were too slow. The search does not try the same
+  // strategies with more of their activations offloaded.
   std::set<SearchPlaces> settled_;
   Bytes least_ = 0;
   SearchResult result_;

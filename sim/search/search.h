@@ -83,9 +83,9 @@ struct SearchResult {
   double gap = 1;
   Bytes least_memory = 0;  // if no strategy fits, the least memory bound of any strategy
 
-  // The strategy whose simulated step is shorter than its lower bound, which would be a fault of the bounds and
-  // withdraws the proof; "" where there is none. Every strategy that fits and is simulated to its end is checked, where
-  // time is the objective.
+  // A strategy whose simulated step is shorter than its lower bound, with both times; "" where there is none. Such a
+  // strategy shows that the bounds are wrong, so that nothing is proven. If time is the objective, every strategy that
+  // fits in memory and is simulated to its end is checked.
   std::string contradiction;
   std::string reason;  // why there is no strategy at all: the first broken rule; "" if only memory is short
   double wall_s = 0;
@@ -103,8 +103,8 @@ struct SearchResult {
 // strategy, such as a profile without a figure that is needed.
 SearchResult search(const Space& space, const Profile& profile, const SearchOptions& options);
 
-// The outcome of simulating a strategy: the report; or that the step takes longer than the limit that was given (late);
-// or why a rule or the planner refuses the strategy (refused).
+// The outcome of simulating a strategy: its report or, where there is none, why: the step takes longer than the given
+// limit (late), or a rule or the planner refuses the strategy (refused: the reason).
 struct Evaluation : ReportWithin {
   bool late = false;
   std::string refused{};

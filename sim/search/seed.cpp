@@ -13,14 +13,14 @@
 namespace orrery {
 namespace {
 
-constexpr std::size_t kGuesses = 4;  // number of RankLayouts to try first, for each value of StatePlacement
+constexpr std::size_t kGuesses = 4;  // RankLayouts (parallel degrees) to try first, for each value of StatePlacement
 
 // If weights, gradients and optimizer states take no more than this share of a GPU's memory, activations and buffers
 // probably fit too.
 constexpr double kStatesShare = 0.75;
 
-// Numbers of a model's weights. dense: those divided among tensor and pipeline ranks; experts: those divided among
-// expert, expert-tensor and pipeline ranks.
+// Numbers of a model's weights (elements). dense: those that tensor and pipeline ranks divide among them; experts:
+// those that expert, expert-tensor and pipeline ranks divide among them.
 struct Weights {
   double dense = 0, experts = 0;
 };
@@ -89,8 +89,8 @@ std::vector<FirstGuess> first_guesses(const Space& space, const std::vector<Rank
   const auto degrees = [](const RankLayout& l) {
     return std::tuple(l.tensor, l.pipeline, l.data, l.context, l.expert, l.expert_tensor);
   };
-  // whether weights, gradients and optimizer states fit with the parallel degrees of layouts[i]; computed again only
-  // when the degrees change, since many layouts in succession have the same
+  // whether weights, gradients and optimizer states fit in memory with the parallel degrees of layouts[i]; computed
+  // again only when the degrees change, since many layouts in succession have the same degrees
   bool has_room = false;
   for (std::size_t i = 0; i < layouts.size(); ++i) {
     if (i == 0 || degrees(layouts[i]) != degrees(layouts[i - 1])) has_room = states_of(weights, layouts[i]) <= most;
@@ -107,9 +107,9 @@ std::vector<FirstGuess> first_guesses(const Space& space, const std::vector<Rank
 
 namespace {
 
-// kGroups: how many groups of memory plans (equal but for recomputation and offloaded activations) are considered for a
-// RankLayout. kContext: the most ranks in a ring of context parallelism that are considered: a ring has a transfer for
-// each rank, so that the cost of a layer in a longer ring is slow to compute.
+// kGroups: number of groups of memory plans that are tried for each RankLayout; the plans of a group differ only in
+// recomputation and offloaded activations. kContext: RankLayouts with more context ranks are not tried, since a ring of
+// so many ranks has a transfer for each, which makes the cost of a layer slow to compute.
 constexpr int kGroups = 6;
 constexpr std::int64_t kContext = 64;
 
@@ -204,7 +204,7 @@ std::vector<Likely> most_likely(const LookedAt& where, SearchWorkers& workers,
 std::vector<Likely> leaner(const std::vector<Likely>& found, const std::map<SearchPosition, Bytes>& too_large,
                            Bytes room) {
   // For strategies with the same parallel degrees, the ratio of memory bound to simulated memory is nearly the same.
-  // This factor is the margin for its small differences.
+  // kMargin leaves room for the small differences of this ratio.
   constexpr double kMargin = 0.99;
   std::vector<Likely> again;
   for (const Likely& s : found) {

@@ -43,8 +43,8 @@ std::vector<FirstGuess> first_guesses(const Space& space, const std::vector<Rank
 // nodes of all RankLayouts that are possible.
 std::vector<SearchNode> one_of_each_site(const std::vector<RankLayout>& layouts, const std::vector<SearchNode>& nodes);
 
-// A node of the search tree (all strategies of a RankLayout, or one strategy), and the bytes of GPU memory (room) in
-// which its strategy has to fit.
+// A node of the search tree (all strategies of a RankLayout, or the likeliest one of them), and the bytes of GPU memory
+// (room) that the memory bound of that likeliest strategy may reach.
 struct Likely {
   SearchNode node;
   Bytes room = 0;
@@ -56,17 +56,18 @@ struct LookedAt {
   StatePlacement states = StatePlacement::on_device;
 };
 
-// Finds for each RankLayout (parallel degrees) the strategy that is likeliest to be its best: of the strategies with a
-// plain schedule, sharding over all replicas, and states kept as `where.states` says, one with a low schedule_bound()
-// that fits in `room`. The strategies come in the order of their bounds, lowest first; RankLayouts without such a
-// strategy are left out. caches: one for each thread of the workers.
+// Finds for each RankLayout (parallel degrees) the strategy that is likeliest to be the best one with these degrees.
+// Only strategies with a plain schedule, sharding over all replicas, and states kept as `where.states` says are
+// considered; of these it is one with a low schedule_bound() whose memory bound is within `room`. The found strategies
+// are sorted by their bounds, lowest first; RankLayouts without such a strategy are left out. caches: one for each
+// thread of the workers.
 std::vector<Likely> most_likely(const LookedAt& where, SearchWorkers& workers,
                                 const std::vector<std::unique_ptr<BoundCache>>& caches,
                                 const std::vector<Likely>& layouts);
 
-// The RankLayouts in `found` whose strategy was simulated and did not fit in memory (too_large: the bytes that it
-// needed). Each gets a limit for the memory bound of the next strategy to try, such that this next strategy probably
-// fits in `room` bytes.
+// The RankLayouts (parallel degrees) in `found` whose strategy turned out, when simulated, not to fit in memory
+// (too_large: the bytes that it needed). They are to be tried again with less room, the limit for the memory bound of a
+// strategy, so that the next strategy probably needs at most `room` bytes when it is simulated.
 std::vector<Likely> leaner(const std::vector<Likely>& found, const std::map<SearchPosition, Bytes>& too_large,
                            Bytes room);
 

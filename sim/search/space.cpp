@@ -120,7 +120,8 @@ void Space::add_shardings(const RankLayout& l, const MemoryPlan& cell, std::vect
     if (!sharding_.admits(std::string(row.name)) || row.master || row.servers) continue;
     const bool units = unit_gradients(base_, row);
     if (units && !builds_units(l, schedule, row)) continue;
-    // zero2 equals zero1 if gradients stay unsharded until the end of the step; without replicas nothing is sharded.
+    // zero2 makes the same plan as zero1 if gradients stay unsharded until the end of the step; without replicas both
+    // make the plan without sharding.
     const bool repeats = row.shards_optimizer && !row.shards_parameters &&
                          ((l.replicas() == 1 && !two) || (row.shards_gradients && !units));
     if (sharding_.open && repeats) continue;

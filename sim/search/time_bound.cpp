@@ -76,8 +76,8 @@ Picoseconds end_of_rounds(const CellWork& work, std::int64_t s, Picoseconds way,
 }
 
 // Computes the work of each stage for one strategy (point.works) and lower bounds of times. Returns the bound of the
-// time when the last backward ends on the first stage; the largest of the bounds of the step time is kept in
-// point.on_device if it is above the value there.
+// time when the last backward ends on the first stage. Raises point.on_device, the strategy's bound of the step time,
+// to the largest bound found here.
 Picoseconds pipeline_end(BoundCache& cache, const CellWork& work, const TimeBound& time, PointTime& point) {
   const std::int64_t m = work.cell.micro_batches, p = work.cell.layout.pipeline;
   const std::vector<Picoseconds>& hops = point.hops.before;

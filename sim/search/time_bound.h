@@ -16,8 +16,8 @@ struct TimeBound {
   Picoseconds least = 0;
   // The bound if all activations stayed on the device, without transfers to and from the host.
   Picoseconds on_device = 0;
-  Picoseconds beside = 0;            // time of transfers to and from the host, which may run beside compute
-  Picoseconds least_update = 0;      // least update time of any stage
+  Picoseconds beside = 0;            // longest busy time of host link, host processors or disks, beside compute
+  Picoseconds least_update = 0;      // least time of the optimizer update on any stage
   std::vector<Picoseconds> updates;  // for each stage, the time of the optimizer update
 };
 
@@ -29,7 +29,7 @@ struct PointTime {
   // falls by may_fall() at most: a recomputed last layer may overlap more with the next pass.
   Picoseconds on_device = 0;
   Hops hops;                       // for one micro-batch, the times of its sends between stages
-  std::vector<Picoseconds> works;  // for each stage, the time of all micro-batches in a step
+  std::vector<Picoseconds> works;  // for each stage, the compute time of all micro-batches in a step
 };
 
 TimeBound time_bound(LayoutCosts& costs, const CellWork& work);

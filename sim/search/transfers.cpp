@@ -52,8 +52,8 @@ std::vector<int> spread_of_stages(const RankLayout& l, const Strides& at, std::i
   return alike ? spread_of(first_ranks(l, at, size), node) : std::vector<int>();
 }
 
-// For each node, how many of the first `size` ranks of a stage and of its mirror stage in the pipeline are on it; empty
-// where the pairs of stages differ in this.
+// For each node, how many of the first `size` ranks of a stage s, and of its mirror stage (stage p - 1 - s of p, which
+// holds the same weights), are on it; empty where this differs between such pairs of stages.
 std::vector<int> spread_of_pairs(const RankLayout& l, const Strides& at, std::int64_t size, std::int64_t node) {
   const std::vector<std::int64_t> first = first_ranks(l, at, size);
   std::vector<int> all;
@@ -70,7 +70,7 @@ std::vector<int> spread_of_pairs(const RankLayout& l, const Strides& at, std::in
 }
 
 // The group of ranks that share the gradients of one stage or, with two copies of the model (pairs), of a stage and its
-// mirror stage. size: number of these ranks on each stage. If it is 1, the group gets no transfer costs, also where two
+// mirror stage. size: number of these ranks on each stage. For size 1 the group gets no transfer costs, even where two
 // copies share gradients: the costs of layers (ModelCost) are then those of a rank that adds up gradients by itself.
 ReplicaGroup& group_of(BoundCache& cache, const RankLayout& l, const Strides& at, std::int64_t size, bool pairs) {
   const std::int64_t stages = pairs || l.pipeline == 1 ? l.pipeline : 0;

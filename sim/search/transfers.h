@@ -19,8 +19,8 @@ Picoseconds transfer_time(BoundCache& cache, ReplicaGroup& group, CollectiveKind
 // nothing else meanwhile.
 MovedUnit unit_of_layer(BoundCache& cache, ReplicaGroup& group, CollectiveKind kind, Bytes bytes);
 
-// boundaries: for each virtual stage, the time to send a micro-batch to the next one. before: for each pipeline stage,
-// the sum of the send times on a micro-batch's way to the first virtual stage of that stage.
+// Times to send one micro-batch between stages. boundaries: for each virtual stage, the time to send to the next one;
+// before: for each pipeline stage, the sum of the times of all sends ahead of its first virtual stage.
 struct Hops {
   std::vector<Picoseconds> boundaries, before;
 };

@@ -175,8 +175,8 @@ class TraceCollector {
     records_.kernels.push_back(k);
   }
 
-  // Reads the arguments that only Orrery's own traces have: the op of the plan, and the moment when the last rank of a
-  // transfer had come (matched). The kernel counts from then on, since before it waits.
+  // Reads the arguments that only Orrery's own traces have: the op of the plan and, for a transfer, the moment when its
+  // last rank had come (matched). The kernel's time counts from that moment, since until then its rank waits.
   void own_kernel(const TraceEvent& e, KernelRecord& k) {
     k.tie = Tie::own;
     k.operation = names_.names.number_of(e.args.op);
@@ -248,8 +248,8 @@ class TraceCollector {
   std::map<std::string, std::uint16_t> processes_;
   std::map<std::string, std::uint32_t> threads_;
   std::string last_pid_, thread_key_, last_thread_key_;
-  std::string last_category_;              // category that leave_out() counted last, events with a `reason` aside
-  std::int64_t* last_left_out_ = nullptr;  // count of that category (last_category_) in records_.left_out
+  std::string last_category_;              // category of the last event left out without a `reason`
+  std::int64_t* last_left_out_ = nullptr;  // the count of events left out in that category (last_category_)
   std::uint16_t last_process_ = 0;
   std::uint32_t last_thread_ = 0;
 };

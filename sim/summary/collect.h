@@ -10,10 +10,10 @@
 
 namespace orrery {
 
-// The names of kernels and operators in all files of a summary, as they stand in the files, escapes included.
+// The names of kernels and operators in all trace files of a summary, spelled as in the files (escapes not decoded).
 struct TraceNames {
   Names names;
-  std::vector<std::optional<KernelClass>> classes;  // by index of a name: class of the kernel; nullopt: no kernel
+  std::vector<std::optional<KernelClass>> classes;  // class of kernel for each name; nullopt: not a kernel's name
 
   // Returns the index of a kernel's name among all names, and finds the kernel's class when the name first appears.
   // kind: the op kind that Orrery's own traces give for the kernel, "" in other traces (class_of_kernel()).

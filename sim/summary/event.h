@@ -12,13 +12,14 @@ namespace orrery {
 // PyTorch's profiler and Orrery describe kernels, operators, launches and memory. No value is converted.
 struct TraceEvent {
   struct Arguments {
-    std::string_view external, correlation;  // ids of a kernel's operator and launch
-    // arguments of Orrery's own traces: op of the plan, its kind, when a transfer's last rank came, task of a wait
+    std::string_view external, correlation;  // arguments of a kernel: ids of its operator and of its launch
+    // arguments in Orrery's own traces: op of the plan, kind of op, time when a transfer's last rank came, and the task
+    // for which a record of waiting is made
     std::string_view op, kind, matched, task;
-    std::string_view name, labels;  // of metadata events: name and labels of a process
-    // of [memory] events: device, and the bytes that its allocator holds
+    std::string_view name, labels;  // arguments of metadata events: a process's name and labels
+    // arguments of events named [memory]: a device, and the bytes that its allocator has allocated and reserved
     std::string_view device, device_type, allocated, reserved;
-    std::string_view object;  // complete text of the arguments
+    std::string_view object;  // complete JSON text of an event's arguments
   };
   std::string_view phase, category, name, ts, duration, pid, tid;
   Arguments args;

@@ -87,7 +87,7 @@ constexpr KernelRule kKernelRules[] = {
     // Embedding tables of FBGEMM and TorchRec, whose backward kernels contain the optimizer.
     {"split_embedding", indexing},
     {"indexing_backward", indexing},
-    {"compute_grad_weight", indexing},  // from PyTorch's embedding_dense_backward, as are the next two names
+    {"compute_grad_weight", indexing},  // kernel of PyTorch's embedding_dense_backward, as are the two after it
     {"krn_partial", indexing},
     {"compute_num_of_partial_segments", indexing},
     {"embedding_codegen", indexing},

@@ -46,8 +46,8 @@ class ReadAhead {
   std::thread thread_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Piece> ready_;              // pieces in the order of the file
-  std::vector<std::vector<char>> free_;  // memory of pieces that was given back
+  std::deque<Piece> ready_;              // pieces read but not yet taken, in the order of the file
+  std::vector<std::vector<char>> free_;  // buffers of pieces that the caller gave back, to be used again
   bool first_ = true, stop_ = false;
 };
 

@@ -54,7 +54,7 @@ class TraceSummer {
   }
 
  private:
-  using Pair = std::pair<std::uint32_t, std::uint32_t>;  // index of a kernel's name, index of an operator's name
+  using Pair = std::pair<std::uint32_t, std::uint32_t>;  // indices of a kernel's name and of its operator's name
 
   void add_device(const TraceRecords& records, std::size_t first, std::size_t end) {
     const ProcessRecord& process = records.processes[records.kernels[first].device];

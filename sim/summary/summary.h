@@ -45,7 +45,7 @@ struct TraceSummary {
   std::vector<std::string> files;
   std::int64_t events = 0, kernels = 0, untimed = 0;
   std::map<std::string, std::int64_t> left_out;  // number of events that the summary leaves out, by category
-  std::int64_t time = 0;                         // durations of all kernels and copies
+  std::int64_t time = 0;                         // durations of all kernels and copies, added up
   std::array<std::int64_t, kTies> ties{};        // by Tie: number of kernels tied to an operator in this way
   std::vector<RankTotal> ranks;
   std::array<ClassTotal, kKernelClasses> classes{};

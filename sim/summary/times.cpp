@@ -15,7 +15,8 @@ constexpr std::int64_t kKernelGap_ns = 5000;
 class CoveredTime {
  public:
   explicit CoveredTime(std::int64_t begin) : end_(begin) {}
-  // Adds an interval, and returns the length of the gap between the intervals added before and its begin.
+  // Adds an interval to the set. Returns how much later it begins than all intervals added before have ended; 0 if it
+  // begins before.
   std::int64_t add(std::int64_t begin, std::int64_t end) {
     const std::int64_t gap = std::max<std::int64_t>(begin - end_, 0);
     covered_ += std::max<std::int64_t>(end - std::max(begin, end_), 0);

@@ -67,7 +67,7 @@ double ComposedRank::memory_error() const {
 }
 
 Trace compose(const Prediction& predicted, std::span<const RankRun> alone) {
-  Plan plan = predicted.plan;  // a plan in which each task has an op, and so a duration, of its own
+  Plan plan = predicted.plan;  // a copy in which each task has its own op, so that each can have its own duration
   Timing timing = predicted.costs.timing;
   timing.row_of_slot.assign(plan.classes.size(), 0);
   timing.rows.assign(1, {});

@@ -9,9 +9,9 @@
 namespace orrery {
 namespace {
 
-// The time that the host needed to issue (launch) a task, without the host's waits before. It counts as 0 from task
-// kLaunchQueue of the rank on: from there the launch queue may be full, and the host also waits for free entries in the
-// queue (exec/host/execute.cpp), which the engine does not simulate.
+// The time that the host needed to issue (launch) a task, without the host's waits before. Returns 0 for each task
+// after the first kLaunchQueue of a rank: by then the launch queue may be full, so that the host also waits for free
+// entries in the queue (exec/host/execute.cpp), which the engine does not simulate.
 Picoseconds issue_of(const Plan& plan, const Trace& trace, TaskId t) {
   const TaskId first = plan.classes[plan.slot_of(t)].begin;
   const Picoseconds start = t == first ? 0 : launch_start(plan, trace, t);
@@ -28,9 +28,9 @@ Picoseconds first_end(const Plan& plan, const Trace& trace, TaskId t) {
   return first;
 }
 
-// The time to add to the duration of a task that waited for a transfer: from the transfer's end on the first rank that
-// ended it to its end on the task's rank. The engine ends a transfer on all ranks at the same time; in a measured trace
-// ranks end it at different times.
+// The time to add to the duration of a task that waited for a transfer: how much later the transfer ended on the task's
+// rank than on the rank where it ended first. This is needed because the engine ends a transfer on all ranks at the
+// same time, while in a measured trace ranks end it at different times.
 Picoseconds late_end(const Plan& plan, const Trace& trace, TaskId t) {
   const TaskId cause = trace.spans[t].cause;
   if (cause == kNone || !moves(plan.op_of(cause)) || trace.spans[cause].ended < trace.spans[t].issued) return 0;
@@ -51,7 +51,7 @@ Picoseconds duration_of(const Plan& plan, const Trace& trace, const Waits& waits
 
 Trace replay(const Plan& unfolded, const Trace& measured) {
   const Waits waits = Observations::waits(unfolded, measured);
-  Plan plan = unfolded;  // a plan in which each task has an op, and so a duration, of its own
+  Plan plan = unfolded;  // a copy in which each task has its own op, so that each can have its own duration
   Timing timing;
   timing.row_of_slot.assign(plan.classes.size(), 0);
   timing.rows.resize(1);

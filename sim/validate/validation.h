@@ -21,9 +21,9 @@ struct KindError {
   double error() const { return relative_error(predicted, measured); }
 };
 
-// kind_errors(): times of each kind of op, longest measured time first. Predicted and measured times are between the
-// same two events of a task. predicted: the prediction of every rank. cost_error(): the sum over kinds of |predicted -
-// measured|, divided by the sum of measured times.
+// kind_errors(): predicted and measured time of each kind of op, longest measured time first, both between the same two
+// events of each task. predicted: a prediction that simulates every rank. cost_error(): the sum over kinds of
+// |predicted - measured|, divided by the sum of measured times.
 std::vector<KindError> kind_errors(const Prediction& predicted, const Trace& measured);
 double cost_error(const std::vector<KindError>& kinds);
 

@@ -12,7 +12,7 @@ namespace orrery {
 struct MeasuredOp {
   std::int32_t worker = 0;  // index of the data rank, or of the rank if the trace does not name stages
   std::int32_t stage = 0;   // pipeline stage; 0 if the trace does not name stages
-  std::int32_t lane = 0;    // index of a stream or thread, which runs one operation after another
+  std::int32_t lane = 0;    // index of the lane (stream or thread), which runs one operation after another
   std::int64_t step = 0;
   std::uint32_t op = 0;     // kind of the operation, as an index in MeasuredRun::ops
   std::uint32_t pool = 0;   // number of a set (pool) of operations that do equal work, and should take equal time

@@ -123,7 +123,7 @@ class RunEvents {
 
   void add_kernel(const Noted& n, const std::string& path) {
     const std::int64_t step = step_at(n);
-    if (step < 0) return;  // a kernel between two steps belongs to neither
+    if (step < 0) return;  // the kernel lies between two steps and is left out
     const std::string& process = processes_[n.pid];
     const bool of_rank = process.starts_with("rank ");
     const std::int64_t rank = of_rank ? number_behind(process, "rank ") : rank_;
@@ -139,9 +139,9 @@ class RunEvents {
   }
 
   // The profiler's step to which a kernel belongs: the one in which the host launched it or, where the launch is not
-  // known, in which the kernel begins. Steps of the kernel's own process are preferred to those of other processes. 0:
-  // the file marks no step; -1: the kernel belongs to none. Steps marked on a device do not count, since they may begin
-  // with any kernel.
+  // known, in which the kernel begins. Returns 0 if the file marks no steps, and -1 if the kernel is in none of them.
+  // Steps of the kernel's own process are preferred to those of other processes. Steps that a device marks do not
+  // count, since they may begin with any kernel.
   std::int64_t step_at(const Noted& n) const {
     const auto launch = launches_.find(n.correlation);
     const double time = n.correlation.empty() || launch == launches_.end() ? n.begin : launch->second;

@@ -14,10 +14,10 @@ constexpr std::int64_t kMostRanks = 1 << 20;
 // The ranks that take part in a transfer, as seen from a rank that logs it.
 enum class Members : std::uint8_t {
   alone,
-  next_stage,      // this stage and the next one, to which it sends in forward
-  previous_stage,  // this stage and the previous one, from which it receives in forward
-  data,            // all data ranks of a stage
-  ends,            // first and last stage of a data rank
+  next_stage,      // the stage of the rank that logs and the next one, to which it sends in forward
+  previous_stage,  // the stage of the rank that logs and the previous one, from which it receives in forward
+  data,            // all data ranks of the stage of the rank that logs
+  ends,            // first and last stage of the pipeline of the rank that logs
   stages           // all stages of a data rank
 };
 
@@ -57,8 +57,8 @@ bool is_transfer(std::string_view op) {
 std::int64_t RunRows::group_of(const RunRow& row, std::int64_t sequence) {
   const RowKind* kind = row_kind(row.op);
   if (kind == nullptr || kind->members == Members::alone) return -1;
-  // A transfer between two stages is identified by the earlier one of the two. The stages form a ring, since with
-  // several chunks on a rank the last stage sends to the first.
+  // Both ranks of a transfer between stages must give it the same key, so the key has the earlier of the two stages.
+  // The stages form a ring, since with several chunks on a rank the last stage sends to the first.
   const std::int64_t side =
       (row.stage + (kind->members == Members::previous_stage ? run_.stages - 1 : 0)) % run_.stages;
   const std::string_view name = kind->counted.empty() ? kind->op : kind->counted;

@@ -37,10 +37,10 @@ class RunRows {
   std::int64_t group_of(const RunRow& row, std::int64_t sequence);
 
   MeasuredRun run_;
-  std::vector<std::pair<RunRow, std::int64_t>> rows_;  // for each op: its row, and its index among equal ops
+  std::vector<std::pair<RunRow, std::int64_t>> rows_;  // each op's row, and its index among ops of its key in seen_
   std::map<std::string, std::int64_t> groups_;
   std::map<std::string, std::int32_t> lanes_;
-  std::map<std::string, std::int64_t> seen_;      // number of equal ops (same step, name, rank, stage, chunk) so far
+  std::map<std::string, std::int64_t> seen_;      // number of ops so far for each (step, name, rank, stage, chunk)
   std::map<std::int64_t, std::int32_t> workers_;  // for each data rank, its index in MeasuredRun::workers
 };
 

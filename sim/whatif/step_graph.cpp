@@ -10,7 +10,7 @@ namespace {
 
 constexpr double kClockError = 1e-4;  // seconds by which the clocks of two lanes of a rank may differ
 
-using Rank = std::pair<std::int32_t, std::int32_t>;  // worker and stage
+using Rank = std::pair<std::int32_t, std::int32_t>;  // index of a worker (data rank), and a pipeline stage
 
 // The operations of one lane (stream or thread) of one rank, sorted by the times when they end.
 using Lane = std::vector<const MeasuredOp*>;
@@ -26,7 +26,7 @@ const MeasuredOp* last_ended(const Lane& lane, const MeasuredOp& before) {
     if (o->aside && o->lane != before.lane) continue;
     const double tolerance = std::min(kClockError, 0.5 * (o->end - o->begin));
     if (o != &before && o->begin < before.begin && o->end <= before.begin + tolerance) return o;
-    // an operation that takes no time, at the moment when `before` begins
+    // an operation without duration, at the moment when `before` begins, has ended before it if it is listed earlier
     if (o != &before && o->begin == before.begin && o->end == o->begin && o < &before) return o;
   }
   return nullptr;

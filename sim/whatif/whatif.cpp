@@ -191,10 +191,12 @@ class RunQuestions {
 
   MeasuredRun run_;
   std::vector<StepGraph> graphs_;
-  // by pool (operations that do equal work): the mean time of compute, the median time of transfers
+  // by pool (operations that do equal work), the time that each takes in an even step: mean for compute, median for
+  // transfers
   std::vector<double> even_;
-  // For each pool (operations that do equal work): the median gap between the end of what an operation waits for and
-  // its begin. A longer gap is a wait for something that the trace does not show, which the rest of a step hides.
+  // For each pool (operations that do equal work), the usual gap: the median time from the end of what an operation
+  // waits for to the operation's begin. A longer gap counts as a wait for something that the trace does not show, and
+  // is not replayed.
   std::vector<double> gaps_;
 };
 

@@ -38,12 +38,12 @@ struct TransferSplit {
 struct WhatifAnswer {
   std::int64_t steps = 0;
   double measured = 0;      // measured step time in seconds
-  double replayed = 0;      // step time replayed from the graph of the operations, with the usual gaps between them
+  double replayed = 0;      // step time when replayed: operations begin a usual gap after those they wait for
   double replay_error = 0;  // mean over steps of |replayed / measured - 1|
   double without_gaps = 0;  // step time if operations began as soon as those that they wait for have ended
-  double even = 0;          // step time without gaps, and with even times of all operations
+  double even = 0;          // step time without gaps, where operations that do equal work take equal time
   double asked = 0;         // step time replayed under the assumptions of the question
-  double clock_shift = 0;   // largest error of any worker's clock, in seconds; all were corrected
+  double clock_shift = 0;   // largest error found in a worker's clock, in seconds; it is corrected
   std::vector<Slowdown> by_op, by_worker, by_stage;
   std::vector<TransferSplit> transfers;
   std::vector<std::vector<double>> work;  // for each worker and stage, compute time / mean compute time for equal work
