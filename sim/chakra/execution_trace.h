@@ -16,7 +16,7 @@ struct ChakraNode {
   std::uint64_t id = 0;
   std::string name;
   Kind kind = Kind::other;
-  std::vector<std::uint64_t> waits_for;  // ids of the nodes of the same rank that this node waits for
+  std::vector<std::uint64_t> waits_for;  // ids of the operations (nodes) of the same rank that this one waits for
   std::uint64_t start_us = 0, duration_us = 0;
   bool on_host = false;         // Chakra's attribute is_cpu_op: whether the host runs the operation
   std::int64_t operations = 0;  // Chakra's attribute num_ops: number of arithmetic operations

@@ -182,7 +182,7 @@ struct Meetings {
   }
 
   std::vector<Meeting> list;
-  std::vector<std::size_t> of;                    // for each node, the index in `list` of its collective or message
+  std::vector<std::size_t> of;  // for each operation, the index in `list` of its collective or message
   std::vector<std::vector<std::int64_t>> groups;  // the ranks of each process group
   // for each process group, the time when its latest collective has ended
   std::vector<Seconds> free;

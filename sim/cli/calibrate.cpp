@@ -288,7 +288,7 @@ class Calibration {
   // second time in reverse order; a drift that is steady in time then cancels in the means of both measurements.
   void balance_drift() {
     const std::size_t runs = outcomes_.conditions.size(), shows = shows_drift();
-    if (shows == specs_.size()) return;  // the GPU's sensors could not be read
+    if (shows == specs_.size()) return;  // no clocks are known: the GPU's sensors could not be read
     const Conditions then = *std::ranges::find(outcomes_.conditions, specs_[shows].name, &Conditions::during);
     const std::size_t taken = outcomes_.taken;
     add(shows);

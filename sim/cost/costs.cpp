@@ -178,7 +178,7 @@ class CostModel {
     return result;
   }
 
-  // Adds to the first task of a step the host's measured time between the end of one step and the issue of that task.
+  // Adds to the issue time of a step's first task the measured time of the host since the end of the step before.
   void add_step_begin() {
     std::set<std::pair<std::uint32_t, std::uint32_t>> firsts;
     for (std::uint32_t s = 0; s < plan_.classes.size(); ++s)
@@ -213,7 +213,7 @@ class CostModel {
   // Returns the microseconds of host time to add per layer and pass if neighbouring stages are on different nodes.
   double far_stage_us() const { return has_far_stages() ? spec_.software.host.far_stage_layer_us * tensor_reach() : 0; }
 
-  // Finds Costs::host_part, the share of a layer's issue time in which the host thread is busy.
+  // Finds Costs::host_part, the share of the launch time of a layer's ops in which the host thread is busy.
   void find_host_parts() {
     const double far = far_stage_us(), own = spec_.software.host.host_layer_us;
     if (far == 0 && own == 0) return;

@@ -100,7 +100,7 @@ class NicFinder {
     return result;
   }
 
-  // Counts the groups of one dimension that have members among the ranks of one stage on one NIC.
+  // Counts the groups of one dimension of parallelism that have members among the ranks of one stage on one NIC.
   struct Groups {
     std::int64_t all = 0;  // number of the dimension's groups with members among the stage's ranks on the NIC
     // The number of groups whose first member on the NIC is of the same class of ranks as `rank`; a stage may have

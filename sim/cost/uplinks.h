@@ -29,8 +29,9 @@ class Uplinks {
   // oversubscribed.
   bool crosses(std::int64_t from, std::int64_t to) const { return pod_gpus_ > 0 && pod_of(from) != pod_of(to); }
   bool crosses(Dimension d, std::int64_t rank) const;
-  // Returns the seconds that the busiest pod's uplink needs when all groups of a dimension make the same transfer at
-  // the same time, in which each node sends node_bytes through its NICs; 0 if no group spans more than one pod.
+  // Returns the seconds that the busiest pod's uplink needs when all groups of a dimension of parallelism make the same
+  // transfer at the same time, in which each node sends node_bytes through its NICs; 0 if no group spans more than one
+  // pod.
   Seconds least_time(Dimension d, Pattern pattern, double node_bytes) const;
 
  private:

@@ -91,8 +91,8 @@ class Contention {
   bool on_contested_link(TaskId end) const;
   void start_flow(TaskId task, Endpoint& end);
   void touch(std::uint32_t slot);
-  // Adds to the share of memory bandwidth that the running tasks of a rank would use together. If that is more than
-  // there is, the speed of all tasks of the rank changes.
+  // Adds `memory` to the share of the memory bandwidth that the running tasks of a rank would use together. If the sum
+  // is more than there is, the speed of all tasks of the rank changes.
   void load(std::uint32_t slot, std::uint32_t memory) {
     Rank& rank = ranks_[slot];
     const Stretch before = rank.crowding();

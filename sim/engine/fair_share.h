@@ -13,8 +13,8 @@ using Rate = std::int64_t;  // rate of a flow, in units of 1/2^24 of its full sp
 
 inline constexpr Rate kFullRate = Rate{1} << 24;
 
-// The share of a link's capacity that a flow takes at full rate, in units of the capacity. If a flow stands for several
-// equal flows, weight is the sum of their shares.
+// How much of a link's capacity (weight) a flow takes at full rate, in the unit of the capacity. If a flow stands for
+// several equal flows, weight is the sum over these.
 struct LinkUse {
   LinkId link = 0;
   std::int64_t weight = 0;

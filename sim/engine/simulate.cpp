@@ -324,7 +324,7 @@ class Engine {
     fetch_ahead(t);
     ++done_;
     trace_.spans[t].ended = now();
-    trace_.step_time = now();  // the end time of the step, if this is the last task
+    trace_.step_time = now();  // every task overwrites it, so the last one's end remains
     ended_[t] = true;
     const std::uint32_t lane = lane_of(t);
     lanes_[lane].head = next_in_lane_[t];

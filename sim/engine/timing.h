@@ -37,7 +37,7 @@ struct OpTiming {
   bool out = true, in = true;        // whether a transfer uses NIC and NVLink to send (out) and to receive (in)
   bool host = false;                 // whether the task uses a port, such as the PCIe link to the host
   std::array<Rate, kPorts> ports{};  // for each port, the share of its bandwidth that the task uses at full speed
-  // The dimension of parallelism (tensor, data, ...) whose groups make a transfer.
+  // The dimension of parallelism (tensor, data, ...) within whose groups a transfer moves data.
   Dimension group = Dimension::pipeline;
 };
 

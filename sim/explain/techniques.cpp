@@ -54,7 +54,7 @@ Spec changed(const Spec& spec, const std::function<void(Strategy&)>& change) {
   s.data = std::max<std::int64_t>(1, spec.strategy.gpus() / model_ranks);
   drop_options(spec.strategy, s);
   if (s.sharding != spec.strategy.sharding) drop_sharding_options(s);
-  // Schedules with two copies of the model (Chimera, DualPipe) reduce gradients after the last backward.
+  // Schedules with two copies of the model (Chimera, DualPipe) reduce gradients only after the last backward.
   const bool both_ways = runs_both_ways(s.schedule);
   if (s.sharding != spec.strategy.sharding || both_ways != runs_both_ways(spec.strategy.schedule))
     s.overlap.gradient_reduce = reduces_beside(spec.software, s.sharding) && !both_ways;

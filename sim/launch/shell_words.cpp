@@ -138,7 +138,7 @@ class ShellLexer {
     now_.words.push_back({std::move(word), line});
   }
   void end_command(std::string by) {
-    // only before ";;", which ends a branch of case, is an empty command kept
+    // An empty command is kept only before ";;", which ends a branch of a case.
     if (now_.words.empty() && by != ";;") return;
     now_.ended_by = std::move(by);
     commands_.push_back(std::move(now_));

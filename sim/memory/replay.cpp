@@ -257,8 +257,8 @@ class Replay : BlockSource {
     }
   }
 
-  // If task t adds a gradient to a sum, takes the memory block away from the buffer of that gradient, so that the block
-  // can become the sum.
+  // Takes away from a buffer, and returns, the memory block of the gradient that task t adds to a sum that does not
+  // exist yet, so that the block itself can become the sum.
   std::optional<BlockId> added_gradient(TaskId t) {
     for (const Operand& o : plan_.op_of(t).operands) {
       if (o.scope != Scope::own || o.access != Access::read) continue;

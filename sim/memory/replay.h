@@ -66,8 +66,8 @@ struct MemoryOptions {
   // The share of the launch time of ops in which the host thread is busy. Launches are asynchronous: in the rest of
   // that time the device starts the kernels, while the host goes on, gets ahead of the device and allocates earlier.
   double host_part = 1;
-  // The value of host_part (the share of the time to issue ops in which the host thread itself is busy) while the
-  // pipeline fills, that is, before the first backward.
+  // The value of host_part (the share of the launch time of ops in which the host thread is busy) while the pipeline
+  // fills, that is, before the first backward.
   double filling_part = 1;
 };
 
