@@ -85,9 +85,9 @@ struct WorkCost {
   Cost operator()(const Normalize& n) const {
     const bool forward = n.direction == Direction::forward;
     double passes = forward ? (n.fused ? 2 : 18) : (n.fused ? 4 : 28);
-    // If each row of a norm is cut into pieces on several ranks, one op computes sums and another one normalizes:
-    // forward reads x for the sums, then reads x and writes y; in backward each op has three passes. Unfused, each op
-    // has half of the passes.
+    // If each row of a norm is cut into pieces on several ranks, one op computes sums and another one normalizes.
+    // Fused, forward reads x for the sums, then reads x again and writes y, and in backward each of the two ops has
+    // three passes. Unfused, each of the two ops has half of the passes of an unfused norm of whole rows.
     const bool whole = n.part == Normalize::Part::whole, sums = n.part == Normalize::Part::sums;
     if (!whole) passes = !n.fused ? passes / 2 : forward ? (sums ? 1 : 2) : 3;
     return {(whole ? 8 : 4) * d(n.rows) * d(n.columns), passes * d(n.rows) * d(n.columns) * d(width)};
@@ -254,9 +254,9 @@ struct WorkCost {
     }
     return {};
   }
-  // Muon's Newton-Schulz iteration on a matrix X with smaller side m and larger side n has two products of 2 m^2 n
-  // operations each (A = X X^T, and the last one with X), and a square of A of 2 m^3 operations. Every product reads
-  // two matrices and writes one.
+  // One Newton-Schulz iteration of Muon on a matrix X with smaller side m and larger side n has three products: A = X
+  // X^T and the product of a polynomial of A with X, of 2 m^2 n operations each, and the square of A, of 2 m^3. Every
+  // product reads two matrices and writes one.
   Cost operator()(const Orthogonalize& o) const {
     const double m = d(std::min(o.rows, o.columns)), n = d(std::max(o.rows, o.columns));
     const double each = d(o.iterations) * d(o.matrices);
@@ -313,14 +313,15 @@ struct Kernels {
   int operator()(const Convolution&) const { return 1; }
   // The numbers of kernels are those of flash-linear-attention's chunked implementation: cumulated decays, pairs of a
   // chunk, their inverse, its products with keys and values, states, results; backward computes keys, values and states
-  // again before their gradients. Mamba has five kernels, which count as six here.
+  // again before their gradients. For Mamba the same numbers are used, although its forward has only five kernels.
   int operator()(const Scan& s) const { return s.direction == Direction::forward ? 6 : 10; }
   int operator()(const GatedNorm& n) const { return n.direction == Direction::forward ? 1 : 2; }
   int operator()(const IndexScores& i) const { return i.direction == Direction::forward ? 2 : 3; }
   int operator()(const Pool& p) const { return p.direction == Direction::forward ? 1 : 2; }
   int operator()(const MixStreams& m) const {
     const bool weighs = m.part == MixStreams::Part::collapse;
-    return weighs ? 2 : 1;  // `collapse` also has a kernel that computes each token's weights of the streams
+    // the part `collapse` also launches a kernel that computes each token's weights of the streams
+    return weighs ? 2 : 1;
   }
   int operator()(const Orthogonalize& o) const { return static_cast<int>(o.matrices * (2 + 5 * o.iterations)); }
   int operator()(const Collective&) const { return 1; }
@@ -355,10 +356,11 @@ double cache_bytes(const FlashAttention& a) {
   return d(a.batch) * read * d(a.cached_row);
 }
 
-// Within a chunk of c tokens every token is combined with c others, because kernels compute the chunk's whole square:
-// products of keys with keys, of queries with keys, and of the resulting scores with values. The delta rule adds the
-// inverse of the pairs of keys applied to keys and values. Each token also reads the state (key_dim, value_dim) and
-// adds to it, 2 k v operations each, and the delta rule's prediction of the value is a third product with the state.
+// Kernels compute a chunk of c tokens as a whole square, so they combine every token with c others: in products of
+// queries with keys, and of the resulting scores with values. The delta rule also needs products of keys with keys, and
+// multiplies the inverse of the resulting matrix with keys and with values. Each token also reads the state (key_dim,
+// value_dim) and adds to it, 2 k v operations each; the delta rule's prediction of the token's value is a third product
+// with the state.
 double scan_flops(const Scan& s) {
   const double k = d(s.key_dim), v = d(s.value_dim), c = std::min(d(s.chunk), d(s.sequence));
   const double once = row_of(s.rule).corrects ? 2 * c * (3 * k + 2 * v) + 6 * k * v

@@ -292,8 +292,9 @@ struct CrossEntropy {
   std::int64_t rows = 0, columns = 0;
   Part part = Part::maximum;
   bool fused = true;
-  // With multi-token prediction, the rows have the order of Load: for each of `parts` runs of tokens, the rows of all
-  // its predictions one after another. The loss of every prediction but the first has a smaller weight.
+  // With multi-token prediction a token has a row for each prediction, in the order of Load: for each of `parts` runs
+  // of tokens, the rows of all predictions one after another. Every prediction but the first has a loss of smaller
+  // weight.
   std::int64_t predictions = 1, parts = 1;
   Dimension over = Dimension::tensor;
   // for the step `loss`: number of times that the training framework's metrics compute the loss again from the logits
@@ -419,8 +420,8 @@ inline constexpr const char* kCopyEngines = "copy engines";
 // A collective operation among the ranks of one process group. bytes is the larger of the input and the output of one
 // rank (NCCL's size): S for an all-reduce of S bytes, the gathered output for an all-gather. If the gradients of a unit
 // (parameters that are gathered and reduced together) are all-reduced, `first` is an index into the rank's shard of the
-// unit. A shift passes parts round a ring, in one buffer that has a part of every member; `first` is then the number of
-// parts by which the incoming part lies before this member's own.
+// unit. A shift passes parts round a ring, in one buffer that has a part of every member; the part that comes in is
+// then that of the member `first` places before this one.
 struct Collective {
   CollectiveKind kind = CollectiveKind::all_reduce;
   Dimension group = Dimension::data;
@@ -538,8 +539,8 @@ using Work = std::variant<Gemm, GroupedGemm, GroupedBias, Gate, Permute, Sigmoid
 // that an index chose for it.
 double keys_per_query(const FlashAttention& a);
 
-// Returns the floating-point operations of a recurrence's forward, which kernels compute in chunks of tokens; backward
-// computes these again and two gradients of each.
+// Returns the floating-point operations of a recurrence's forward, which kernels compute in chunks of tokens. Backward
+// has three times as many: it computes forward again, and two gradients of each product.
 double scan_flops(const Scan& s);
 
 // Returns the bytes of device memory traffic for merging the attention over some of the keys with the result over

@@ -20,11 +20,11 @@ enum class Scope : std::uint8_t {
 enum class Access : std::uint8_t { read, write, read_write };
 
 // Part says which weights in a flat buffer of a chunk of layers an operand covers, if it is not one single weight
-// (Operand::parameter is -1). They have the same order as in the buffer. If the buffer is a shard, the operand covers
-// this rank's piece of each of these weights.
+// (Operand::parameter is -1). The operand has these weights in the buffer's order; if the buffer is a shard, it has
+// this rank's piece of each of them.
 enum class Part : std::uint8_t {
   all,
-  partial,  // weights that all ranks of the tensor parallel group hold (LocalParameter::partial)
+  partial,  // weights that all tensor ranks hold and whose gradients they sum (LocalParameter::partial)
   kv,       // key/value heads that several ranks hold: the last LocalParameter::kv_rows rows of every weight
   // The embedding table that the first and the last pipeline stage both hold. It lies in the states of the block's own
   // chunk of layers, or in another frame (instance of a block's buffers: Frame::previous) if another chunk of the stage
@@ -44,7 +44,8 @@ struct Operand {
   std::uint16_t slot = 0;
   std::int32_t parameter = -1;
   Part part = Part::all;
-  std::uint16_t tile = 0;  // for Scope::unit: number of the tile (range of a weight's rows) that the operand is, or 0
+  // for Scope::unit: number of the tile (range of a weight's rows) that the operand is; 0: it is not a tile
+  std::uint16_t tile = 0;
 
   friend bool operator==(const Operand&, const Operand&) = default;
 };

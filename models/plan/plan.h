@@ -44,7 +44,7 @@ enum class LaneKind : std::uint8_t {
   receive_previous,
   send_previous,
   receive_next,
-  send_partner,  // BPipe: activations that another stage keeps until backward
+  send_partner,  // BPipe: sends of activations to the partner stage, which keeps them until backward, and back
   receive_partner,
   embedding,
   model,
@@ -207,8 +207,8 @@ struct Block {
   std::vector<std::uint32_t> forward, backward;  // ids of ops in the order of issue
   // number of backward ops, from the first, that input gradients need; only weight gradients need the ops after them
   std::uint32_t input_gradients = 0;
-  // The first `fetches` backward ops upload offloaded activations from the host. They may be issued earlier than the
-  // other backward ops: before the block whose backward comes just before this block's
+  // The first `fetches` backward ops upload offloaded activations from the host. They may be issued one block early,
+  // before the backward of the block that comes just before this one, so that they run ahead of their use
   std::uint32_t fetches = 0;
   // Ids of forward ops that wait until activations are offloaded and free them on the device; they are issued only
   // after the forward ops of the next block, which run during the offload
@@ -266,8 +266,8 @@ struct Task {
   std::uint32_t lane = 0;
   // index in Plan::dependencies of the task's first dependency; its dependencies end where those of the next task begin
   std::uint32_t first_dependency = 0;
-  // index in Plan::matches of the transfer or collective that the task takes part in, if several members are tasks of
-  // this plan; else kNone
+  // index in Plan::matches (tasks that meet in one transfer or collective) of the match that the task is a member of;
+  // kNone if no other task of this plan takes part
   std::uint32_t match = kNone;
   std::uint8_t flags = 0;
 };

@@ -15,7 +15,7 @@ static std::int64_t tensors_in(const PlanFacts& facts, const Bucket& bucket) {
   return facts.spec.software.communication.sharded_in_one_bucket && facts.row.shards_optimizer ? bucket.tensors : 1;
 }
 
-// Reduces each bucket whose gradients are complete now that this backward op has added its own.
+// Reduces each bucket whose gradients are complete after the backward op that was just issued.
 void BucketReduction::after_backward_op(const Pass& pass, std::size_t e, std::uint32_t op, TaskId task) {
   Chunk& chunk = chunks_[pass.action.chunk];
   // A loop by index, not by iterator, because reductions append ops to plan_.ops.
@@ -144,8 +144,8 @@ void BucketReduction::reduce() {
 void BucketReduction::end_step() { count_gradients(draft_); }
 
 void ParameterGather::gather_bucket(const Chunk& chunk, const Bucket& bucket, const std::vector<TaskId>& after) {
-  // If weights are gathered in 8 bits, all elements are counted as 8-bit ones, even the few of norms and biases, which
-  // have more bits.
+  // If weights are gathered in 8 bits, the size of the gather is computed as if every weight had 8 bits, although the
+  // few weights of norms and biases have more.
   const bool eight_bit = spec_.software.communication.gathers_eight_bit && is_eight_bit(spec_.strategy.precision);
   const Bytes width = eight_bit ? 1 : context_.width;
   const Op op = {.name = "gather parameters",

@@ -29,7 +29,8 @@ void StepWalk::turn(std::size_t turn) {
 // is replicated, sender and receiver issue the transfers over a boundary in the order of samples, and transfers are not
 // batched.
 void StepWalk::cross(const StageTransfer& transfer) {
-  // whether this stage has the virtual stage before the boundary, not the one after it
+  // whether this stage has the virtual stage before the boundary that the tensor crosses; otherwise it has the one
+  // after
   const bool upstream = transfer.forward == transfer.send;
   const std::int32_t virtual_stage = transfer.boundary + (upstream ? 0 : 1);
   const Chunk& chunk = chunks_[schedule_.chunk_of[virtual_stage]];
@@ -65,8 +66,9 @@ Pass StepWalk::begin(const Action& action) const {
 }
 
 // Returns whether the op that adds a micro-batch's gradients to the sums is issued only after the complete backward of
-// the micro-batch, as in some frameworks. It is issued at its own position for the last micro-batch of an update, and
-// where gradients are kept in 16 bits, because blocks that share a table overwrite each other's gradients.
+// the micro-batch, as in some frameworks. For the last micro-batch of an update it is issued in its own place, as it is
+// in every backward if 16-bit gradients are kept beside the sums, where blocks that share a table overwrite each
+// other's gradients.
 bool StepWalk::adds_late(const Pass& pass, const Op& op) const {
   const Action& action = pass.action;
   return std::holds_alternative<Accumulate>(op.work) && spec_.software.communication.accumulates_after_backward &&
@@ -106,9 +108,10 @@ bool StepWalk::issue_next(Pass& pass) {
   return moved;
 }
 
-// Issues the ops of a receive block that follow the transfer: in some of these ops the host waits for the received
-// tensor before it launches the ops that read it. If the input comes from a virtual stage on the same pipeline stage,
-// without a transfer, the host waits for the device in frameworks that do so before every forward.
+// Issues the ops that follow the transfer in the block that receives an action's input; in one of them the host may
+// wait for the received tensor, before it launches the ops that read it. If the input comes from a virtual stage on the
+// same pipeline stage, nothing is received; in frameworks whose host waits for the device before every forward, it then
+// waits here.
 void StepWalk::wait_for_input(const Action& action) {
   const Chunk& chunk = chunks_[action.chunk];
   const bool forward = action.phase == Phase::forward;

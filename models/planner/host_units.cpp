@@ -105,7 +105,7 @@ void HostUnits::sum_unit_over_model(const Chunk& chunk, std::uint32_t unit_frame
   std::map<std::pair<Dimension, Part>, std::int64_t> elements;
   for (const Entry& entry : chunk.entries) {
     for (const LocalParameter& p : plan_.blocks[entry.block].parameters) {
-      // whether the weight is a tile that is gathered by itself
+      // whether the weight is a tile (a part of a large weight) that is gathered by itself
       const bool apart = row_.shards_parameters && p.tile > 0;
       const bool here = apart ? entry.unit != unit_frame && plan_.frames[unit_frame].base == entry.base + p.offset
                               : entry.unit == unit_frame;

@@ -8,8 +8,8 @@
 
 namespace orrery {
 
-// The planner's class that copies units whose weights or gradients are offloaded between the device, the host and
-// disks. A unit is the weights of one block, or of several, that are gathered together (units.h).
+// The planner's class that copies offloaded weights and gradients between the device, the host and disks, unit by unit.
+// A unit is the weights of one block, or of several, that are gathered together (units.h).
 class HostUnits : public StepPart {
  public:
   using StepPart::StepPart;
@@ -25,8 +25,8 @@ class HostUnits : public StepPart {
   // Uploads this rank's shard of a unit's weights to the device in the data type in which the host stores them; FSDP
   // casts the shard on the device (torch.distributed.fsdp, FlatParamHandle.pre_unshard() with CPUOffload).
   void upload(std::uint32_t unit, std::uint32_t state, Phase phase, const std::vector<TaskId>& after);
-  // Returns whether a unit needs no all-gather, because no other rank holds a part of the unit and the host stores it
-  // in the data type that ops read.
+  // Returns whether a unit needs no all-gather. This is so if no other rank holds a part of the unit and the host
+  // stores it in the data type that ops read.
   bool copied_alone(std::uint32_t unit) const;
   // Uploads the sum of a unit's gradients over the micro-batches so far; the next gradients are added to it on the
   // device (DeepSpeed: async_accumulate_grad_in_cpu_via_gpu).

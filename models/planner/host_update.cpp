@@ -40,9 +40,9 @@ void HostUpdate::update() {
   update_all(after);
 }
 
-// Clips gradients on the host, and returns the tasks that the update must wait for. If the update does not multiply by
-// the clip coefficient itself, a pass over the host's gradients does so and also unscales them (DeepSpeed:
-// unscale_and_clip_grads). For gradients on disks the update multiplies.
+// Clips gradients on the host, and returns the tasks that the update must wait for. A pass over the host's gradients
+// multiplies them by the clip coefficient and unscales them (DeepSpeed: unscale_and_clip_grads), except where the
+// update itself multiplies, as it always does if gradients lie on disks.
 std::vector<TaskId> HostUpdate::clip(std::vector<TaskId> after) {
   const Strategy& s = spec_.strategy;
   const bool clips = s.clip > 0;

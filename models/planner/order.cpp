@@ -25,8 +25,8 @@ static void take_steps(Draft& draft, Updates updates) {
   plan.update_every = updates == Updates::every_step ? m : 1;
 }
 
-// Sets those properties of the schedule that the building of blocks depends on (whether the first and the last virtual
-// stage lie on one pipeline stage); for samples with images, also makes the vision encoder's context.
+// Sets those settings of the blocks that depend on whether the first and the last virtual stage lie on one pipeline
+// stage; for samples with images, also makes the settings of the vision encoder's blocks.
 static void place_ends(Draft& draft) {
   BlockContext& context = draft.context;
   context.ends_meet = ends_meet(draft.schedule) || draft.schedule.spreads_vocabulary();

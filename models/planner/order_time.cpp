@@ -40,7 +40,7 @@ double OrderClock::at_peaks(const Op& op, Bytes width) const {
   return kNanoseconds * std::max(cost.flops / peak_flops(gpu, op.precision), cost.bytes / (gpu.memory_GBps * 1e9));
 }
 
-// Returns how many members of the first rank's group there are on each node.
+// Returns, for the process group of a dimension that has the first rank, the number of its members on each node.
 std::vector<int> OrderClock::members(Dimension d) const {
   const GroupTable& table = groups_[static_cast<std::size_t>(d)];
   if (table.groups.empty()) return {1};

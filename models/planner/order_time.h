@@ -17,7 +17,7 @@ namespace orrery {
 // The duration of a phase (forward or backward of a virtual stage), for finding an order of actions: the time that its
 // ops take on the device, or the time that the host takes to issue them, whichever is longer.
 struct OrderLength {
-  double device = 0, host = 0;  // times on the device and on the host, in nanoseconds
+  double device = 0, host = 0;  // time of the ops on the device, and of their launches on the host, in nanoseconds
 
   void add(const OrderLength& other) {
     device += other.device;
@@ -39,7 +39,7 @@ class OrderClock {
 
   // Returns the time of an op on the device in nanoseconds. width: number of bytes of an activation element.
   double time(const Op& op, Bytes width);
-  // Returns the times of the op on the device and on the host.
+  // Returns the times of an op on the device and on the host.
   OrderLength length(const Op& op, Bytes width);
   // Returns the time that the host takes for a block in addition to issuing its ops, for forward and for backward.
   std::array<OrderLength, 2> overhead(const Plan& plan, const Block& block) const;

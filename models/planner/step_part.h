@@ -34,7 +34,7 @@ class StepView {
   const BlockContext& context_;
   const Schedule& schedule_;
   Plan& plan_;
-  std::vector<Chunk>& chunks_;  // chunks of the class of ranks (slot) that is being written
+  std::vector<Chunk>& chunks_;  // chunks of the class of ranks (slot) whose tasks are being written
 };
 
 // An action of the schedule (forward or backward of a chunk for a micro-batch) whose ops are being issued, block by
@@ -73,9 +73,9 @@ class StepPart : public StepView, public TaskWatcher {
   virtual void begin_slot() {}  // forgets what belongs to the previous class of ranks (slot)
   virtual void serve() {}       // writes the complete step of a parameter server, which runs no forward or backward
   virtual void begin_step() {}
-  // before_transfer: called before each transfer that the stage issues between two actions, and after the last of them;
-  // arguments: the turn, which is the index of the action that follows the transfers, and the index of the transfer.
-  // after_turn: called after all transfers of the turn.
+  // before_transfer is called before each transfer that the stage issues between two actions, and once more after the
+  // last of these transfers; it gets the turn (the index of the action that follows the transfers) and the index of the
+  // next transfer. after_turn is called when all transfers of the turn have been issued.
   virtual void before_transfer(std::size_t, std::size_t) {}
   virtual void after_turn(std::size_t) {}
   // Issues a transfer if this class (one technique of the strategy) issues transfers of this kind; returns false if it

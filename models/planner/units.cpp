@@ -22,7 +22,8 @@ void Units::begin_slot() {
 void Units::issued(const Op& op, std::uint32_t frame, TaskId task) {
   for (const Operand& operand : op.frees) {
     if (operand.scope != Scope::unit || (operand.slot != kGathered && operand.slot != kGatheredFrozen)) continue;
-    // The unit was already marked as freed with another of its buffers (weights, frozen weights).
+    // A unit may have two buffers of gathered weights, one for frozen weights; the first of them that was freed has
+    // marked the unit as no longer gathered.
     if (!gathered_[frame_of(plan_, frame, operand)]) continue;
     gathered_[frame_of(plan_, frame, operand)] = false;
     released_.push_back(task);
@@ -122,9 +123,9 @@ bool Units::runs_back_with(const Entry& entry) const {
   });
 }
 
-// Issues the gather of a unit's weights. To limit the units that are gathered at a time (FSDP's limit_all_gathers), a
-// queue holds the frees of units for which no gather has waited yet; if it has units_in_flight frees, this gather waits
-// for the oldest and takes it off. Frees of units that stay gathered are not queued.
+// Issues the gather of a unit's weights. To limit the number of units that are gathered at the same time (FSDP's
+// limit_all_gathers), the tasks that freed units wait in a queue; if it has units_in_flight tasks, this gather takes
+// the oldest out and waits for it. Units that stay gathered add no task to the queue.
 void Units::gather_unit(std::uint32_t unit_frame, std::uint32_t state_frame, Phase phase) {
   if (gathered_[unit_frame]) return;
   gathered_[unit_frame] = true;

@@ -9,8 +9,8 @@
 
 namespace orrery {
 
-// Returns "folder/rank_3.ended", the name of the file with the process id of a rank and how the process ended, which
-// the process that started the rank and waits for it writes.
+// Returns the name of the file in which the process that starts a rank notes the rank's process id and how the rank
+// ended: "folder/rank_3.ended".
 std::string ended_file(const std::string& folder, std::int64_t rank);
 
 // The file in which the end of a rank is noted. It is created with its full size before the rank starts, so that a full

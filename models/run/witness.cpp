@@ -57,8 +57,9 @@ class Scene {
     return moments;
   }
 
-  // Returns whether a rank is busy with the run's steps: it has begun them, and is not between tasks of the last step,
-  // where it may be done. A stopped rank (SIGSTOP) counts as busy.
+  // Returns whether a rank is still in the run's steps: it has begun them, and it either is in a task or has not
+  // reached the last step, between whose tasks it may already be done. A stopped rank (SIGSTOP) counts as being in
+  // them.
   bool in_steps(std::int64_t r) const {
     if (ranks_[r].stopped || !open(r).empty()) return true;
     const std::optional<Moment> at = last(r);
@@ -117,7 +118,7 @@ class Scene {
     return r;
   }
 
-  // Returns the transfer that shows best where rank r fails: the transfer that r is in, else the first one in which
+  // Returns the transfer to name in a message about rank r: the transfer that r is in, else the first one in which
   // other ranks wait for r.
   std::optional<Moment> transfer_of(std::int64_t r) const {
     for (const Moment& m : open(r)) {

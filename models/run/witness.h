@@ -29,8 +29,8 @@ struct Witness {
   Seconds moved = 0;         // time on the observer's clock when the rank's last event was observed
 };
 
-// The processes of each rank, by rank number, found before the ranks have written progress files. Listed are the
-// processes that exist, the outermost first (such as a wrapper script before the rank itself).
+// The processes that exist of each rank, by rank number, found before the ranks have written progress files. The
+// outermost process of a rank is the first (such as a wrapper script before the rank itself).
 using RankProcesses = std::map<std::int64_t, std::vector<pid_t>>;
 
 // The state of all ranks of one run, read from their progress files. find_fault() looks for faults in it.
@@ -58,7 +58,7 @@ class Witnesses {
   std::vector<Witness> ranks_;
 };
 
-// The limits after which a rank that makes no progress counts as hung.
+// The times without progress after which a rank counts as hung.
 struct Patience {
   Seconds hang = 30;
   // predicted time of each op of the plan; an op may take ten times as long; empty: not known

@@ -34,8 +34,9 @@ class Greedy {
       place_[k / shape.stages][where_.stage_of[k]] = k % shape.stages;
   }
 
-  // Runs the actions of all stages; returns whether all were run. If the micro-batches of one direction may use up a
-  // stage's limit of micro-batches in flight, the directions can wait for each other forever.
+  // Runs the actions of all stages; returns whether all were run. Some are not if the two directions wait for each
+  // other forever, which can happen when the micro-batches of one direction may use up a stage's limit of micro-batches
+  // in flight.
   bool run() {
     for (std::int64_t s = 0; s < shape_.stages; ++s) find_next(s);
     while (!next_.empty()) {

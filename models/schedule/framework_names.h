@@ -5,8 +5,8 @@
 namespace orrery {
 
 // The names of schedules in torch.distributed.pipelining, which torchtitan's configuration files use
-// (get_schedule_class of torch/distributed/pipelining/schedules.py, which ignores case), each with Orrery's name. Of
-// several spellings for one schedule, the first is the one that is written.
+// (get_schedule_class of torch/distributed/pipelining/schedules.py, which ignores case), each with Orrery's name. If a
+// schedule has several spellings here, Orrery writes the first and reads all.
 inline constexpr OptionWord kTorchSchedules[] = {{"1F1B", "1f1b"},
                                                  {"1f1b", "1f1b"},
                                                  {"GPipe", "gpipe"},

@@ -20,7 +20,7 @@ constexpr std::int64_t kUnknown = std::numeric_limits<std::int64_t>::max();
 // An exchange among all stages is assumed to take 1 / kExchanges of the time of a micro-batch's work on one stage, so
 // that work of other micro-batches hides the exchange.
 constexpr std::int64_t kExchanges = 20;
-// The number of micro-batches whose token lookups run before the first stage needs them.
+// The greatest number of micro-batches by which token lookups run ahead of the forwards of the first virtual stage.
 constexpr std::int64_t kWordsAhead = 2;
 
 // The passes that every stage runs for a vocabulary that is sharded over all pipeline stages: token lookups, logits,
@@ -28,7 +28,7 @@ constexpr std::int64_t kWordsAhead = 2;
 enum VocabularyPass : std::uint8_t { kWords, kLogits, kLogitsGradient, kWordsGradient };
 constexpr std::size_t kVocabularyPasses = 4;
 
-// Returns the orders with every action other than a forward delayed until `forwards` more forwards have come before it.
+// Returns the orders with `forwards` more forwards before each action that is not a forward.
 Orders later(const Orders& orders, std::int64_t forwards) {
   Orders result;
   for (const auto& order : orders) {
@@ -54,8 +54,8 @@ Orders later(const Orders& orders, std::int64_t forwards) {
 
 std::int64_t whole(const PhaseTimes& t) { return t.forward + t.input + t.weight; }
 
-// Returns the time that an exchange among all stages is assumed to take; shape.times has `count` virtual stages and,
-// after these, the two parts of the vocabulary (logits, token lookups).
+// Returns the time that a collective exchange among all stages, which share the vocabulary, is assumed to take.
+// shape.times has `count` virtual stages and, after these, the two parts of the vocabulary (logits, token lookups).
 std::int64_t exchange_gap(const ScheduleShape& shape, std::int64_t count) {
   std::int64_t gap = 0;
   for (std::int64_t k = 0; k < count; ++k) gap += whole(shape.times[k]);
@@ -154,14 +154,14 @@ class FilledPlay {
     stages_[index].until = time;
     if (time != kUnknown) turns_.emplace(time, index, ++stages_[index].turn);
   }
-  // Makes a stage decide again at `time`, because a pass was begun on another stage that this stage may wait for.
+  // Makes a stage decide again at `time`, because another stage has begun a pass whose result this stage may wait for.
   void wake(std::size_t index, std::int64_t time) {
     const std::int64_t at = shares_ ? std::max(stages_[index].now, time) : stages_[index].now;
     if (at < stages_[index].until) call(index, at);
   }
 
-  // Returns the first vocabulary pass, in order of priority, that the stage can begin by time `by`; else the pass that
-  // it can begin soonest; each with its time.
+  // Returns the pass over the shared vocabulary that the stage can begin soonest, and the time at which it can. If it
+  // can begin several of them by time `by`, the result is the first of these in order of priority.
   std::pair<std::int64_t, VocabularyPass> vocabulary_pass(const Stage& s, std::int64_t by) const {
     std::pair<std::int64_t, VocabularyPass> soonest = {kUnknown, kWords};
     for (std::size_t pass = 0; shares_ && pass < kVocabularyPasses; ++pass) {
@@ -259,7 +259,8 @@ class FilledPlay {
       // for each vocabulary pass and micro-batch: number of stages that have run the pass, and end time of the last of
       // them
       of_all_;
-  // an entry of turns_, a decision to come: its time, the stage that decides, and the entry's number (Stage::turn)
+  // an entry of turns_, the queue of the stages' next decisions: time of the decision, the stage, and number of the
+  // entry (Stage::turn)
   using Turn = std::tuple<std::int64_t, std::size_t, std::int64_t>;
   std::priority_queue<Turn, std::vector<Turn>, std::greater<>> turns_;
 };

@@ -40,9 +40,9 @@ struct FilledOrders {
 FilledOrders fill_orders(const ScheduleShape& shape, ChunkPlacement placement,
                          const std::vector<std::vector<Action>>& orders, const Filling& filling);
 
-// Returns the shortest of all orders that fill_orders makes with each of the given fillings (`ways`) and with each of
-// several times: the shape's own and others near them (times_to_try). The length of an order is measured with the
-// shape's own times.
+// Returns the shortest of all orders that fill_orders makes from `orders` with any of the rules in `ways` and with any
+// of several lists of times: the pipeline's own (shape.times), and others near them (times_to_try). The length of each
+// order is measured with the own times.
 std::vector<std::vector<Action>> best_filled(const ScheduleShape& shape, ChunkPlacement placement,
                                              const std::vector<std::vector<Action>>& orders,
                                              const std::vector<Filling>& ways);

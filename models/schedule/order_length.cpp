@@ -49,8 +49,8 @@ class Length {
   }
 
  private:
-  // A pass of the shared vocabulary, which all stages run for a micro-batch: the number of stages that have run it, and
-  // the end time of the last of them.
+  // How many stages have run a pass over the vocabulary that all stages share (token lookups or logits of one
+  // micro-batch), and the time when the last of these stages ended it.
   struct OfAll {
     std::size_t stages = 0;
     std::int64_t last = 0;

@@ -14,9 +14,10 @@ namespace orrery {
 std::int64_t order_length(const Schedule& places, const std::vector<std::vector<Action>>& orders,
                           const ScheduleShape& shape, std::int64_t gap);
 
-// Returns candidate times to find orders with: the times of a shape, times near them, and times far from them. The best
-// order found with any of them is taken, so that for two shapes whose times differ little both get the better order.
-// For long orders only the shape's own times are returned.
+// Returns the lists of times of the virtual stages with which a search for an order is run, one after another: the
+// pipeline's own times (shape.times), and variants in which some phases take longer or shorter. The search takes the
+// best of the orders that it finds, so that of two pipelines with nearly the same times both get the better order. For
+// long orders only the own times are returned.
 std::vector<std::vector<PhaseTimes>> times_to_try(const ScheduleShape& shape);
 
 }  // namespace orrery

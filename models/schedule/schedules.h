@@ -41,8 +41,8 @@ struct ScheduleShape {
 };
 
 // A move of one micro-batch's activations from a stage to its partner and back (BPipe). leaves: number of the stage's
-// action after which the activations are sent; returns: number of the action that needs them again. They are sent back
-// during the action before that one.
+// action after which the activations are sent away; returns: number of the action that needs them again. They are sent
+// back while the stage runs action number returns - 1.
 struct Eviction {
   std::int32_t stage = 0, partner = 0, micro_batch = 0;
   std::int32_t leaves = 0, returns = 0;
@@ -101,7 +101,7 @@ struct BubbleFormula {
   // the bubble fraction as text, a formula of p stages and m micro-batches: "(p-1)/(m+p-1)"
   std::string_view formula = "";
   double (*share)(double p, double m, double v) = nullptr;
-  std::int64_t least_rounds = 0;  // the bubble's formula holds for at least this number times p micro-batches
+  std::int64_t least_rounds = 0;  // the bubble's formula holds if there are at least this many times p micro-batches
   // whether the formula holds only if the number of micro-batches is exactly least_rounds times p
   bool exactly_least = false;
   // largest number of stages for which the formula holds, as longer pipelines take longer than the formula says; 0: no

@@ -162,12 +162,12 @@ std::int64_t twice_the_stages_behind(std::int64_t stages, std::int64_t stage, st
 
 }  // namespace
 
-// Sources of the bubbles: Huang et al. 2019 (GPipe); Narayanan et al. 2021, section 2.2 (1F1B, interleaved; here as a
-// fraction of the complete step). The other formulas assume equal times of forward, input and weight gradient: Qi et
-// al. 2024, arXiv 2401.10241 (zb-h1; zb-h2, which leaves no stage idle without a barrier, section 4) and arXiv
-// 2405.15362, table 1 (V schedules); Li and Hoefler 2021, table 2 (Chimera with as many micro-batches as stages);
-// DeepSeek-AI 2024, table 2 (DualPipe without overlap); Narayanan et al. 2019, 2021 (PipeDream once the pipeline is
-// filled).
+// Sources of the formulas of bubbles: Huang et al. 2019 (GPipe); Narayanan et al. 2021, section 2.2 (1F1B, interleaved;
+// here as a fraction of the complete step). The other formulas assume equal times of forward, input and weight
+// gradient: Qi et al. 2024, arXiv 2401.10241 (zb-h1; zb-h2, which leaves no stage idle without a barrier, section 4)
+// and arXiv 2405.15362, table 1 (V schedules); Li and Hoefler 2021, table 2 (Chimera with as many micro-batches as
+// stages); DeepSeek-AI 2024, table 2 (DualPipe without overlap); Narayanan et al. 2019, 2021 (PipeDream once the
+// pipeline is filled).
 const std::vector<ScheduleRow>& schedule_rows() {
   static const std::vector<ScheduleRow> rows = {
       {.name = "naive",

@@ -53,8 +53,8 @@ class Replay {
   std::int32_t virtual_stage(std::size_t s, const Action& a) const { return virtual_stage_[s][a.chunk]; }
 
   std::int32_t places() const { return static_cast<std::int32_t>(schedule_.stage_of.size()); }
-  // Returns the key of a micro-batch's exchange among all stages. In place of the boundary between two virtual stages,
-  // such a key has a number above those of all boundaries.
+  // Returns the key of an exchange among all stages for a micro-batch. The first number of a key says which boundary
+  // between virtual stages a transfer crosses; for an exchange it is a number above those of all boundaries.
   Key exchange(StageExchange what, const Action& a) const {
     return {places() + 1 + static_cast<std::int32_t>(what), a.micro_batch, true};
   }
@@ -95,8 +95,9 @@ class Replay {
     return schedule_.barriers > 1 ? std::optional(exchange(StageExchange::hidden_gradients, a)) : std::nullopt;
   }
 
-  // Records the time at which the data that a key stands for was produced. An exchange to which all stages contribute
-  // is complete when the last stage has contributed.
+  // Records the time at which the data with this key was produced: a tensor that one virtual stage sends to another, or
+  // an exchange among all stages. An exchange to which all stages contribute is produced when the last stage has
+  // contributed.
   void produce(const Key& key, std::int64_t time) {
     const auto what = exchange_of(key);
     const bool of_all =
@@ -164,9 +165,9 @@ class Replay {
     return {c.first, c.second.boundary, c.second.forward, c.second.micro_batch};
   }
 
-  // Adds the moves of activations (BPipe) that stage s sends or receives. A move to the partner stage, or back, gets
-  // the time at which the stage that the activations are from has ended the action before the move; among transfers of
-  // the same time, moves come last.
+  // Adds the moves of activations (BPipe) that stage s sends or receives. The time of a move to the partner stage, or
+  // back, is the end of the action before the move on the stage that the activations belong to; among transfers of the
+  // same time, moves come last.
   void add_moves(std::int32_t s, std::vector<std::pair<std::int64_t, StageTransfer>>& all) const {
     for (std::size_t i = 0; i < schedule_.moves.size(); ++i) {
       const Eviction& m = schedule_.moves[i];
@@ -181,8 +182,8 @@ class Replay {
     }
   }
 
-  // Returns a stage's transfers as one list for each of its actions: a transfer of time T is issued before the first
-  // action that ends after T.
+  // Returns a stage's transfers as one list for each of its actions. A transfer whose data is produced at time T is in
+  // the list of the first action that ends after T, and is issued before this action.
   std::vector<std::vector<StageTransfer>> turns_of(std::size_t s) const {
     std::vector<std::pair<std::int64_t, StageTransfer>> all;
     for (const Action& a : schedule_.order[s]) {

@@ -43,9 +43,10 @@ bool collide(const Beginnings& passes) {
   return false;
 }
 
-// Returns for each stage the times at which it begins its passes of the first micro-batch, with the shortest gaps for
-// which no stage runs two passes at the same time, given that the pattern repeats every kPeriod passes. Such gaps
-// always exist if the sums and differences of the paces have a common factor with kPeriod.
+// Returns for each stage the times at which it begins its passes of the first micro-batch. The gaps between the
+// micro-batch's four ways through the stages are the shortest for which no stage runs two passes at the same time,
+// given that the next micro-batch repeats the pattern kPeriod passes later. Such gaps always exist if the sums and
+// differences of the paces have a common factor with kPeriod.
 std::vector<Beginnings> pattern(std::int64_t stages, const Pace& pace) {
   for (std::int64_t sum = 3;; ++sum) {
     for (std::int64_t first = 1; first <= sum - 2; ++first) {

@@ -25,7 +25,7 @@ std::vector<SequencePart> rows_of(const std::vector<SequencePart>& parts, std::i
 // Returns the number of query-key pairs in which a position of q comes at least `shift` after a position of k: the
 // integral over positions x of q of min(max(x - shift - k.first, 0), k.count).
 double pairs_before(const SequencePart& q, const SequencePart& k, std::int64_t shift) {
-  const auto to = [&](std::int64_t x) {  // the integral over all positions below x
+  const auto to = [&](std::int64_t x) {  // number of these query-key pairs whose query is at a position below x
     const double a = std::max(as_double(x - shift - k.first), 0.0),
                  b = std::max(as_double(x - shift - k.first - k.count), 0.0);
     return (a * a - b * b) / 2;

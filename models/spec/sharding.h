@@ -13,8 +13,8 @@ namespace orrery {
 struct ShardingRow {
   std::string_view name;
   std::string_view about;
-  // whether optimizer states and update are sharded over the data parallel group; parameters are gathered after the
-  // update
+  // whether optimizer states are sharded over the data parallel group, so that each rank updates a shard, and
+  // parameters are gathered after the update
   bool shards_optimizer = false;
   bool shards_gradients = false;  // whether unsharded gradients are kept only until they are reduced to shards
   // whether parameters are sharded, and gathered before use unit by unit (a unit: the parameters of a layer, for
@@ -25,7 +25,8 @@ struct ShardingRow {
   // whether parameters are sharded over Strategy::shard_group ranks only; gradients are then also reduced over the
   // ranks with the same shard
   bool hybrid = false;
-  // whether one rank hands out inputs and weights, takes outputs and gradients, and alone updates
+  // whether one rank (torch's DataParallel) hands out inputs and weights to the other ranks, collects outputs and
+  // gradients, and alone updates the weights
   bool master = false;
   // whether separate ranks hold the weights and update them: workers push gradients and pull weights
   bool servers = false;

@@ -59,14 +59,16 @@ struct Software {
     bool casts_again = false;
     // 8-bit matrix products: whether a recomputed activation function reads an 8-bit version of its input
     bool fp8_activation_inputs = false;
-    // 8-bit matrix products: whether the output of fused attention is kept once, with 12 bits an element
+    // 8-bit matrix products: whether fused attention's output is kept for backward only once, in 12 bits an element,
+    // both for attention and for the product that follows
     bool packs_attention_output = false;
     // whether the optimizer makes one pass over the states; otherwise it has one kernel per operation and tensor
     bool fused_optimizer = true;
     // whether the optimizer's kernel itself multiplies gradients by the clip coefficient and divides them by the loss
     // scale, instead of a kernel before it
     bool fused_clip = false;
-    // whether backward of the token lookup writes a zeroed gradient table, which is then added to the gradients
+    // whether backward of the token lookup writes a gradient table of its own, zeroed before, which is then added to
+    // the gradients
     bool dense_embedding_gradient = true;
     // whether matrix products that compute weight gradients add their result to the fp32 gradient buffer directly
     bool gradient_accumulation_fusion = true;
@@ -91,11 +93,11 @@ struct Software {
     // whether the host waits for the tensors that a stage receives before it launches the forward or backward pass that
     // reads them
     bool blocking_receives = false;
-    // whether the host waits until its device is idle when a stage begins a forward: before the token lookup, or
-    // together with its wait for the tensors that the stage receives
+    // whether the host waits until its device is idle whenever a stage begins a forward: on the first stage before the
+    // token lookup, on other stages when it waits for the tensors that the stage receives
     bool blocking_forwards = false;
-    // Whether the host reads the loss after it has launched the update. The read waits for the device, so that the
-    // host's work of step_us and rank_us begins only when the device has finished the step.
+    // Whether the host reads the loss after it has launched the update. This read waits for the device, so that the
+    // host's remaining work of a step (step_us, rank_us) begins only when the device has finished the step.
     bool blocking_steps = false;
     // whether pipeline stages update with the part of the gradient norm that they know, and roll a wrong update back
     // later: no stage waits for the other stages before it begins the next step
@@ -104,11 +106,11 @@ struct Software {
     bool batched_p2p = true;
     // MiB of gradients in a bucket, 0 = one bucket for all gradients; used if the spec does not say
     double bucket_MiB = 25;
-    // bucket size of training stacks that count elements, whatever their data type: the larger of bucket_elements and
-    // bucket_elements_of_rank * data * context; if both are 0, bucket_MiB holds
+    // bucket size of training stacks that count a bucket's elements, whatever their data type: the larger of
+    // bucket_elements and bucket_elements_of_rank * data * context; if both are 0, the size is bucket_MiB
     double bucket_elements = 0;
     double bucket_elements_of_rank = 0;
-    // whether all gradients are one bucket if their reduction does not overlap with backward
+    // whether all gradients are put in one bucket when their reduction does not overlap with backward
     bool buckets_for_overlap = false;
     bool sharded_in_one_bucket = false;  // whether all gradients are one bucket if optimizer states are sharded
     bool shards_all_reduce = false;      // whether ZeRO-1 all-reduces gradients instead of reduce-scattering them
@@ -130,16 +132,17 @@ struct Software {
     bool accumulates_after_backward = false;
     Averaging gradient_average = Averaging::none;
     UnitAveraging unit_average = UnitAveraging::none;
-    // whether data parallelism keeps buckets in the data type of the weights in addition to gradient sums of more bits,
-    // except if states are sharded
+    // whether data parallelism without sharded states keeps a second copy of gradients, buckets in the data type of the
+    // weights, beside gradient sums that have more bits
     bool gradient_buckets_beside = false;
     // FSDP: whether reduced gradients are kept in the data type of the parameter shard that they update
     bool widens_gradient_shards = false;
     // the precision of the master weights that every data rank keeps completely although optimizer states are sharded;
     // none: master weights are sharded too
     std::optional<Precision> whole_master;
-    // whether matrix products that add weight gradients directly to the gradient sums return a dummy tensor to
-    // autograd: one that is kept for each shape, or for the product of the logits a new one each time
+    // whether matrix products that add weight gradients directly to the gradient sums return to autograd a dummy tensor
+    // in place of the gradient: one tensor for each shape is kept, but the product of the logits makes a new one each
+    // time
     bool dummy_gradients = false;
     UnitCopies unit_copies = UnitCopies::none;
     KeptUnits kept_units = KeptUnits::none;
@@ -155,8 +158,8 @@ struct Software {
     double backward_call_share = 1;
     double collective_launch_us = 12;  // host time per collective, send or receive, in addition to call_us
     double layer_us = 0;               // host time per layer and pass, in addition to the launches of its kernels
-    // additional time per layer and pass if a pipeline's stages lie on several nodes; it is multiplied by the number of
-    // tensor ranks (0 for one rank) and the cube root of the number of nodes with stages
+    // additional host time per layer and pass if a pipeline's stages lie on several nodes; it is multiplied by the
+    // number of tensor ranks (by 0 for one rank) and the cube root of the number of nodes with stages
     double far_stage_layer_us = 0;
     double micro_batch_us = 0;  // host time per micro-batch and forward or backward pass
     double step_us = 0;         // host time per step
@@ -168,8 +171,8 @@ struct Software {
     double segment_us = 0;
     // whether the host waits for every kernel before it continues (CUDA_LAUNCH_BLOCKING)
     bool blocking_launches = false;
-    // the part, in microseconds, of the host's time to issue one layer's ops in which the host itself is busy; in
-    // the rest the device starts kernels, and the host may go on. 0 = the host is busy all the time
+    // the part, in microseconds, of the time to issue one layer's ops in which the host itself is busy; during the
+    // rest, in which the device starts kernels, the host may go on. 0 = the host is busy during all of the time
     double host_layer_us = 0;
   };
 
@@ -177,10 +180,10 @@ struct Software {
     bool expandable_segments = false;
     MomentTensors moments = MomentTensors::flat;
     GradientTensors gradients = GradientTensors::flat;
-    // number of flat buffers through which gradients are copied when they are reduced at a step's end. 1: one buffer
-    // gets all gradients of the reduction; 2: a first buffer gets the gradients of each data rank's part, a second one
-    // these parts together. If the number is above 0, gathered parameters also pass through one flat buffer, and an
-    // update of sharded states reads its gradients from an fp32 buffer
+    // number of flat buffers that gradients are copied to when they are reduced at a step's end. 1: all gradients of a
+    // reduction are copied to one buffer; 2: the gradients of each data rank's part are first copied to one buffer, and
+    // these parts then to a second one. If the number is above 0, gathered parameters also pass through one flat
+    // buffer, and an update of sharded states reads its gradients from an fp32 buffer
     std::int64_t flat_copies = 0;
     // whether buffers that a collective used are freed only when the host observes the end of the collective
     bool collectives_hold_tensors = false;

@@ -31,8 +31,9 @@ struct Recompute {
   bool moe = false;
   bool moe_activation = false;
   bool mla_up_proj = false;
-  bool every_second_mlp = false;    // whether the MLP of only every second layer is recomputed
-  bool every_second_layer = false;  // whether only every second layer recomputes, as the other fields say
+  bool every_second_mlp = false;  // whether the MLP of only every second layer is recomputed
+  // whether the parts that the other fields select are recomputed only in every second layer
+  bool every_second_layer = false;
   // number of layers that are recomputed in every pipeline stage, counted from its first layer; no value = all layers
   std::optional<std::int64_t> layers;
 
@@ -152,7 +153,7 @@ inline constexpr double kOneBucket_MiB = 1e9;
 struct Strategy {
   std::int64_t tensor = 1;
   std::string tensor_kind = "1d";  // kind of tensor parallelism: 1d | 2d | 2.5d | 3d
-  std::int64_t tensor_depth = 1;   // depth d of the q * q * d grid of 2.5d
+  std::int64_t tensor_depth = 1;   // 2.5d tensor parallelism: depth d of the q * q * d grid of ranks
   bool sequence_parallel = false;
   std::int64_t pipeline = 1;
   std::int64_t virtual_stages = 1;
@@ -221,14 +222,13 @@ struct Strategy {
   bool on_grid() const { return tensor > 1 && tensor_kind != "1d"; }
   bool on_cube() const { return tensor > 1 && tensor_kind == "3d"; }
   std::int64_t replicas_of(std::int64_t stage) const { return stage_replicas.empty() ? 1 : stage_replicas[stage]; }
-  // Returns the position, in the pipeline group, of a stage's first rank; a stage has one position for each rank that
-  // shares its samples (stage_replicas). first_position(pipeline), behind the last stage, is the number of all
-  // positions, as is places().
+  // Returns the position of a stage's first rank in the pipeline group, in which a stage has one position for each of
+  // the ranks that share its samples (stage_replicas). places() is the number of all positions.
   std::int64_t first_position(std::int64_t stage) const;
   std::int64_t places() const { return first_position(pipeline); }
-  // These functions are for pipeline stages that consist of several ranks (stage_replicas). row_parts: the number of
-  // parts into which the tensor parallel group cuts the activations (rows: token positions) of each rank. ends_unlike:
-  // whether the first and the last stage have different numbers of ranks.
+  // These functions are for pipelines whose stages may consist of several ranks (stage_replicas). row_parts: the number
+  // of parts into which the tensor ranks cut the rows (token positions) of the activations of such a pipeline.
+  // ends_unlike: whether the first and the last stage have different numbers of ranks.
   std::int64_t row_parts() const { return !stage_replicas.empty() && sequence_parallel ? tensor : 1; }
   bool ends_unlike() const { return replicas_of(0) != replicas_of(pipeline - 1); }
   // Returns the number of ranks that compute losses of different tokens.

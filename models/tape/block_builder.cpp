@@ -270,7 +270,7 @@ std::vector<BlockBuilder::Use> BlockBuilder::uses_of_own(std::vector<Recorded>& 
 void BlockBuilder::own_lifetime(Id slot, const Use& forward, const Use& backward) {
   const auto [f_first, f_last] = forward;
   const auto [b_first, b_last] = backward;
-  // found only if the buffer keeps a weight's gradient for backward's second part
+  // `early_` has an entry for this buffer only if the buffer keeps a weight's gradient for the second part of backward
   const auto early = early_.find(slot);
   const Operand buffer = {Scope::own, Access::write, slot, early == early_.end() ? -1 : early->second};
   const auto starts_anew = [&](const Op* op) {

@@ -77,10 +77,10 @@ class BlockBuilder {
   // Whether the part of the block's input that is kept for backward lies in one arena, memory allocated before the
   // first step, with the kept inputs of other blocks (ZeRO-R, section 6.3: MD).
   bool contiguous = false;
-  // Weights that do not train lie in a separate buffer (frozen_slot, in the scope of the other weights) and have no
-  // gradients; backward ops whose results nothing needs are left out. is_frozen tells by a weight's name whether it is
-  // frozen, is_nf4 by its name and number of columns whether it is stored in NF4. input_trains: whether the block
-  // before needs the gradient of this block's input.
+  // Weights that do not train lie in a buffer of their own (frozen_slot), in the same frame as the trained weights, and
+  // have no gradients; backward ops whose results nothing needs are left out. is_frozen tells by a weight's name
+  // whether it is frozen, is_nf4 by its name and number of columns whether it is stored in NF4. input_trains: whether
+  // the block before needs the gradient of this block's input.
   std::function<bool(const std::string&)> is_frozen;
   std::function<bool(const std::string&, std::int64_t)> is_nf4;
   Id frozen_slot = 0;

@@ -26,7 +26,7 @@ bool BlockBuilder::is_stored(Id slot) const {
                       [&](const Operand& o) { return o == operand(slot, Access::write); });
 }
 
-// Inserts an op after the last forward op that uses the buffer.
+// Inserts an op after the last forward op that uses a given buffer.
 void BlockBuilder::insert_after_use(Id slot, Op op) {
   const auto last =
       std::find_if(forward_.rbegin(), forward_.rend(), [&](const Recorded& r) { return uses(r.op, slot); });

@@ -35,8 +35,8 @@ class TaskWriter {
 
   void watch(TaskWatcher& watcher) { watchers_.push_back(&watcher); }
   void begin_slot();  // begins to write the tasks of the last class of ranks (slot) of the plan
-  // makes entries, in the tables below of the last writers and users of buffers, for frames (instances of buffers) that
-  // were added to the plan since the slot began
+  // extends the tables below, of the last writers and users of buffers, to the frames (instances of buffers) that were
+  // added to the plan since begin_slot()
   void take_frames();
 
   TaskId emit(std::uint32_t op, std::uint32_t frame, const std::vector<TaskId>& after = {}, std::uint8_t flags = 0);

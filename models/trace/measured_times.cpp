@@ -26,8 +26,8 @@ std::string_view name_of(CrossEntropy::Part part) {
   return names[static_cast<std::size_t>(part)];
 }
 
-// Shapes gives the kind of an op, whose elements have `width` bytes, and the sizes that its measured times are looked
-// up by; Shape::flops says whether the op's amount is its FLOPs or its bytes.
+// Shapes returns, for an op whose elements have `width` bytes, the kind of the op and the sizes by which its measured
+// times are looked up. Shape::flops says whether its amount of work is counted in FLOPs or in bytes.
 struct Shapes {
   Bytes width;
 
@@ -163,7 +163,7 @@ struct Shapes {
     return {fmt::format("squared norm/{}", n.width), {as_real(n.elements)}};
   }
   Shape operator()(const Update& u) const {
-    // The name of the kind of an update does not mention gradients in fp32, because they are usual.
+    // The name of an update's kind states the bytes of a gradient only if they are not the usual 4 (fp32).
     const std::string gradient = u.gradient == 4 ? "" : fmt::format("/{}", u.gradient);
     // part of the kind's name for updates that write no 16-bit copy of the weights, because forward reads the master
     // weights
@@ -179,8 +179,9 @@ struct Shapes {
 };
 
 constexpr std::size_t kMostSizes = 4;
-// The ridge that is added to the squares of the slopes in the fit, relative to weights of samples that sum to 1: a
-// slope that the samples do not determine (because all lie on one line) becomes 0.
+// A small number that is added, for each slope, to the diagonal of the fit's normal equations (ridge regression; the
+// samples' weights sum to 1), so that a slope that the samples do not determine, because all lie on one line, becomes
+// 0.
 constexpr double kRidge = 1e-6;
 constexpr double kSame = 1e-12;  // square of the distance, in log2 of sizes, below which two samples count as one
 

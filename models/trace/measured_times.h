@@ -36,8 +36,8 @@ struct OpTable {
   std::vector<OpSample> samples;  // samples in the order of their sizes
 };
 
-// The measured time of a transfer from the moment when the last of its ranks had entered it. bytes: for a collective,
-// the larger of one rank's input and output, as NCCL counts sizes; for a message, its size.
+// A measured transfer: its size, and its time from the moment when the last of its ranks had entered it. bytes: size of
+// a message; for a collective, the larger of one rank's input and output, as NCCL counts sizes.
 struct TransferSample {
   Bytes bytes = 0;
   Seconds seconds = 0;
@@ -79,7 +79,8 @@ struct MeasuredTimes {
 // measured alone. of_task: the time that the formula gives for the task whose time is wanted, as it is in the plan,
 // where it may be cut into pieces or have dropout.
 struct Law {
-  // formula for the time of a sample; not set: the formula's time is the amount itself
+  // the formula, which gives the time of a measured sample from its sizes and its amount (FLOPs or bytes); not set: the
+  // time is proportional to the amount
   std::function<Seconds(const std::vector<double>& sizes, double amount)> of_sample;
   Seconds of_task = 0;
 };

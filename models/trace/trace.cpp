@@ -30,7 +30,8 @@ static Picoseconds end_of_step(const Plan& plan, const Trace& trace, std::int64_
   return end;
 }
 
-// Returns the stage that takes longest for the reported step and the one before it together, the last of such stages.
+// Returns the stage that takes longest for two steps together, the reported one and the one before it; of several such
+// stages, the last.
 static std::int64_t slowest_stage(const Plan& plan, const Trace& trace) {
   const std::int64_t last = plan.classes.back().stage;
   std::int64_t slowest = last;

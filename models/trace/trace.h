@@ -53,10 +53,10 @@ bool waits_on_host(const Plan& plan, TaskId task);
 Picoseconds launch_start(const Plan& plan, const Trace& trace, TaskId task);
 
 // The part of a timeline that a report covers. For a plan of one step it is the complete timeline. In a plan of several
-// steps the stages may be in different steps; then it lasts from the slowest stage's last update in the previous step
-// to the same stage's last update in the reported step. The slowest stage is taken because in a long run it sets the
-// pace of all stages, while in the few steps of the plan a faster stage runs ahead on micro-batches that wait before
-// it.
+// steps, where stages may be in different steps at the same time, it lasts from the slowest stage's last update in the
+// previous step to this stage's last update in the reported step. The slowest stage is taken because it sets the pace
+// of all stages in a long run; in the few steps of a plan, a faster stage can run ahead on micro-batches that wait
+// before the slowest one.
 struct Period {
   Picoseconds begin = 0, end = 0;
 

@@ -25,7 +25,7 @@ constexpr std::size_t kMostHeader = 1 << 20;
 // The greatest number of steps or of tasks that a file may state: the product of two such counts is still a 64-bit
 // number.
 constexpr std::int64_t kMostCount = std::int64_t{1} << 32;
-// Spans are written to the file as they are stored in memory
+// A MeasuredSpan, which is the three times of one task, is written to the file as it lies in memory
 static_assert(sizeof(MeasuredSpan) == 3 * sizeof(Picoseconds), "spans are written as they lie in memory");
 
 // Visits every figure in the memory section of the header of a rank's results once, for reading or for writing.

@@ -48,8 +48,8 @@ struct MeasuredMemory {
   Bytes peak = 0;             // greatest number of bytes allocated in any step
   Bytes peak_reserved = 0;    // greatest number of bytes that the caching allocator held
   Bytes peak_device = 0;  // greatest number of bytes in use as the driver reports them; for a CPU rank: peak_reserved
-  // greatest number of bytes of the tensors offloaded to each memory tier; if nothing is offloaded, the host's entry is
-  // the bytes of the process
+  // for each memory tier beyond the device, the greatest number of bytes of the tensors offloaded to it; if none are
+  // offloaded to the host, the host's entry is the largest resident memory of the process
   TierBytes tier_peak{};
   TaskId peak_task = kNone;  // task of this rank's own plan at the peak; kNone: the peak was before the first task
   std::array<Bytes, kCategories> at_peak{};  // bytes of each Category at the peak; they sum to `peak`
