@@ -61,8 +61,8 @@ void run_weight_gradient(const CudaCall& c, const Gemm& g) {
   c.gpu_state.products().linear_weight_gradient(dy, x, g.accumulate, dw, c.stream);
 }
 
-// The matrix products of unfused attention and of its backward pass; the op's role says which one. The planner has set
-// shapes and operands.
+// One of the matrix products of unfused attention or of its backward pass. The op's role says which one; the planner
+// has set its shapes and operands.
 class HeadProduct {
  public:
   HeadProduct(const CudaCall& c, const Gemm& g) : c_(c), g_(g) {

@@ -39,7 +39,7 @@ struct CpuCall : OpCall {
   }
 
   // Returns the gradient of the token-embedding table. If the modelled framework's autograd first makes a separate
-  // dense gradient of the table, and adds it to the table's gradient later, returns that dense gradient.
+  // dense gradient of the table, to be added to the table's gradient later, returns that dense gradient.
   Values table_gradient(std::int64_t n) const {
     if (!gradients.empty()) return gradient(gradients[0]);
     return updates[0].operand.part == Part::tied ? gradient(word_table(*this, updates[0])) : update(updates[0], n);

@@ -117,8 +117,8 @@ static std::int64_t place_in(const Argument& a, const Piece& piece, std::int64_t
   return a.operand.scope == Scope::own ? piece.shard_first - first : offset_of(a, piece);
 }
 
-// Casts weights to the type that is uploaded to the device, without an update: for the first update of a run with
-// delayed optimizer updates, before there are gradients, and for an update that is skipped.
+// Casts weights to the type that is uploaded to the device, without an update. This is done in place of the first
+// update of a run with delayed optimizer updates, when there are no gradients yet, and of an update that is skipped.
 static void cast_weights(const CpuCall& c, const Update& work) {
   const Argument& forward = c.writes[0];
   for (const Piece& piece : pieces_within(c, work.first, work.elements)) {
@@ -144,7 +144,7 @@ static UpdateCourse course_of(const CpuCall& c, const Update& work) {
   const double limit = c.state.training.clip;
   const auto norm = [&](std::size_t i) { return *CpuCall::floats(c.reads[i]); };
   if (c.rank.spec.strategy.precision == Precision::fp16) {
-    // An update that multiplies its gradients itself reads both the gradient norm, for the clip coefficient, and the
+    // An update multiplies its gradients itself if it reads both the gradient norm, for the clip coefficient, and the
     // loss scale.
     const bool multiplies = c.rank_number(kSquaredNorm) != nullptr &&
                             (c.rank_number(kLossScale) != nullptr || c.rank_number(kDueScale) != nullptr);

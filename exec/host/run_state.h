@@ -29,8 +29,8 @@ struct LossScaling {
   std::int64_t good_updates = 0, skipped = 0;
 };
 
-// The experts that a router chose for a token, the best first; -1 stands for a dropped choice. `sample` counts over the
-// complete run.
+// The experts that a router chose for a token, the best first; -1 stands for a dropped choice. sample: number of the
+// token's sample in the complete run.
 struct RoutedToken {
   std::int64_t step = 0, layer = 0, sample = 0, position = 0;
   std::span<const std::int32_t> experts;

@@ -32,8 +32,8 @@ class QueueDevice {
   virtual void begin_step() = 0;            // called before a step's first task, while all queues are empty
   virtual void end_step() = 0;              // called after a step's last task, when all queues are empty again
   virtual bool has_ended(TaskId task) = 0;  // whether the task's end mark is reached; never waits
-  // Times at which the ends of tasks were marked, by step and task, on the host's steady clock; empty for a step whose
-  // marks have no times. Called once, after the last step.
+  // Times at which the ends of tasks were marked, by step and task, on the host's steady clock; the list of a step
+  // whose tasks were not timed is empty. Called once, after the last step.
   virtual std::vector<std::vector<Picoseconds>> ends() = 0;
 };
 

@@ -62,7 +62,8 @@ void Buffers::count_peak(TaskId task) {
   peak_task_ = task;
 }
 
-// Makes a task wait for the tasks of other lanes that have freed a part of this memory and may still be using it.
+// Makes a task wait for the tasks of other lanes that used a part of this memory last: the part was freed when these
+// tasks were issued, and they may still be running.
 void Buffers::wait_for_users(std::byte* block, Bytes size, TaskId task, Launch& launch) const {
   for (const Used& u : used_) {
     const bool overlaps = u.begin < block + size && block < u.end;

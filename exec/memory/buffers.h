@@ -159,7 +159,7 @@ class Buffers {
   // addresses of the free cells of the arena: contiguous memory, allocated before the first step, that is cut into
   // equal cells of one buffer each
   std::vector<std::byte*> cells_;
-  // Memory that was freed while the last task that used it may still be running.
+  // Memory that is already freed although the last task that used it may still be running.
   std::vector<Used> used_;
   std::array<Bytes, kCategories> now_{}, at_peak_{};
   TaskId peak_task_ = kNone;

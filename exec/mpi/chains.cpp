@@ -135,7 +135,7 @@ void Chains::finish() {
     poll();
     here(rank) ? void(++rank) : std::this_thread::yield();
   }
-  // MPI reads the notes (short messages) in said_ until they are sent, so this loop waits until all are sent.
+  // This loop waits until all notes (short messages) in said_ are sent, because MPI reads them until then.
   while (!said_.empty() && !lost_.any()) poll();
 }
 

@@ -28,8 +28,8 @@ namespace orrery::mpi {
 // never ends, so a process that knows of a lost rank must exit without destroying this object.
 class Chains {
  public:
-  // All ranks of `world` construct this object at the same time. lost: the set of lost ranks, which every call checks
-  // again.
+  // All ranks of `world` construct this object at the same time. lost: the set of lost ranks, which may grow, so that
+  // every call reads it again.
   Chains(MPI_Comm world, const Plan& plan, LostRanks& lost);
   ~Chains();
   Chains(const Chains&) = delete;
@@ -48,10 +48,10 @@ class Chains {
   int piece() const { return (me_ - workers_) % pieces_; }
   int first_of(int piece) const;
   int last_of(int piece) const;
-  int before_me() const;  // the server before this one in the chain; -1: this is the first
-  int after_me() const;   // the server after this one in the chain; -1: this is the last
+  int before_me() const;  // the server before this one in its chain (replicas of one shard); -1: this is the first
+  int after_me() const;   // the server after this one in its chain (replicas of one shard); -1: this is the last
   bool any_lost() const { return lost_.any(); }
-  // Returns whether all servers of the chain have the sum of push `number`.
+  // Returns whether all servers of the chain have the complete gradient sum of push `number`.
   bool pushed(int piece, std::int64_t number) const;
   bool pulled(int worker, std::int64_t number) const;
   // records that this server has the complete gradient sum of push `number`; the last server of the chain then tells

@@ -86,8 +86,8 @@ class ServersPush final : public ChainCall {
  private:
   Bytes mine() const { return bytes(chains_.piece()); }
 
-  // Receives the gradients of all workers if this server is the first of its chain; else receives the sum of the
-  // gradients from the server before it.
+  // If this server is the first of its chain (parameter servers with the same shard), receives the gradients of all
+  // workers; else receives the sum of the gradients from the server before it.
   bool receive() {
     const int before = chains_.before_me();
     if (landings_.empty() || before != before_) {

@@ -22,7 +22,7 @@ namespace {
 
 using mpi::Channel;
 
-constexpr auto kNoMessageNap = std::chrono::microseconds(30);  // sleep of a server while no message arrives
+constexpr auto kNoMessageNap = std::chrono::microseconds(30);  // length of a sleep when no message has arrived
 
 class Server {
  public:

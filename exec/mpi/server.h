@@ -24,9 +24,9 @@ struct Served {
 // (models/spec/asynchrony.h) and not in the plan's order.
 bool serves_arrivals(const Rank& rank);
 
-// Runs a parameter server that handles pushes in the order of arrival, for options.steps steps of every worker. For
-// each push it executes the plan's tasks once; pushes are ordered by the arrival of their last message, and several may
-// be in progress at the same time. A worker gets the weights after its own push has been applied and, with bounded
+// Runs a parameter server that handles pushes in the order of arrival, for options.steps steps of every worker. The
+// plan's tasks are executed once for each push, in the order in which the last messages of the pushes arrive; messages
+// of several pushes may come mixed. A worker gets the weights after its own push has been applied and, with bounded
 // staleness, after all other workers have progressed far enough; the worker that has waited longest comes first.
 // Workers use the same messages as for synchronous pushes and pulls. order: receives the updates and the sends of
 // weights, in the order in which they happened. Throws Error if MPI fails.

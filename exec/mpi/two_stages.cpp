@@ -62,8 +62,8 @@ bool ByNodes::done() {
 namespace {
 
 // Data for the members of one node, sent to the member of that node that relays them. counts: the number of elements
-// for each member. numbers: the token number of every row, if the data are rows of tokens. data: the elements; rows of
-// tokens are sent once per token, and the last count is then the number of elements actually sent.
+// for each member. numbers: the token number of every row, if the data are rows of tokens. data: the elements; of the
+// rows of one token only one is sent, and the number of elements sent is then added at the end of `counts`.
 struct Relay {
   std::vector<std::int64_t> counts;
   std::vector<std::int32_t> numbers;

@@ -254,7 +254,8 @@ std::optional<std::string> Rendezvous::Connection::receive() {
     std::string text;
     bool complete = false;
   };
-  // The answer may come after receive() has given up waiting, so its memory must live longer than this call.
+  // The memory for the answer must live longer than this call, because the answer may come after receive() has given up
+  // waiting.
   const auto answer = std::make_shared<Answer>();
   asio::async_read(socket_, asio::buffer(&answer->size, sizeof answer->size), [this, answer](error_code cut, auto) {
     if (cut || answer->size > kLongestText) return;

@@ -153,8 +153,8 @@ class JointMoves {
   const CollectiveCall& first_;
   int size_;
   Moves moves_;
-  // The calls of the group's members. If the result of a call goes to scratch memory first, its `out` is an address in
-  // that memory.
+  // The calls of the group's members as they are carried out. If the result of a call goes to scratch memory first, its
+  // `out` here is an address in that memory.
   std::vector<CollectiveCall> used_;
   std::vector<std::vector<ChunkMemory>> chunks_;
   std::vector<std::byte*> sums_;  // for each member, scratch memory for its results

@@ -25,8 +25,8 @@ struct Routing {
 };
 
 // Chooses experts. bias: added to scores for choosing only; may be null. Among equal scores the expert with the lower
-// number is chosen. Rows (`places`) are ordered by expert, then token; with padding by expert, then range of tokens,
-// then token.
+// number is chosen. Rows of the experts' input (`places`) are ordered by expert, then token; with s.padded, every
+// expert has `capacity` rows for each range of tokens.
 void choose_experts(Matrix<const float> logits, const GateShape& s, const float* bias, const Routing& r);
 
 // Sets counts[e] to the number of choices of expert e.

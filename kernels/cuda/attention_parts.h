@@ -39,7 +39,7 @@ void attention_gradient_96(const BackwardArguments& arguments, cudaStream_t stre
 void attention_gradient_128(const BackwardArguments& arguments, cudaStream_t stream);
 void attention_gradient_256(const BackwardArguments& arguments, cudaStream_t stream);
 
-// These functions run attention in fp32, with one warp per row.
+// These functions run attention in fp32; one warp computes a row of queries or keys.
 void attention_plain(const ForwardArguments& arguments, cudaStream_t stream);
 void attention_gradient_plain(const BackwardArguments& arguments, cudaStream_t stream);
 

@@ -6,8 +6,8 @@
 
 namespace orrery::kernels::cuda {
 
-// Returns the value of a Factor when the kernel runs; the clip coefficient is that of clip_factor() in
-// kernels/cpu/update.h.
+// Returns the value of a Factor, which a kernel computes from numbers in device memory; the clip coefficient is that of
+// clip_factor() in kernels/cpu/update.h.
 __device__ inline double value_of(const Factor& f) {
   double value = f.value;
   if (f.loss_scale != nullptr) value /= static_cast<double>(*f.loss_scale);

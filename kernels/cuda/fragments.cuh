@@ -69,8 +69,8 @@ __device__ inline void multiply_tiles(float (&sums)[row_tiles][column_tiles][4],
   }
 }
 
-// Loaders for multiply_tiles(): they load operands from (row, column) of a tile on. The letters in their names are the
-// tile's rows and columns: m, n, k as in c(m, n) = a(m, k) b(k, n).
+// Loaders for multiply_tiles(): functions that load its operands from (row, column) of a tile on. The letters in their
+// names are the dimensions of the tile's rows and columns: m, n, k as in c(m, n) = a(m, k) b(k, n).
 template <int stride>
 __device__ inline auto a_of_mk(std::uint32_t tile, int row, int column) {
   const Reader<stride> r = down_first<stride>(tile);

@@ -2,8 +2,8 @@
 
 #include "kernels/cuda/pack.cuh"
 
-// This header has teams of threads that work on a row together: a warp for short rows, a whole thread block for long
-// ones.
+// This header has teams of threads that work together on a row of a matrix: a warp for short rows, a whole thread block
+// for long ones.
 namespace orrery::kernels::cuda {
 
 constexpr unsigned kWarp = 32;

@@ -48,7 +48,8 @@ struct Layout {
 inline constexpr int kLaneHeight = 18, kHeaderHeight = 18, kClosedHeight = 20, kCounterHeight = 64, kGroupHeight = 20;
 
 Layout lay_out(const Timeline& timeline, const LayoutOptions& options);
-// Returns options with which all processes show their lanes if there are few processes; else every process is one row.
+// Returns the layout options with which a trace is opened: if there are few processes, the lanes of all are shown; else
+// every process is one row.
 LayoutOptions default_options(const Timeline& timeline);
 int row_at(const Layout& layout, int y);  // index of the row at pixel y; -1 if none
 // Returns the track of a process in which a sample of the events has the most compute events, or the first track if

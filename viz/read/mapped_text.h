@@ -36,7 +36,7 @@ class MappedText {
   const char* data_ = nullptr;
   std::size_t size_ = 0;
   std::string damage_;
-  // guards the mapping against files that shrink; destroyed before the mapping
+  // guards the mapping against a file that shrinks; destroyed before the mapping
   std::unique_ptr<const MappingGuard> guard_;
 };
 

@@ -39,7 +39,7 @@ class TimelineBuilder {
   std::uint64_t add_source(std::shared_ptr<DetailSource> source);
   std::size_t events() const { return begins_.size(); }
   Event event(std::size_t i) const { return {begins_[i], ends_[i], thread_[i], label_[i], detail_[i]}; }
-  // Shifts the events [first, last) in time, and the counters of their processes.
+  // Shifts the events [first, last), and the counters of their processes, by the time `by`.
   void shift(std::size_t first, std::size_t last, Picoseconds by);
   Timeline& timeline() { return timeline_; }  // access for setting title, remarks and processes
 

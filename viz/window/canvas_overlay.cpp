@@ -21,7 +21,7 @@ TimeScale plot_scale(const CanvasFrame& frame, const View& view) {
 CanvasFrame frame_of(const QPainter& painter) { return {painter.device()->width(), painter.device()->height()}; }
 
 struct Highest {
-  std::ptrdiff_t sample = -1;  // index of the sample with the greatest value within a pixel
+  std::ptrdiff_t sample = -1;  // index of the counter's sample with the greatest sum within a pixel
   double sum = 0;
 };
 

@@ -136,7 +136,8 @@ __device__ inline void copy_async(std::uint32_t to, const void* from, bool valid
                : "memory");
 }
 __device__ inline void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-// Waits until at most the `pending` newest groups of this thread's asynchronous copies are still in progress.
+// Waits until, of the groups of asynchronous copies that this thread has started, at most the `pending` newest are
+// still in progress.
 template <int pending>
 __device__ inline void wait_copies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
