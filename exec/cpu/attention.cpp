@@ -135,7 +135,8 @@ class AttentionCall {
   }
 
   void backward() const {
-    // The last three operands that backward reads: the output y, y's softmax statistics, and y's gradient.
+    // n: number of operands that the forward pass reads too. After them the backward pass reads three: the output y,
+    // its softmax statistics, and its gradient.
     const std::size_t n = c_.reads.size() - 3;
     const Argument &first = c_.reads[0], &last = c_.reads[n - 1];
     const Values in_first = whole(first, Values::Mode::read), in_last = whole(last, Values::Mode::read);

@@ -23,7 +23,7 @@ struct ObservedSum {
 
 }  // namespace orrery::cuda
 
-// Hooks for tests: the imitation of the CUDA runtime that checks the executor (tests/exec/cuda/null_gpu) defines them.
-// With the real CUDA runtime they are undefined and not called.
+// Hooks for tests. The imitation of the CUDA runtime with which tests check the executor (tests/exec/cuda/null_gpu)
+// defines these functions; with the real CUDA runtime they are undefined and not called.
 extern "C" __attribute__((weak)) void orrery_observe_task(const orrery::cuda::ObservedTask& task);
 extern "C" __attribute__((weak)) void orrery_observe_sum(const orrery::cuda::ObservedSum& sum);

@@ -130,7 +130,8 @@ void run_attention(const CudaCall& c, const FlashAttention& a) {
   };
   const kernels::CausalMask mask = {.window = a.window};
   const float scale = scale_of(a.head_dim);
-  // The last three operands that backward reads: the output y, y's softmax statistics, and y's gradient.
+  // next: number of operands that the forward pass reads too. After them the backward pass reads three: the output y,
+  // its softmax statistics, and its gradient.
   const std::size_t next = c.reads.size() - (a.direction == Direction::forward ? 0 : 3);
   const bool normed = next > 1;
   const Packed p = packed(c, shape, c.reads, normed);

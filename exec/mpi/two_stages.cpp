@@ -175,7 +175,7 @@ class TwoStages final : public ByNodes {
       move(landing, neighbour, 2, false);
     }
   }
-  // Returns the number of elements for this rank that come from a member of this node: the member's own and those it
+  // Returns the number of elements that this rank gets from a member of this node: the member's own and those it
   // relays.
   std::int64_t through(Member neighbour) const {
     std::int64_t sum = 0;

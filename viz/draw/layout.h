@@ -52,8 +52,8 @@ Layout lay_out(const Timeline& timeline, const LayoutOptions& options);
 // every process is one row.
 LayoutOptions default_options(const Timeline& timeline);
 int row_at(const Layout& layout, int y);  // index of the row at pixel y; -1 if none
-// Returns the track of a process in which a sample of the events has the most compute events, or the first track if
-// none has any; kNone if the process has no tracks.
+// Returns the track of a process that has the most compute events, counted in a sample of the track's events; the first
+// track if none has any; kNone if the process has no tracks.
 std::uint32_t compute_track(const Timeline& timeline, std::uint32_t process);
 
 // Names by which a process or lane is found again in other traces of the same step: "rank 0", or the process's name if

@@ -15,9 +15,10 @@ namespace {
 constexpr std::size_t kReportEvery = 1 << 16;  // number of events read between two reports of progress
 // Smallest text, in bytes, for which reading ahead in a second thread is worth its cost.
 constexpr std::size_t kReadAhead = 1 << 22;
-// Duration of the longest trace in microseconds, about 46 days: more could overflow times in picoseconds.
+// Greatest duration of a trace in microseconds, about 46 days. It is limited because the times, in picoseconds, of a
+// longer trace could overflow.
 constexpr std::int64_t kLongestTrace = 4'000'000'000'000;
-// greatest number of threads in a trace: a damaged file may name one per event
+// greatest number of threads of a trace; limited because a damaged file may name a new thread in every event
 constexpr std::size_t kMostThreads = 1 << 16;
 constexpr std::size_t kMostSeries = 64;
 

@@ -29,7 +29,7 @@ MappedColumn<T> in_place(std::vector<T>& column, const std::vector<std::uint32_t
   return result;
 }
 
-// smallest number of events for which another thread is worth its cost
+// smallest number of events for which moving their times in another thread is worth its cost
 constexpr std::size_t kWorthAThread = 1 << 20;
 
 }  // namespace

@@ -9,7 +9,7 @@
 namespace orrery {
 namespace {
 
-// smallest average number of pixels per arrow with which arrows are drawn and can be told apart
+// Arrows are drawn only if the plot has at least this number of pixels per arrow, so that they can be told apart.
 constexpr int kArrowDistance = 5;
 
 TimeScale plot_scale(const CanvasFrame& frame, const View& view) {
