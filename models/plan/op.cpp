@@ -176,7 +176,8 @@ struct WorkCost {
   Cost operator()(const SquaredNorm& n) const { return {2 * d(n.elements), d(n.elements) * d(n.width)}; }
   // The update reads gradients, master weights and moments, and writes master weights, moments and the weights for
   // forward. Unfused, torch's foreach AdamW takes 20 passes: decay (2), first moment (3), second (2 + 3), root (2),
-  // correction (2), epsilon (2), update (4); a fused update takes 7, so about 12 are added for an unfused one.
+  // correction (2), epsilon (2), update (4). A fused update takes 7, so an unfused one takes 13 more, of which 12 are
+  // counted here.
   Cost operator()(const Update& u) const {
     const Bytes weight = u.master > 0 ? u.master : u.forward;
     const double fused = d(u.gradient + 2 * weight + 2 * u.moment * u.moments + (u.master > 0 ? u.forward : 0));

@@ -357,11 +357,11 @@ struct Multiply {
   std::int64_t first = 0;
 };
 
-// A copy of `bytes` bytes between two memory tiers (GPU, host, disks), or within one. In the frame of a tile, a host
-// buffer that states pass through piece by piece (BlockRole::tile), it copies `elements` elements of the rank's shards,
-// from element `first` on. In the frame of a chunk's states it copies those of the chunk's `elements` elements that
-// this rank owns. From a longer buffer to a shorter one on the device it copies one of the equal parts that the tensor
-// ranks have.
+// A copy of `bytes` bytes between two memory tiers (GPU, host, disks), or within one. If the task's frame is a tile (a
+// host buffer that states pass through piece by piece, BlockRole::tile), it copies `elements` elements of the rank's
+// shards, from element `first` on. If the frame is a chunk's states, it copies those of the chunk's `elements` elements
+// that this rank owns. From a longer buffer to a shorter one on the device it copies one of the equal parts that the
+// tensor ranks have.
 struct PlaceCopy {
   Bytes bytes = 0;
   MemoryTier from = MemoryTier::device, to = MemoryTier::host;
@@ -420,8 +420,8 @@ inline constexpr const char* kCopyEngines = "copy engines";
 // A collective operation among the ranks of one process group. bytes is the larger of the input and the output of one
 // rank (NCCL's size): S for an all-reduce of S bytes, the gathered output for an all-gather. If the gradients of a unit
 // (parameters that are gathered and reduced together) are all-reduced, `first` is an index into the rank's shard of the
-// unit. A shift passes parts round a ring, in one buffer that has a part of every member; the part that comes in is
-// then that of the member `first` places before this one.
+// unit. A shift sends data from each member to the next one in a ring. If its `first` is above 0, the buffer has a part
+// of every member, and the part that comes in lies `first` elements before this member's own (round the ring).
 struct Collective {
   CollectiveKind kind = CollectiveKind::all_reduce;
   Dimension group = Dimension::data;

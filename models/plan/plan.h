@@ -294,7 +294,8 @@ struct RankClass {
 // A match joins the tasks of this plan that are members of one collective, or the sender and the receiver of one
 // transfer.
 struct Match {
-  std::uint32_t first = 0, count = 0;  // index of the first member in Plan::match_members, and number of members
+  // index in Plan::match_members of the match's first member, and number of members
+  std::uint32_t first = 0, count = 0;
 };
 
 // All process groups of one dimension of parallelism (tensor, data, ...). groups[i] lists the global ranks of group i;

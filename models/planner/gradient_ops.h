@@ -18,7 +18,7 @@ void average(const Draft& draft, TaskWriter& writer, std::uint32_t frame, const 
 
 void zero_gradients(const Draft& draft, TaskWriter& writer, const Chunk& chunk, const std::vector<TaskId>& after);
 
-// Returns the last task written so far of each lane on which gradients are reduced.
+// Returns, for each lane on which gradients are reduced, the last task written so far.
 std::vector<TaskId> after_reductions(const TaskWriter& writer);
 
 // Sums one number, such as the squared gradient norm, over all ranks of a replica; with post-update validation only

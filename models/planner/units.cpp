@@ -109,9 +109,9 @@ void Units::gather_for(const Pass& pass) {
   copy_out(own.unit, phase);
 }
 
-// Returns whether a block's weights must be gathered for its backward. They must unless the block has no backward, or
-// backward runs in two parts (input gradients, then weight gradients) and none of its ops reads the gathered weights:
-// then no op would free them.
+// Returns whether a block's weights must be gathered for its backward. They need not be if the block has no backward,
+// or if backward runs in two parts (input gradients, then weight gradients) and none of its ops reads the gathered
+// weights; in that case no op would free them.
 bool Units::runs_back_with(const Entry& entry) const {
   const std::vector<std::uint32_t>& ops = plan_.blocks[entry.block].backward;
   const auto reads = [](const Operand& o) {

@@ -118,8 +118,8 @@ struct ScheduleRow {
   bool splits = false;      // whether the schedule runs weight gradients separately from the rest of backward
   ChunkPlacement placement = ChunkPlacement::in_turn;
   std::vector<std::vector<Action>> (*orders)(const ScheduleShape& shape) = nullptr;
-  // number of forwards that a stage issues before its first backward, which is the number of micro-batches in flight;
-  // null: no closed form is known
+  // a function that returns the number of forwards that a stage issues before its first backward, which is the number
+  // of micro-batches in flight; null: no closed form is known
   std::int64_t (*in_flight)(std::int64_t stages, std::int64_t stage, std::int64_t micro_batches) = nullptr;
   std::array<BubbleFormula, 2> bubbles = {};
   // whether the order is found by a search that uses the times of its passes (ScheduleShape::times)
@@ -127,8 +127,8 @@ struct ScheduleRow {
   // whether each chunk runs ScheduleShape::group micro-batches before the stage turns to its next chunk
   bool takes_turns = false;
   bool plans_stages = false;  // whether DAPPLE's planner assigns layers to stages (models/partition/dapple.h)
-  // whether warm-up fills the bubble only from 2p - 1 micro-batches on (p stages); with fewer, the schedule merely
-  // delays the first gradients
+  // whether the schedule's longer warm-up fills the bubble only if there are at least 2p - 1 micro-batches (p stages);
+  // with fewer it merely delays the first gradients
   bool warms_up_twice = false;
   Weaving weaving = Weaving::never;
   Searched searched = Searched::any;
@@ -170,9 +170,9 @@ std::int64_t hop(const Schedule& schedule, std::size_t boundary);
 // model.
 bool ends_meet(const Schedule& schedule);
 
-// Returns the number of copies of a stage's weights on the stages of one pipeline. If the model runs in both
-// directions, a stage's mirror image also holds these weights; with more than two copies, so do the stages at which
-// further copies begin.
+// Returns the number of copies of the model that a schedule runs over the stages of one pipeline, which is also the
+// number of stages that hold the same weights. With two copies, which run in opposite directions, these are stage i and
+// its mirror image, stage p - 1 - i.
 std::int64_t model_copies(std::string_view schedule);
 inline bool runs_both_ways(std::string_view schedule) { return model_copies(schedule) > 1; }
 

@@ -65,7 +65,8 @@ Order passes(const ScheduleShape& shape, Phase phase) {
 }
 
 // Returns `warm_up` forwards, then forwards and backwards in turn, then the other backwards. If each forward overlaps
-// with the next backward, warm-up has one more forward, so that both are of different micro-batches (as in Megatron).
+// with the next backward, warm-up has one more forward, so that the two belong to different micro-batches (as in
+// Megatron).
 Order one_forward_one_backward(const ScheduleShape& shape, std::int64_t warm_up) {
   const Order forward = passes(shape, Phase::forward);
   const Order backward = passes(shape, Phase::backward);
@@ -133,7 +134,7 @@ Order dualpipe_v(const ScheduleShape& shape, std::int64_t stage) {
   return dualpipe_order(shape.stages, stage, shape.micro_batches);
 }
 
-// DualPipe: the ranks of the second half run the order of their mirror images with the directions exchanged.
+// DualPipe: rank i of the second half of p ranks runs the order of rank p - 1 - i with the directions exchanged.
 Order dualpipe(const ScheduleShape& shape, std::int64_t stage) {
   const bool mirrored = 2 * stage >= shape.stages;
   Order order = dualpipe_order(shape.stages / 2, mirrored ? shape.stages - 1 - stage : stage, shape.micro_batches / 2);

@@ -93,8 +93,9 @@ struct Cluster {
   // capacity and bandwidths of each memory tier, indexed by index_of(tier); only tiers behind the host, such as disks,
   // have a value
   std::array<std::optional<Store>, kTiers> stores;
-  std::optional<Store> storage;  // storage that all nodes share; its bandwidths are those of all nodes together
-  double power_kW = 0;           // power draw of a node, kW
+  // unit (weights gathered together) of the block that comes before this one in the pass; both may be of one unit
+  std::optional<Store> storage;
+  double power_kW = 0;  // power draw of a node, kW
   std::vector<Straggler> stragglers;
   // every rank that is not in `stragglers` is slow with probability straggler_share, drawn with the spec's seed; its
   // compute then takes straggler_slowdown times as long

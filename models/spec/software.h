@@ -99,8 +99,8 @@ struct Software {
     // Whether the host reads the loss after it has launched the update. This read waits for the device, so that the
     // host's remaining work of a step (step_us, rank_us) begins only when the device has finished the step.
     bool blocking_steps = false;
-    // whether pipeline stages update with the part of the gradient norm that they know, and roll a wrong update back
-    // later: no stage waits for the other stages before it begins the next step
+    // whether pipeline stages update with the part of the gradient norm that they know, and later roll back an update
+    // that proves wrong, so that no stage waits for the other stages before it begins the next step
     bool post_update_validation = false;
     // whether a pipeline stage's send and the receive next to it in the schedule form one NCCL group
     bool batched_p2p = true;

@@ -29,10 +29,12 @@ inline constexpr std::int64_t kMostLayerPasses = 1'000'000;
 
 // The lengths of the documents that samples are packed from, end to end; each token attends within its document.
 struct Documents {
-  double mean = 0;       // mean length in tokens; lengths are exponentially distributed up to `max`
+  double mean = 0;       // mean document length in tokens; lengths are exponentially distributed up to `max`
   std::int64_t max = 0;  // tokens of the longest document; longer ones are cut
-  std::string file;      // used instead of `mean`: name of the file with a histogram of lengths, as in the spec
-  std::vector<std::pair<std::int64_t, double>> histogram;  // pairs of length (tokens) and share from `file`
+  // used instead of `mean`: name of the file with a histogram of document lengths, as written in the spec
+  std::string file;
+  // pairs of a document length (tokens) and its share, from `file`
+  std::vector<std::pair<std::int64_t, double>> histogram;
 };
 
 // The images of a sample, which a vision encoder (VisionEncoder) turns into tokens of the sample.

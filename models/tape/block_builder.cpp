@@ -256,8 +256,8 @@ std::vector<BlockBuilder::Use> BlockBuilder::uses_of_own(std::vector<Recorded>& 
     for (const Id slot : r.holds) note(slot);
     for (const Operand& o : r.op.operands) {
       if (o.scope != Scope::own) continue;
-      // An op that waits for a copy to host memory counts as a use of the buffer on the device alone, so that it does
-      // not extend the host buffer's lifetime.
+      // An op that waits for a copy to host memory counts as a use of the device's buffer but not of the host's, whose
+      // lifetime it must not extend.
       const bool waits = std::holds_alternative<Wait>(r.op.work) && block_.buffers[o.slot].home != MemoryTier::device;
       if (!waits) note(o.slot);
     }

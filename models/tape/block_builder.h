@@ -150,8 +150,8 @@ class BlockBuilder {
   void put_weight_gradients_last();
   void hand_gradient_on();
   void keep_early_gradients(std::vector<bool>& waits);
-  // How the ops of backward that come later use a buffer, if backward runs in two parts. late: an op that was moved to
-  // the second part uses the buffer. now, written_now: an op of the first part uses it, or writes it.
+  // How a buffer is used by the backward ops that come after the op in question, if backward runs in two parts. late:
+  // an op that was moved to the second part uses it. now, written_now: an op of the first part uses it, or writes it.
   struct LaterUse {
     bool late = false, now = false, written_now = false;
   };

@@ -14,7 +14,7 @@ namespace orrery {
 // device lowers its clocks to stay below its power or temperature limit, so a measured time holds for the clocks under
 // which it was measured.
 struct Conditions {
-  std::string during;        // name of what ran: "bench", or a calibration spec
+  std::string during;        // name of what ran during the readings: "bench", or a calibration spec
   std::int64_t samples = 0;  // number of readings; 0: the sensors could not be read
   // clock of the multiprocessors in MHz: lowest, median and highest reading; and the median clock of the memory
   double sm_low_MHz = 0, sm_MHz = 0, sm_high_MHz = 0, memory_MHz = 0;
