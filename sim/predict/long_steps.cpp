@@ -135,8 +135,8 @@ Report predict_report(const Spec& spec, const Profile& profile, const std::atomi
   std::optional<ShortSteps> steps;
   try {
     if (may_repeat(spec)) steps = play(spec, profile, stop);
-    // The schedule does not allow so few micro-batches. Any other error is thrown again when the complete step is
-    // simulated.
+    // This error means that the schedule does not allow so few micro-batches. Any other error will be thrown again
+    // when the complete step is simulated.
   } catch (const Error&) {
   }
   if (!steps || !repeats(*steps)) return predict(spec, profile, false, stop).report;

@@ -15,9 +15,9 @@ struct Scale {
 };
 
 // The scale for a column of figures whose largest is given: three to four digits of that figure are printed.
-Scale time_scale(double largest_s);  // units s, ms, us
+Scale time_scale(double largest_s);  // units of time: s, ms, us
 Scale memory_scale(double largest);  // units of memory: GiB, MiB
-Scale volume_scale(double largest);  // units of links: GB, MB, KB
+Scale volume_scale(double largest);  // units for bytes that links transfer: GB, MB, KB
 Scale count_scale(double largest);   // units for counts: T, B, M, K, powers of 1,000
 
 std::string number(double value, const Scale& scale);     // the number in the scale's unit: "9.83"

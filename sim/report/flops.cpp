@@ -79,8 +79,8 @@ double pairs_of(const Spec& spec, std::int64_t layer, AttentionPairs pairs) {
 }
 
 // Sums the (query, key) pairs of all layers with attention. times: a function that returns how often a layer counts.
-// Each module for multi-token prediction has as many pairs as the layer prediction_layer(). The pairs are computed once
-// for each kind of attention with a window, and once for each without.
+// Each module for multi-token prediction has as many pairs as the layer prediction_layer(). All layers of one kind of
+// attention with a window have equally many pairs, and so have those without; each such number is computed once.
 template <class Times>
 double pairs_of_layers(const Spec& spec, AttentionPairs pairs, const Times& times) {
   const Model& m = spec.model;

@@ -74,9 +74,9 @@ struct CommunicationRow {
   std::string group, op, link, algorithm;
   // count: number of these transfers for one rank in one step, a mean over ranks
   std::int64_t count = 0;
-  double bytes_per_gpu = 0;  // bytes that one GPU sends per step
+  double bytes_per_gpu = 0;  // bytes that one GPU sends in these transfers per step
   double time_s = 0;         // time in which the lane (stream) is busy with these transfers
-  double exposed_s = 0;      // time in which compute waits for the transfer
+  double exposed_s = 0;      // time in which compute waits for these transfers
 };
 
 // The versions of the weights that a class of ranks (ranks that do the same) keeps under an asynchronous schedule.

@@ -16,11 +16,12 @@ struct SearchCell {
 };
 SearchCell cell_of(const RankLayout& layout, const MemoryPlan& memory_plan);
 
-// Numbers of weights (elements) of one pipeline stage.
+// Numbers of weights (elements) of one pipeline stage. expert_elements: those of experts; elements: all others;
+// eight_bit_elements: those of either that products read in eight bits.
 struct StageWeights {
   std::int64_t elements = 0, expert_elements = 0, eight_bit_elements = 0;
-  std::int64_t first_elements = 0;  // number of elements in the stage's first chunk (virtual stage)
-  std::int64_t layer_elements = 0;  // number of elements in transformer layers, without embedding and output
+  std::int64_t first_elements = 0;  // those of `elements` in the stage's first chunk (virtual stage)
+  std::int64_t layer_elements = 0;  // those of `elements` in transformer layers, without embedding and output
 };
 
 // How many of the stage's weights (elements) one rank of the stage updates.

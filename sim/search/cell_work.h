@@ -27,7 +27,8 @@ struct StageWork {
 };
 
 // Bytes and weights of one chunk (virtual stage). kept: bytes of activations that a micro-batch keeps on the device for
-// backward; left: bytes of activations that a micro-batch offloads; elements: number of weights.
+// backward; left: bytes of activations that a micro-batch offloads; elements: number of weights,
+// those of experts left out.
 struct ChunkWork {
   Bytes kept = 0, left = 0;
   std::int64_t elements = 0;
@@ -65,7 +66,8 @@ CellWork cell_work(LayoutCosts& costs, const MemoryPlan& memory_plan);
 // for a stage that the memory plan states.
 std::int64_t most_again(const MemoryPlan& memory_plan, std::int64_t layers);
 
-// The least number of elements on any stage, separately for all weights, for experts' weights and for layers' weights.
+// The least number of elements on any stage, separately for experts' weights (expert_elements), for all others
+// (elements), and for those of the others that are in layers (layer_elements).
 StageWeights fewest_elements(const CellWork& work);
 
 }  // namespace orrery

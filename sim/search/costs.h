@@ -15,14 +15,14 @@ namespace orrery {
 
 // The time of one pass (forward or backward) of one block (a layer, embedding or output), when only the tensor, context
 // and expert transfers of the same rank run beside it and the host always launches in time.
-//   through  from the start of the block's first compute op to the start of the next block's
-//   busy     from the start of the block's first compute op to the end of its last
-//   issue    time that the host needs to launch the block's ops
-//   compute  time of the kernels when nothing runs beside them
-//   beside   time of the tensor, context and expert transfers
-//   free_overlap  the part of `beside` during which a further transfer may run without slowing any kernel
-//   late     the part of `through` that may come after the block's result is complete: sums of gradients, and the
-//            handling of an FSDP unit's gradients
+//   through: from the start of the block's first compute op to the start of the next block's
+//   busy: from the start of the block's first compute op to the end of its last compute op
+//   issue: time that the host needs to launch the block's ops
+//   compute: time of the kernels when nothing runs beside them
+//   beside: time of the tensor, context and expert transfers
+//   free_overlap: the part of `beside` during which a further transfer may run without slowing any kernel
+//   late: the part of `through` that may come after the block's result is complete, such as sums of gradients, and
+//     the handling of an FSDP unit's gradients
 struct PassCost {
   Picoseconds through = 0, busy = 0, issue = 0, compute = 0, beside = 0, free_overlap = 0, late = 0;
 
@@ -38,13 +38,14 @@ struct OrderTimes {
 };
 
 // The costs of a block (a layer, embedding or output) for one micro-batch on one rank.
-//   backward  the complete backward; where the schedule splits backward, only the input gradients
-//   weight    where the schedule splits backward, the weight gradients
-//   kept      bytes of activations that stay from forward to backward
-//   backward_extra  most bytes allocated in backward beyond what this block and the blocks before it keep; includes
-//                   weights gathered for the block and their gradients
-//   forward_extra   most bytes allocated in forward beyond what the blocks before it keep
-//   elements  number of weights, of experts' weights, and of weights stored in eight bits
+//   backward: the complete backward; where the schedule splits backward, only the input gradients
+//   weight: where the schedule splits backward, the weight gradients
+//   kept: bytes of activations that stay from forward to backward
+//   backward_extra: most bytes allocated in backward beyond what this block and the blocks before it keep; includes
+//     weights gathered for the block and their gradients
+//   forward_extra: most bytes allocated in forward beyond what the blocks before it keep
+//   expert_elements, elements: numbers of weights, those of experts and all others
+//   eight_bit_elements: number of those of either that products read in eight bits
 struct BlockCost {
   PassCost forward, backward, weight;
   // The part of the time of the block's backward (backward.through) before any op reads the gradient of the block's

@@ -5,11 +5,11 @@
 namespace orrery {
 
 // The load that one rank's offloaded states put on the host in a step.
-//   down, up       bytes to and from the host over the rank's link
-//   read, written  for each memory tier, bytes read from it and written to it
-//   swapped        bytes that the update reads from, and writes to, the tier that holds the optimizer states
-//   update         time that the node's processors need for the update after the last gradient, transfers included
-//   beside         the longest time that any of link, processors and disks works; it can overlap with everything else
+//   down, up: bytes to and from the host over the rank's link
+//   read, written: for each memory tier, bytes read from it and written to it
+//   swapped: bytes that the update reads from disks and writes to them; 0 if these do not hold the optimizer states
+//   update: time of the update on the node's processors after the last gradient, transfers to and from disks included
+//   beside: the longest time that any of link, processors and disks works; it can overlap with everything else
 struct HostLoad {
   double down = 0, up = 0, swapped = 0;
   std::array<double, kTiers> read{}, written{};  // by memory tier, the bytes read from it and written to it

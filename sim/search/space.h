@@ -118,19 +118,19 @@ struct Point {
 
 // The search space: all strategies for `gpus` GPUs that the spec leaves open. A key that the spec gives is fixed, a key
 // under `search:` takes the listed values, any other key takes all values that the rules allow:
-//   tensor, context, pipeline, expert, expert_tensor, micro_batch, shard_group   every divisor
-//   virtual_stages, recompute_layers   every number
-//   schedule    all schedules except dapple (1f1b under another name) and schedules that overlap a forward with a
-//               backward op by op, which are tried where they are listed; with one stage only 1f1b
-//   sharding    all shardings of sharding.cpp; of two that make the same plan only one
-//   offload     every one of offload_names() that the rules allow
-//   offload_activations   on the device; other memory tiers where they are listed
-//   offload_activation_layers   where the spec says nothing, as few as are needed to fit without the allocator giving
-//                               segments back (software.segment_us), since offloading more layers makes no step
-//                               shorter (or only a little, where backward is split)
-//   recompute   none, selective, full, and every single part of a layer that the model has
-//   rank_order  tensor ranks innermost, other dimensions in every order that makes a difference
-//   overlap     on and off where the software can do both and there is something to overlap
+//   tensor, context, pipeline, expert, expert_tensor, micro_batch, shard_group: every divisor
+//   virtual_stages, recompute_layers: every number
+//   schedule: all schedules except dapple (1f1b under another name) and schedules that overlap a forward with a
+//     backward op by op, which are tried where they are listed; with one stage only 1f1b
+//   sharding: all shardings of sharding.cpp; of two that make the same plan only one
+//   offload: every one of offload_names() that the rules allow
+//   offload_activations: on the device; other memory tiers where they are listed
+//   offload_activation_layers: where the spec says nothing, as few as are needed to fit without the allocator giving
+//     segments back (software.segment_us), since offloading more layers makes no step shorter (or only a little, where
+//     backward is split)
+//   recompute: none, selective, full, and every single part of a layer that the model has
+//   rank_order: tensor ranks innermost, other dimensions in every order that makes a difference
+//   overlap: on and off where the software can do both and there is something to overlap
 // To add a key: add a field to one of the structs above, list its values here, and set it in spec_of().
 class Space {
  public:

@@ -14,7 +14,7 @@ namespace orrery {
 //   step >= head(s) + rounds * trip(s) + tail(s) + update.
 struct TimeBound {
   Picoseconds least = 0;
-  // The bound if all activations stayed on the device, without transfers to and from the host.
+  // The lower bound of the step time without the time `beside`, as if all activations stayed on the device.
   Picoseconds on_device = 0;
   Picoseconds beside = 0;            // longest busy time of host link, host processors or disks, beside compute
   Picoseconds least_update = 0;      // least time of the optimizer update on any stage

@@ -26,22 +26,22 @@ constexpr KernelRule kKernelRules[] = {
     {"ncclGenericOp", collective},
     {"nccl", collective},
     {"rccl", collective},
-    // Exchanges of experts' tokens by DeepSeek's DeepEP (also named dpsk::ep), and NVSHMEM, on which it is built.
+    // kernels that exchange experts' tokens: DeepSeek's DeepEP (also named dpsk::ep), and NVSHMEM, on which it is built
     {"ep::internode", collective},
     {"ep::intranode", collective},
     {"deep_ep::", collective},
     {"dpsk::ep::", collective},
     {"nvshmem", collective},
-    // All-reduces of vLLM, SGLang, TensorRT-LLM, PyTorch's symmetric memory; TransformerEngine's overlap of user
-    // buffers.
+    // all-reduce kernels of vLLM, SGLang, TensorRT-LLM and PyTorch's symmetric memory; kernels with which
+    // TransformerEngine overlaps tensor-parallel transfers (user buffers)
     {"cross_device_reduce", collective},
     {"one_shot_all_reduce", collective},
     {"two_shot_all_reduce", collective},
     {"multimem_all_", collective},
     {"allreduce_fusion_kernel", collective},
     {"userbuffers_", collective},
-    // Attention: flash-attn 2 and 3, cuDNN's fused one, xFormers and PyTorch (fmha_cutlass), Composable Kernel and
-    // AITER (ROCm), TensorRT-LLM, FlashInfer, FlashMLA, flex_attention, ring attention of TransformerEngine (thd_).
+    // attention kernels: flash-attn 2 and 3, cuDNN's fused one, xFormers and PyTorch (fmha_cutlass), Composable Kernel
+    // and AITER (ROCm), TensorRT-LLM, FlashInfer, FlashMLA, flex_attention, TransformerEngine's ring attention (thd_)
     {"flash_fwd", attention},
     {"flash_bwd", attention},
     {"flash::", attention},
@@ -67,7 +67,7 @@ constexpr KernelRule kKernelRules[] = {
     {"fused_attn", attention},
     {"transformer_engine::context_parallel", attention},
     {"attention", attention},
-    // Optimizers: PyTorch's fused and foreach ones, Apex, TransformerEngine, DeepSpeed, bitsandbytes.
+    // optimizer kernels: PyTorch's fused and foreach ones, Apex, TransformerEngine, DeepSpeed, bitsandbytes
     {"FusedAdam", optimizer},
     {"FusedSgd", optimizer},
     {"FusedAdagrad", optimizer},
@@ -84,7 +84,7 @@ constexpr KernelRule kKernelRules[] = {
     {"multi_tensor_apply", optimizer},
     {"L2NormFunctor", optimizer},
     {"lpnorm_cleanup", optimizer},
-    // Embedding tables of FBGEMM and TorchRec, whose backward kernels contain the optimizer.
+    // kernels of embedding tables in FBGEMM and TorchRec, whose backward kernels also run the optimizer
     {"split_embedding", indexing},
     {"indexing_backward", indexing},
     {"compute_grad_weight", indexing},  // kernel of PyTorch's embedding_dense_backward, as are the two after it
@@ -107,13 +107,13 @@ constexpr KernelRule kKernelRules[] = {
     {"FP8_quantize", elementwise},
     {"FP8_qparam", elementwise},
     {"hfp8", elementwise},
-    // Kernels of Triton: first templates of matrix products and convolutions, then kernels that Inductor fused.
+    // Triton kernels of torch.compile: first templates of matrix products and convolutions, then fused kernels
     {"triton_tem_", gemm},
     {"triton_mm", gemm},
     {"triton_bmm", gemm},
     {"triton_convolution", convolution},
     {"triton_", triton},
-    // Convolutions: cuDNN and the CUTLASS kernels in it, MIOpen, PyTorch's own.
+    // convolution kernels: cuDNN and the CUTLASS kernels in it, MIOpen, PyTorch's own
     {"fprop", convolution},
     {"dgrad", convolution},
     {"wgrad", convolution},
@@ -142,7 +142,7 @@ constexpr KernelRule kKernelRules[] = {
     {"nhwcToNchw", convolution},
     {"nchw2nhwc", convolution},
     {"computeOffsetsKernel", convolution},
-    // Normalisations and softmax: PyTorch, Apex, TransformerEngine, cuDNN, MIOpen, Liger, AITER.
+    // kernels of normalisations and softmax: PyTorch, Apex, TransformerEngine, cuDNN, MIOpen, Liger, AITER
     {"bn_fw", norm},
     {"bn_bw", norm},
     {"batch_norm", norm},
@@ -166,8 +166,8 @@ constexpr KernelRule kKernelRules[] = {
     {"Softmax", norm},
     {"cross_entropy", norm},
     {"nll_loss", norm},
-    // Matrix products: cuBLAS and cuBLASLt (sm80_xmma, ampere_, nvjet, cublasLt's split-k), CUTLASS, hipBLASLt and
-    // rocBLAS (Cijk_ of Tensile), Composable Kernel, DeepGEMM, grouped products of experts.
+    // kernels of matrix products: cuBLAS and cuBLASLt (sm80_xmma, ampere_, nvjet, cublasLt's split-k), CUTLASS,
+    // hipBLASLt and rocBLAS (Cijk_ of Tensile), Composable Kernel, DeepGEMM, grouped products of experts
     {"nvjet", gemm},
     {"Cijk_", gemm},
     {"Custom_Cijk", gemm},
@@ -187,8 +187,8 @@ constexpr KernelRule kKernelRules[] = {
     {"PostGSU", gemm},
     {"_matmul", gemm},
     {"matmul_kernel", gemm},
-    // Sorts, scans, gathers and scatters: PyTorch, CUB, rocPRIM, Thrust; routing of experts (Megatron,
-    // TransformerEngine).
+    // kernels that sort, scan, gather or scatter: PyTorch, CUB, rocPRIM, Thrust; kernels that route tokens to experts
+    // (Megatron, TransformerEngine)
     {"embedding", indexing},
     {"Embedding", indexing},
     {"indexSelect", indexing},
@@ -231,14 +231,14 @@ constexpr KernelRule kKernelRules[] = {
     {"radix_sort", indexing},
     {"tril", elementwise},
     {"triu", elementwise},
-    // Reductions and pooling.
+    // kernels that reduce a tensor (sums, for example) or pool
     {"reduce_kernel", reduction},
     {"reduce_1Block", reduction},
     {"DeviceReduce", reduction},
     {"pool", reduction},
     {"Pool", reduction},
     {"reduce", reduction},
-    // Element by element: PyTorch, TransformerEngine (casts, transposes, activations), Apex, Megatron's fusions, Liger.
+    // elementwise kernels: PyTorch, TransformerEngine (casts, transposes, activations), Apex, Megatron's fusions, Liger
     {"elementwise", elementwise},
     {"CatArrayBatchedCopy", elementwise},
     {"dropout", elementwise},
@@ -276,7 +276,7 @@ constexpr KernelRule kKernelRules[] = {
     {"split_with_sizes_copy", elementwise},
     {"chunk_cat", elementwise},
     {"fsdp", elementwise},
-    // Kernels of CUTLASS and cuDNN whose names match no narrower rule.
+    // kernels of CUTLASS and cuDNN whose names match no rule above
     {"cutlass", gemm},
     {"tensorop", gemm},
     {"cudnn", convolution},

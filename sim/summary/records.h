@@ -24,8 +24,8 @@ inline constexpr std::size_t kTies = 5;
 // The records of one trace file. They are as small as possible (a kernel takes 32 bytes), since a file may hold ten
 // million of them. Times are nanoseconds. Of ids, which are counters, only the low 32 bits are kept.
 
-// A kernel, or a copy, on a device. waits: the record is no kernel, but the part of a collective in which its rank
-// waits for other ranks.
+// A kernel, or a copy, on a device. waits: whether the record is no kernel, but the part of a collective in which
+// its rank waits for other ranks.
 struct KernelRecord {
   std::int64_t begin = 0, end = 0;
   // Before tie(): the correlation id of the kernel's launch, 0 if not known. After tie(): nanoseconds from the end of

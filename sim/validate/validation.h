@@ -10,7 +10,7 @@
 
 namespace orrery {
 
-// Predicted / measured - 1; 0 where nothing was measured.
+// The relative error of a prediction, predicted / measured - 1; 0 where nothing was measured.
 inline double relative_error(double predicted, double measured) { return measured > 0 ? predicted / measured - 1 : 0; }
 
 // The predicted and the measured time of one kind of op. Errors are predicted / measured - 1.
