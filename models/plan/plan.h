@@ -312,8 +312,8 @@ struct Plan {
   // range i % ranges(), and follows server i - ranges() in its chain. Workers push to a chain's head and pull from its
   // tail.
   std::int64_t copies = 1;
-  // For each parameter server, its position in the cluster, counted like that of the workers, node by node: a worker's
-  // position if servers run beside workers, else the first position on a node behind the workers' nodes.
+  // For each parameter server, its position in the cluster, in the numbering of the workers (node by node): the
+  // position of a worker if servers run beside workers, else the first position on a node behind the workers' nodes.
   std::vector<std::int64_t> server_seats;
   bool servers_beside = false;  // whether parameter servers run on the workers' machines
   // whether workers do not wait for each other: a parameter server updates its weights with the gradients of each

@@ -41,9 +41,9 @@ class Repeater {
   }
 
  private:
-  // Appends a copy of the tasks begin to end - 1 of a slot (class of ranks), with the dependencies between them. Each
-  // copy is a pass, and copies of the same part of the run have the same pass number on all slots. So copies of tasks
-  // that meet in one transfer (Task::match) meet in one transfer again if they are of the same pass.
+  // Appends a copy of the tasks begin to end - 1 of a slot (class of ranks), with the dependencies between them. Copies
+  // of the same part of the run have the same number `pass` on all slots, so that the copies of tasks that meet in one
+  // transfer (Task::match) also meet in one transfer.
   void add(TaskId begin, TaskId end, std::uint32_t pass) {
     const auto first = static_cast<TaskId>(plan_.tasks.size());
     for (TaskId t = begin; t < end; ++t) {

@@ -80,7 +80,7 @@ void DeviceUpdate::update_buckets(const Chunk& chunk, Op update, const std::vect
   }
 }
 
-// last: whether this chunk is the last one that is updated in the step.
+// Writes the update of a chunk of layers. last: whether this chunk is the last one that is updated in the step.
 void DeviceUpdate::update_chunk(const Chunk& chunk, bool last, const std::vector<TaskId>& summed) {
   const Strategy& s = spec_.strategy;
   const OptimizerKind kind = s.optimizer.kind;

@@ -22,10 +22,9 @@ struct TransferPlace {
   friend bool operator==(const TransferPlace&, const TransferPlace&) = default;
 };
 
-// Returns for every stage a position in its transfer order, before its first backward, up to which the stages can rerun
-// their tasks together: no transfer has its send before these positions and its receive after them, or the other way
-// round. Of such positions it returns the last. Transfers of evicted activations and exchanges of a shared vocabulary
-// come after the position.
+// Returns for every stage the last position in its transfer order, before its first backward, up to which all stages
+// can rerun their tasks together: no transfer may have its send before these positions and its receive after them, or
+// the other way round. Transfers of evicted activations and exchanges of a shared vocabulary come after the position.
 std::vector<TransferPlace> validation_places(const Schedule& schedule, const TransferOrder& transfer_order);
 
 // The planner's class for post-update validation: updates that are validated in the next step.

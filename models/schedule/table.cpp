@@ -65,8 +65,7 @@ Order passes(const ScheduleShape& shape, Phase phase) {
 }
 
 // Returns `warm_up` forwards, then forwards and backwards in turn, then the other backwards. If each forward overlaps
-// with the next backward, warm-up has one more forward, so that the two belong to different micro-batches (as in
-// Megatron).
+// with the next backward, warm-up has one more forward, so that they are of different micro-batches (as in Megatron).
 Order one_forward_one_backward(const ScheduleShape& shape, std::int64_t warm_up) {
   const Order forward = passes(shape, Phase::forward);
   const Order backward = passes(shape, Phase::backward);

@@ -54,7 +54,7 @@ struct Software {
     // are sharded over tensor ranks
     std::int64_t loss_parallel_copies = 0;
     bool keeps_logits = false;      // whether the fp32 logits of an unfused loss stay allocated while its backward runs
-    std::int64_t loss_metrics = 0;  // number of times that a micro-batch's loss is computed again, for metrics
+    std::int64_t loss_metrics = 0;  // number of times that metrics compute a micro-batch's loss again
     // 8-bit matrix products: whether backward casts the 16-bit input again, so that no 8-bit version of it is kept
     bool casts_again = false;
     // 8-bit matrix products: whether a recomputed activation function reads an 8-bit version of its input
@@ -153,8 +153,8 @@ struct Software {
     double launch_us = 4;  // host time to launch a kernel
     // time per call of the framework (Python, modules, dispatcher, autograd); 0 for compiled code
     double call_us = 0;
-    // fraction of call_us that a call takes if autograd makes it, because nodes of autograd's graph run mostly without
-    // Python; recomputed ops take the full call_us
+    // time of a call that autograd makes, as a fraction of call_us: it can be below 1, because nodes of autograd's
+    // graph run mostly without Python; recomputed ops take the full call_us
     double backward_call_share = 1;
     double collective_launch_us = 12;  // host time per collective, send or receive, in addition to call_us
     double layer_us = 0;               // host time per layer and pass, in addition to the launches of its kernels

@@ -30,8 +30,9 @@ void link_matches(Plan& plan, const TransferEnds& ends) {
   };
   for (const auto& [key, members] : ends.transfers) add(members);
   for (const auto& [key, members] : ends.evicted) add(members);
-  // For each dimension of parallelism and lane, the n-th collective that one slot (class of ranks) of a group issues is
-  // the same collective as the n-th that each other slot of the group issues.
+  // Collectives with members in several slots (classes of ranks) are found by their order: for each dimension of
+  // parallelism and lane, the n-th collective that one slot of a group issues is the same collective as the n-th that
+  // each other slot of the group issues.
   const std::vector<Dimension> shared = dimensions_over_slots(plan);
   std::map<std::tuple<Dimension, LaneKind, std::int32_t, int, std::int64_t>, std::vector<TaskId>> collectives;
   for (const RankClass& slot : plan.classes) {
