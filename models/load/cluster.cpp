@@ -17,6 +17,7 @@ constexpr SpecKey kClusterKeys[] = {
     {"nvlink_domain", "GPUs that reach each other over NVLink", "72"},
     {"amd_cpu", "hosts have AMD processors", "true"},
     {"oversubscription", "larger jobs share the network's upper links", "{above_gpus: 3072, ratio: 7}"},
+    {"network", "leaf switches and their links to the spine", "{leaf: {nodes: 32, uplinks: 32, Gbps: 400}}"},
     {"host", "memory of a node's host", "{dram_GiB: 2048, dram_GBps: 400}"},
     {"nvme", "disks of a node", "{TB: 30, read_GBps: 25, write_GBps: 20}"},
     {"storage", "storage that all nodes share", "{TB: 1000, read_GBps: 400, write_GBps: 200}"},
@@ -177,6 +178,7 @@ Cluster read_cluster(SpecReader& reader, const SpecNode* node) {
   section.take("amd_cpu", c.amd_cpu, from);
   section.take("power_kW", c.power_kW, from);
   read_wiring(section, c, from);
+  read_network(section, c);
   for (const MemoryTier tier : kTiersBeyond) {
     if (behind_host(tier)) read_store(section, row_of(tier).name, c.stores[index_of(tier)], from);
   }

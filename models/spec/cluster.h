@@ -11,6 +11,7 @@
 #include "models/base/memory_tier.h"
 #include "models/base/precision.h"
 #include "models/base/units.h"
+#include "models/spec/network.h"
 
 namespace orrery {
 
@@ -89,6 +90,7 @@ struct Cluster {
   // number of GPUs in a job above which the network is oversubscribed; 0 = never
   std::int64_t oversubscribed_above_gpus = 0;
   double oversubscription = 1;
+  std::optional<Network> network;  // leaf switches and their uplinks; none: no uplink is short or hashed
   std::optional<Host> host;
   // capacity and bandwidths of each memory tier, indexed by index_of(tier); only tiers behind the host, such as disks,
   // have a value
