@@ -1,10 +1,12 @@
 // This file reads cluster.network: the leaf switches of a cluster, their uplinks, and how flows are routed over them.
+#include "models/base/input_file.h"
 #include "models/load/reader.h"
 
 namespace orrery {
 namespace {
 
 constexpr SpecKey kNetworkKeys[] = {
+    {"file", "keys of this map from a file that orrery import-topology wrote", "fabric.yaml"},
     {"kind", "rails: a leaf for each NIC of a node; fat-tree: one for all", "rails", "rails | fat-tree"},
     {"leaf", "a leaf switch", "{nodes: 32, uplinks: 32, Gbps: 400}"},
     {"spine", "parts of the spine, whose links to each other are shared", "{leaves: 64, ratio: 7}"},
@@ -28,13 +30,38 @@ constexpr SpecKey kRoutingKeys[] = {
 // More queue pairs than NCCL_IB_QPS_PER_CONNECTION accepts (128; NCCL's environment variables).
 constexpr std::int64_t kMostQueuePairs = 128;
 
+void move_to_line(SpecNode& node, int line) {
+  node.line = line;
+  for (SpecNode& item : node.items) move_to_line(item, line);
+}
+
 }  // namespace
 
+// Returns the spec's map with the keys of the file that it names, where it does not give them itself. Values of the
+// file have the line of the key `file`, which messages then name.
+static SpecNode with_file(const SpecSection& cluster, const SpecNode& network) {
+  const SpecNode* file = network.find("file");
+  if (file == nullptr || file->kind != SpecNode::Kind::scalar) return network;
+  const std::string path = beside(cluster.reader().path, file->text);
+  const SpecNode root = parse_tree(read_input(path, kMostSettings), path);
+  const SpecNode* in_file =
+      root.find("cluster") != nullptr ? root.find("cluster")->find("network") : root.find("network");
+  if (in_file == nullptr || in_file->kind != SpecNode::Kind::map)
+    cluster.reader().fail(*file, "cluster.network.file", fmt::format("{} has no network", path));
+  SpecNode all = *in_file;
+  move_to_line(all, file->line);
+  for (std::size_t i = 0; i < network.keys.size(); ++i) all.insert(network.keys[i]) = network.items[i];
+  return all;
+}
+
 void read_network(const SpecSection& cluster, Cluster& c) {
-  const SpecNode* node = cluster.find("network");
-  if (node == nullptr) return;
+  const SpecNode* given = cluster.find("network");
+  if (given == nullptr) return;
+  const SpecNode all = with_file(cluster, *given), *node = &all;
   Network& n = c.network.emplace();
   const SpecSection network(cluster.reader(), node, "cluster.network", kNetworkKeys);
+  std::string file;
+  network.take("file", file);
   network.take_named(
       "kind", n.kind, find_network_kind, [](NetworkKind k) { return name_of(k); }, "default");
   const SpecSection leaf(cluster.reader(), network.find("leaf"), "cluster.network.leaf", kLeafKeys);

@@ -131,6 +131,14 @@ Outcome export_chakra_command(const ExportOptions& options);
 bool is_chakra(const ImportOptions& options);
 Outcome import_chakra_command(const ImportOptions& options, const Common& common);
 
+// orrery import-topology: writes a spec's `cluster` from what a cluster's own tools print
+// (sim/topology/cluster_facts.h).
+struct ImportTopologyOptions {
+  std::vector<std::string> files;
+  std::string out;  // path of the file to write; "": stdout
+};
+Outcome import_topology_command(const ImportTopologyOptions& options);
+
 // orrery trace: sums up traces of any origin, ours or PyTorch's (sim/summary/summary.h).
 struct TraceOptions {
   std::string action;              // "summarize"; for any other word throws Error

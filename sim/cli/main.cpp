@@ -58,6 +58,7 @@ struct Options {
   orrery::ExportOptions exported;
   orrery::TraceOptions trace;
   orrery::WhatifOptions whatif;
+  orrery::ImportTopologyOptions topology;
   std::string list, shell, page = "orrery", manual_folder;
   bool json = false, markdown = false, quiet = false;
   std::optional<std::string> html;  // path of the HTML page to write
@@ -333,6 +334,16 @@ void add_export(CLI::App& app, Options& o) {
       "          orrery export examples/llama-3.1-70b.yaml --to chakra --out trace");
 }
 
+void add_import_topology(CLI::App& app, Options& o) {
+  CLI::App& c = *app.add_subcommand("import-topology", "a spec's cluster from what the cluster's own tools print");
+  c.add_option("FILE", o.topology.files,
+               "nvidia-smi topo -m, NCCL's topology XML, ibnetdiscover, Slurm's topology.conf, lldpctl -f json")
+      ->required()
+      ->type_name("");
+  c.add_option("--out", o.topology.out, "the file to write; stdout without it")->type_name("FILE");
+  c.footer("example: orrery import-topology topo.txt topology.conf --out fabric.yaml");
+}
+
 void add_whatif(CLI::App& app, Options& o) {
   CLI::App& c = *app.add_subcommand("whatif", "a measured run, replayed without what slowed it down");
   c.add_option("FILE", o.whatif.files, "traces of all ranks (.json, .json.gz), or rows of ops (.csv)")
@@ -400,6 +411,7 @@ void set_up(CLI::App& app, Options& o) {
   add_import(app, o);
   add_export(app, o);
   add_trace(app, o);
+  add_import_topology(app, o);
   add_whatif(app, o);
   add_list(app, o);
   add_own(app, o);
@@ -517,6 +529,7 @@ orrery::Outcome run(const CLI::App& app, const Options& o, std::unique_ptr<orrer
   if (name == "export") return orrery::export_command(o.exported);
   if (name == "schema") return {.text = orrery::spec_schema(), .verbatim = true};
   if (name == "trace") return orrery::trace_command(o.trace, common);
+  if (name == "import-topology") return orrery::import_topology_command(o.topology);
   if (name == "whatif") return orrery::whatif_command(o.whatif, common);
   if (name == "doctor") return orrery::doctor_command(common);
   if (name == "completion") return {.text = orrery::completion(o.shell, orrery::option_tree(app)), .verbatim = true};
