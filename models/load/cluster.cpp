@@ -56,6 +56,9 @@ constexpr SpecKey kFailureKeys[] = {
     {"node_mtbf_hours", "mean time between failures of a node", "50000"},
     {"restart_s", "time of a restart; 0: not known", "300"},
     {"checkpoint_every", "steps between checkpoints; 0: as often as loses least", "500"},
+    {"detect_s", "time until a failure is noticed, for run-length", "600"},
+    {"spares", "nodes that stand in for broken ones; -1: always enough", "16"},
+    {"repair_hours", "time until a broken node can be used again", "24"},
 };
 
 // Reads a size that users write in the unit that the key's name ends with, such as GiB, and that the program stores in
@@ -128,6 +131,9 @@ void read_troubles(const SpecSection& cluster, Cluster& c) {
     section.take("node_mtbf_hours", failures.node_mtbf_hours);
     section.take("restart_s", failures.restart_s);
     section.take("checkpoint_every", failures.checkpoint_every);
+    section.take("detect_s", failures.detect_s);
+    section.take("spares", failures.spares);
+    section.take("repair_hours", failures.repair_hours);
   }
 }
 

@@ -72,6 +72,9 @@ struct Failures {
   double restart_s = 0;                                // seconds that a restart takes, 0 = not known
   // number of steps between checkpoints; 0 = the interval with which the least time is lost to checkpoints and restarts
   std::int64_t checkpoint_every = 0;
+  double detect_s = 0;       // seconds from a failure until it is noticed
+  std::int64_t spares = -1;  // number of nodes that stand in for broken ones; -1: always enough
+  double repair_hours = 24;  // hours until a broken node can be used again
 };
 
 // A cluster of equal machines (nodes). Ranks fill one node before the next.

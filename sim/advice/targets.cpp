@@ -33,8 +33,11 @@ std::string cluster_of(const std::string& node, std::int64_t nodes, const Cluste
   if (site.straggler_share > 0)
     text += fmt::format(", stragglers: {{share: {}, slowdown: {}}}", site.straggler_share, site.straggler_slowdown);
   if (site.failures)
-    text += fmt::format(", failures: {{node_mtbf_hours: {}, restart_s: {}, checkpoint_every: {}}}",
-                        site.failures->node_mtbf_hours, site.failures->restart_s, site.failures->checkpoint_every);
+    text += fmt::format(
+        ", failures: {{node_mtbf_hours: {}, restart_s: {}, checkpoint_every: {}, detect_s: {}, spares: {}, "
+        "repair_hours: {}}}",
+        site.failures->node_mtbf_hours, site.failures->restart_s, site.failures->checkpoint_every,
+        site.failures->detect_s, site.failures->spares, site.failures->repair_hours);
   return "cluster={" + text + "}";
 }
 
