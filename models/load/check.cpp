@@ -115,9 +115,13 @@ Broken trouble_rules(const Spec& spec) {
   if (!share.what.empty()) return share;
   if (!spec.cluster.failures) return {};
   const Failures& f = *spec.cluster.failures;
-  const Broken b = at_least(
-      {{"cluster.failures.node_mtbf_hours", f.node_mtbf_hours, 0}, {"cluster.failures.restart_s", f.restart_s, 0}});
-  return b.what.empty() ? in_range({{"cluster.failures.checkpoint_every", f.checkpoint_every, 0, 1'000'000'000}}) : b;
+  const Broken b = at_least({{"cluster.failures.node_mtbf_hours", f.node_mtbf_hours, 0},
+                             {"cluster.failures.restart_s", f.restart_s, 0},
+                             {"cluster.failures.detect_s", f.detect_s, 0},
+                             {"cluster.failures.repair_hours", f.repair_hours, 0}});
+  if (!b.what.empty()) return b;
+  return in_range({{"cluster.failures.checkpoint_every", f.checkpoint_every, 0, 1'000'000'000},
+                   {"cluster.failures.spares", f.spares, -1, kMostRanks}});
 }
 
 Broken software_rules(const Spec& spec) {
@@ -363,10 +367,10 @@ static Broken pair_rules(const Spec& spec) {
 }
 
 Broken first_broken(const Spec& spec) {
-  return first_of(spec, generation_rules, model_rules, range_rules, gpu_rules, cluster_rules, trouble_rules,
-                  software_rules, tensor_rules, sequence_rules, document_rules, image_rules, frozen_rules, unit_rules,
-                  checkpoint_rules, pipeline_rules, expert_rules, sharding_rules, batch_rules, schedule_rules,
-                  precision_rules, offload_rules, rank_order_rules, pair_rules);
+  return first_of(spec, generation_rules, model_rules, range_rules, gpu_rules, cluster_rules, network_rules,
+                  trouble_rules, software_rules, tensor_rules, sequence_rules, document_rules, image_rules,
+                  frozen_rules, unit_rules, checkpoint_rules, pipeline_rules, expert_rules, sharding_rules, batch_rules,
+                  schedule_rules, precision_rules, offload_rules, rank_order_rules, pair_rules);
 }
 
 }  // namespace orrery

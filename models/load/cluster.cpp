@@ -17,6 +17,7 @@ constexpr SpecKey kClusterKeys[] = {
     {"nvlink_domain", "GPUs that reach each other over NVLink", "72"},
     {"amd_cpu", "hosts have AMD processors", "true"},
     {"oversubscription", "larger jobs share the network's upper links", "{above_gpus: 3072, ratio: 7}"},
+    {"network", "leaf switches and their links to the spine", "{leaf: {nodes: 32, uplinks: 32, Gbps: 400}}"},
     {"host", "memory of a node's host", "{dram_GiB: 2048, dram_GBps: 400}"},
     {"nvme", "disks of a node", "{TB: 30, read_GBps: 25, write_GBps: 20}"},
     {"storage", "storage that all nodes share", "{TB: 1000, read_GBps: 400, write_GBps: 200}"},
@@ -55,6 +56,9 @@ constexpr SpecKey kFailureKeys[] = {
     {"node_mtbf_hours", "mean time between failures of a node", "50000"},
     {"restart_s", "time of a restart; 0: not known", "300"},
     {"checkpoint_every", "steps between checkpoints; 0: as often as loses least", "500"},
+    {"detect_s", "time until a failure is noticed, for run-length", "600"},
+    {"spares", "nodes that stand in for broken ones; -1: always enough", "16"},
+    {"repair_hours", "time until a broken node can be used again", "24"},
 };
 
 // Reads a size that users write in the unit that the key's name ends with, such as GiB, and that the program stores in
@@ -127,6 +131,9 @@ void read_troubles(const SpecSection& cluster, Cluster& c) {
     section.take("node_mtbf_hours", failures.node_mtbf_hours);
     section.take("restart_s", failures.restart_s);
     section.take("checkpoint_every", failures.checkpoint_every);
+    section.take("detect_s", failures.detect_s);
+    section.take("spares", failures.spares);
+    section.take("repair_hours", failures.repair_hours);
   }
 }
 
@@ -177,6 +184,7 @@ Cluster read_cluster(SpecReader& reader, const SpecNode* node) {
   section.take("amd_cpu", c.amd_cpu, from);
   section.take("power_kW", c.power_kW, from);
   read_wiring(section, c, from);
+  read_network(section, c);
   for (const MemoryTier tier : kTiersBeyond) {
     if (behind_host(tier)) read_store(section, row_of(tier).name, c.stores[index_of(tier)], from);
   }

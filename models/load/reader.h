@@ -139,6 +139,7 @@ void read_optimizer(const SpecSection& strategy, Optimizer& o);
 void read_units(const SpecSection& strategy, const Spec& spec, Strategy& s);
 void read_frozen(const SpecSection& model, Model& m);
 void read_checkpoint(const SpecSection& strategy, Strategy& s);  // reads strategy.checkpoint
+void read_network(const SpecSection& cluster, Cluster& c);       // reads cluster.network (network.cpp)
 // Reads the section `sequence`: a length, or a length and the documents that samples are packed from.
 void read_sequence(SpecReader& reader, const SpecNode* node, Spec& spec);
 // These functions read model.vision and sequence.images. settle_images() removes the model's vision encoder, and adds a
@@ -185,6 +186,7 @@ Broken frozen_rules(const Spec& spec);      // checks the rules of frozen weight
 Broken document_rules(const Spec& spec);    // checks the rules of packed samples (documents.cpp)
 Broken image_rules(const Spec& spec);       // checks the rules of images and their encoder (vision.cpp)
 Broken checkpoint_rules(const Spec& spec);  // checks the rules of strategy.checkpoint (checkpoint.cpp)
+Broken network_rules(const Spec& spec);     // checks the rules of cluster.network (network.cpp)
 Broken generation_rules(const Spec& spec);  // checks the rules of text generation (generation.cpp)
 Broken rank_order_rules(const Spec& spec);  // checks the rules of strategy.rank_order
 

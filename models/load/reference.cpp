@@ -18,7 +18,8 @@ constexpr const char* kSpecs[] = {
     "indexer: {}, recurrence: {}, compressed_attention: {}, hyper_connections: {}, "
     "vision: {layers: 1, hidden: 8, heads: 2, feed_forward: 8}}\n"
     "sequence: 8\n"
-    "cluster: {gpu: h100-sxm, host: {}, nvme: {}, storage: {}, stragglers: {}, failures: {}}\n"
+    "cluster: {gpu: h100-sxm, host: {}, nvme: {}, storage: {}, stragglers: {}, failures: {}, "
+    "network: {leaf: {nodes: 1}}}\n"
     "strategy: {parameter_server: {}, zero_quantize: {}, checkpoint: {}}\n",
     "model: {layers: 2, hidden: 8, heads: 2, feed_forward: 8, vocab: 8, lora: {rank: 1}, moe: {imbalance: {}}}\n"
     "sequence: {length: 8, documents: {}, images: {}}\n"

@@ -11,6 +11,7 @@
 #include "models/base/memory_tier.h"
 #include "models/base/precision.h"
 #include "models/base/units.h"
+#include "models/spec/network.h"
 
 namespace orrery {
 
@@ -71,6 +72,9 @@ struct Failures {
   double restart_s = 0;                                // seconds that a restart takes, 0 = not known
   // number of steps between checkpoints; 0 = the interval with which the least time is lost to checkpoints and restarts
   std::int64_t checkpoint_every = 0;
+  double detect_s = 0;       // seconds from a failure until it is noticed
+  std::int64_t spares = -1;  // number of nodes that stand in for broken ones; -1: always enough
+  double repair_hours = 24;  // hours until a broken node can be used again
 };
 
 // A cluster of equal machines (nodes). Ranks fill one node before the next.
@@ -89,6 +93,7 @@ struct Cluster {
   // number of GPUs in a job above which the network is oversubscribed; 0 = never
   std::int64_t oversubscribed_above_gpus = 0;
   double oversubscription = 1;
+  std::optional<Network> network;  // leaf switches and their uplinks; none: no uplink is short or hashed
   std::optional<Host> host;
   // capacity and bandwidths of each memory tier, indexed by index_of(tier); only tiers behind the host, such as disks,
   // have a value

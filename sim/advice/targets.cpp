@@ -10,12 +10,22 @@
 namespace orrery {
 namespace {
 
+// The spec's network as a map of a spec, with uplinks as fast as the NICs of the nodes that it joins.
+std::string network_of(const Network& n) {
+  return fmt::format(
+      "{{kind: {}, leaf: {{nodes: {}, uplinks: {}}}, spine: {{leaves: {}, ratio: {}}}, routing: {{kind: {}, "
+      "queue_pairs: {}}}, load: {}}}",
+      name_of(n.kind), n.leaf_nodes, n.leaf_uplinks, n.spine_leaves, n.spine_ratio, name_of(n.routing), n.queue_pairs,
+      n.load);
+}
+
 // The spec's cluster with nodes of another type and number, as a value of the option --set.
 std::string cluster_of(const std::string& node, std::int64_t nodes, const Cluster& site) {
   std::string text = fmt::format("node: {}, nodes: {}", node, nodes);
   if (site.oversubscribed_above_gpus > 0)
     text += fmt::format(", oversubscription: {{above_gpus: {}, ratio: {}}}", site.oversubscribed_above_gpus,
                         site.oversubscription);
+  if (site.network) text += fmt::format(", network: {}", network_of(*site.network));
   std::vector<std::string> slow;
   for (const Straggler& s : site.stragglers)
     slow.push_back(fmt::format("{{rank: {}, slowdown: {}}}", s.rank, s.slowdown));
@@ -23,8 +33,11 @@ std::string cluster_of(const std::string& node, std::int64_t nodes, const Cluste
   if (site.straggler_share > 0)
     text += fmt::format(", stragglers: {{share: {}, slowdown: {}}}", site.straggler_share, site.straggler_slowdown);
   if (site.failures)
-    text += fmt::format(", failures: {{node_mtbf_hours: {}, restart_s: {}, checkpoint_every: {}}}",
-                        site.failures->node_mtbf_hours, site.failures->restart_s, site.failures->checkpoint_every);
+    text += fmt::format(
+        ", failures: {{node_mtbf_hours: {}, restart_s: {}, checkpoint_every: {}, detect_s: {}, spares: {}, "
+        "repair_hours: {}}}",
+        site.failures->node_mtbf_hours, site.failures->restart_s, site.failures->checkpoint_every,
+        site.failures->detect_s, site.failures->spares, site.failures->repair_hours);
   return "cluster={" + text + "}";
 }
 

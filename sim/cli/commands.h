@@ -131,6 +131,25 @@ Outcome export_chakra_command(const ExportOptions& options);
 bool is_chakra(const ImportOptions& options);
 Outcome import_chakra_command(const ImportOptions& options, const Common& common);
 
+// orrery run-length: plays a job's failures, checkpoints and restarts over days (sim/run_length/run_length.h).
+struct RunLengthOptions {
+  std::string spec;
+  std::vector<std::string> overrides;  // values of the option --set
+  std::string profile;                 // path of a measured profile, "" = the built-in one
+  double days = 54;                    // how long the run lasts
+  std::uint64_t seed = 1;
+  double plays = 10'000;  // how often the run is played
+};
+Outcome run_length_command(const RunLengthOptions& options, const Common& common);
+
+// orrery import-topology: writes a spec's `cluster` from what a cluster's own tools print
+// (sim/topology/cluster_facts.h).
+struct ImportTopologyOptions {
+  std::vector<std::string> files;
+  std::string out;  // path of the file to write; "": stdout
+};
+Outcome import_topology_command(const ImportTopologyOptions& options);
+
 // orrery trace: sums up traces of any origin, ours or PyTorch's (sim/summary/summary.h).
 struct TraceOptions {
   std::string action;              // "summarize"; for any other word throws Error

@@ -58,6 +58,8 @@ struct Options {
   orrery::ExportOptions exported;
   orrery::TraceOptions trace;
   orrery::WhatifOptions whatif;
+  orrery::ImportTopologyOptions topology;
+  orrery::RunLengthOptions run_length;
   std::string list, shell, page = "orrery", manual_folder;
   bool json = false, markdown = false, quiet = false;
   std::optional<std::string> html;  // path of the HTML page to write
@@ -333,6 +335,29 @@ void add_export(CLI::App& app, Options& o) {
       "          orrery export examples/llama-3.1-70b.yaml --to chakra --out trace");
 }
 
+void add_run_length(CLI::App& app, Options& o) {
+  CLI::App& c = *app.add_subcommand("run-length", "what failures and checkpoints leave of a run of days");
+  specs(
+      c.add_option("SPEC", o.run_length.spec, "the job: a spec, whose cluster.failures and strategy.checkpoint count"))
+      ->required();
+  add_shared(c, o.run_length.overrides, o.run_length.profile);
+  positive(c.add_option("--days", o.run_length.days, "length of the run (54, that of Llama 3 405B)"), "DAYS", "", 1e4);
+  c.add_option("--seed", o.run_length.seed, "of the draws (1)")->type_name("N");
+  positive_count(c.add_option("--plays", o.run_length.plays, "how often the run is played (10000)"), "N");
+  c.add_flag("--json", o.json, "print all figures as JSON (schema orrery.run_length/1)");
+  c.footer("example: orrery run-length examples/llama-3.1-405b.yaml --set cluster.failures.restart_s=600 --days 54");
+}
+
+void add_import_topology(CLI::App& app, Options& o) {
+  CLI::App& c = *app.add_subcommand("import-topology", "a spec's cluster from what the cluster's own tools print");
+  c.add_option("FILE", o.topology.files,
+               "nvidia-smi topo -m, NCCL's topology XML, ibnetdiscover, Slurm's topology.conf, lldpctl -f json")
+      ->required()
+      ->type_name("");
+  c.add_option("--out", o.topology.out, "the file to write; stdout without it")->type_name("FILE");
+  c.footer("example: orrery import-topology topo.txt topology.conf --out fabric.yaml");
+}
+
 void add_whatif(CLI::App& app, Options& o) {
   CLI::App& c = *app.add_subcommand("whatif", "a measured run, replayed without what slowed it down");
   c.add_option("FILE", o.whatif.files, "traces of all ranks (.json, .json.gz), or rows of ops (.csv)")
@@ -400,6 +425,8 @@ void set_up(CLI::App& app, Options& o) {
   add_import(app, o);
   add_export(app, o);
   add_trace(app, o);
+  add_run_length(app, o);
+  add_import_topology(app, o);
   add_whatif(app, o);
   add_list(app, o);
   add_own(app, o);
@@ -517,6 +544,8 @@ orrery::Outcome run(const CLI::App& app, const Options& o, std::unique_ptr<orrer
   if (name == "export") return orrery::export_command(o.exported);
   if (name == "schema") return {.text = orrery::spec_schema(), .verbatim = true};
   if (name == "trace") return orrery::trace_command(o.trace, common);
+  if (name == "run-length") return orrery::run_length_command(o.run_length, common);
+  if (name == "import-topology") return orrery::import_topology_command(o.topology);
   if (name == "whatif") return orrery::whatif_command(o.whatif, common);
   if (name == "doctor") return orrery::doctor_command(common);
   if (name == "completion") return {.text = orrery::completion(o.shell, orrery::option_tree(app)), .verbatim = true};

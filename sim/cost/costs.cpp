@@ -74,6 +74,7 @@ class CostModel {
       costs_.timing.row_of_slot.push_back(it->second);
       costs_.nccl_bytes.push_back(communicator_bytes(s, lie));
     }
+    costs_.busiest = uplinks_.busiest();
     find_host_parts();
     add_step_begin();
     find_shared_links(plan_, spec_.cluster, costs_.timing);
@@ -164,9 +165,9 @@ class CostModel {
       const Op& op = plan_.ops[i];
       OpTiming& t = result[i];
       if (const auto* c = std::get_if<Collective>(&op.work))
-        transfer(i, t, choose(op, *c, lie), lie[kSlowdown][1] == 1);
+        transfer(i, t, choose(i, *c, lie), lie[kSlowdown][1] == 1);
       else if (const auto* p = std::get_if<Transfer>(&op.work))
-        transfer(i, t, send(transfer_kind(op), *p, lie), false);
+        transfer(i, t, send(i, *p, lie), false);
       else if (is_host_work(op))
         beyond_device(i, t);
       else
@@ -267,23 +268,22 @@ class CostModel {
     return static_cast<std::uint32_t>(std::min(share, 1.0) * 65536 + 0.5);
   }
 
-  NcclChoice choose(const Op& op, const Collective& c, const std::vector<Spread>& lie) {
+  NcclChoice choose(std::size_t op, const Collective& c, const std::vector<Spread>& lie) {
     const Spread& spread = lie[static_cast<std::size_t>(c.group)];
     if (ranks_in(spread) == 1) return copied(c);
     if (c.servers > 0) return served(c, plan_, spec_, profile_);
     const NcclModel& members = model(spread);
     NcclChoice choice = c.algorithm.starts_with("hierarchical")
                             ? two_stage_all_to_all(members, c.bytes, copies(spread))
-                            : measured(in_a_step(members, c), transfer_kind(op), spread, c.bytes);
+                            : measured(in_a_step(members, c), transfer_kind(plan_.ops[op]), spread, c.bytes);
     if (spec_.software.communication.direct_all_reduce && c.kind == CollectiveKind::all_reduce)
       choice = with_direct_all_reduce(members, c.bytes, choice);
     choice.seconds += static_cast<double>(c.tensors - 1) * nccl_next_tensor(members, c.kind);
     if (c.algorithm == kCopyEngines) choice.channels = 0;
     const bool crosses = lie[kCrossings][static_cast<std::size_t>(c.group)] == 1;
+    if (!crosses) return choice;
     const bool to_all = c.kind == CollectiveKind::all_to_all;
-    return crosses
-               ? over_uplinks(choice, c.group, members, to_all ? Uplinks::Pattern::pairs : Uplinks::Pattern::neighbours)
-               : choice;
+    return over_uplinks(op, choice, c.group, members, to_all ? Uplinks::Pattern::pairs : Uplinks::Pattern::neighbours);
   }
 
   static NcclChoice in_a_step(const NcclModel& members, const Collective& c) {
@@ -308,27 +308,27 @@ class CostModel {
 
   // Returns the cost of a send between two pipeline stages: that of a pair of ranks on one node, or of a pair on two
   // nodes with one rank on each.
-  NcclChoice send(std::string_view kind, const Transfer& t, const std::vector<Spread>& lie) {
+  NcclChoice send(std::size_t op, const Transfer& t, const std::vector<Spread>& lie) {
     const auto way = static_cast<std::size_t>(std::distance(offsets_.begin(), offsets_.find(t.offset)));
     const bool near = lie[kHops][way] == 1;
     const Spread pair = near ? Spread{2} : Spread{1, 1};
     const NcclModel& members = model(pair);
     const Bytes bytes = t.bytes / t.parts;
-    const NcclChoice sent = measured(nccl_point_to_point(members, near, bytes), kind, pair, bytes);
+    const NcclChoice sent =
+        measured(nccl_point_to_point(members, near, bytes), transfer_kind(plan_.ops[op]), pair, bytes);
     const bool crosses = lie[kHopCrossings][way] == 1;
     const NcclChoice choice =
-        crosses ? over_uplinks(sent, Dimension::pipeline, members, Uplinks::Pattern::neighbours) : sent;
+        crosses ? over_uplinks(op, sent, Dimension::pipeline, members, Uplinks::Pattern::neighbours) : sent;
     if (t.parts == 1) return choice;
     const NcclModel& group = model(lie[static_cast<std::size_t>(Dimension::tensor)]);
     return lasting(choice, choice.seconds + nccl_choose(group, CollectiveKind::all_gather, t.bytes).seconds);
   }
 
-  // Returns the cost of a transfer between pods of nodes, which lasts at least as long as the busiest oversubscribed
-  // uplink needs.
-  NcclChoice over_uplinks(NcclChoice c, Dimension d, const NcclModel& members, Uplinks::Pattern pattern) const {
+  // Returns the cost of a transfer that crosses uplinks which may be short or shared (uplinks.h).
+  NcclChoice over_uplinks(std::size_t op, NcclChoice c, Dimension d, const NcclModel& members, Uplinks::Pattern p) {
     const NcclTopology& t = members.topology;
     const double node_bytes = c.nic_share * t.nics * t.nic_GBps * 1e9 * c.seconds;
-    return lasting(c, std::max(c.seconds, uplinks_.least_time(d, pattern, node_bytes)));
+    return lasting(c, uplinks_.time(op, d, p, {node_bytes, t.nics, c.seconds}));
   }
 
   // Returns whether a collective that adds arrays is made of copies and sums by Orrery's own algorithms, not by NCCL.

@@ -7,6 +7,7 @@
 #include "models/cost/profile.h"
 #include "models/plan/plan.h"
 #include "models/spec/spec.h"
+#include "sim/cost/uplinks.h"
 #include "sim/engine/timing.h"
 
 namespace orrery {
@@ -29,6 +30,7 @@ struct Costs {
   std::vector<TransferNote> notes;
   // for each class of ranks, the bytes of NCCL's buffers, which lie outside the caching allocator
   std::vector<Bytes> nccl_bytes;
+  UplinkUse busiest;  // the fullest uplinks of all transfers; a share of 0 if no uplink is short or hashed
 
   // The share of the launch time of a layer's ops in which the host thread is busy. Launches are asynchronous: in the
   // rest of that time the device starts the kernels, while the host already launches later ops.

@@ -1,31 +1,67 @@
 #include "sim/cost/uplinks.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
+
+#include "sim/cost/hashed_routes.h"
 
 namespace orrery {
 namespace {
 
 constexpr auto kPipeline = static_cast<std::size_t>(Dimension::pipeline);
+constexpr double kGbps = 1e9 / 8;  // bytes per second
 
 }  // namespace
 
 Uplinks::Uplinks(const Plan& plan, const Cluster& cluster, std::int64_t node_gpus) : plan_(plan) {
-  if (cluster.oversubscribed_above_gpus <= 0 || cluster.oversubscription <= 1) return;
-  pod_gpus_ = cluster.oversubscribed_above_gpus;
-  const double nics = static_cast<double>(cluster.nics) * static_cast<double>(pod_gpus_) / cluster.gpus_per_node;
-  capacity_ = nics * cluster.nic_Gbps / 8 / cluster.oversubscription * 1e9;
-  for (std::size_t d = 0; d < kDimensions; ++d) {
-    count_edges(d);
-    count_pairs(d, node_gpus);
+  const double gpu_rate = cluster.nics * cluster.nic_Gbps * kGbps / cluster.gpus_per_node;
+  if (cluster.oversubscribed_above_gpus > 0 && cluster.oversubscription > 1) {
+    const double nics = gpu_rate * static_cast<double>(cluster.oversubscribed_above_gpus);
+    add({.gpus = cluster.oversubscribed_above_gpus, .capacity = nics / cluster.oversubscription}, gpu_rate);
+  }
+  if (cluster.network) add_network(cluster);
+  for (Level& level : levels_) {
+    for (std::size_t d = 0; d < kDimensions; ++d) {
+      count_edges(level, d);
+      count_pairs(level, d, node_gpus);
+    }
   }
 }
 
-void Uplinks::count_edges(std::size_t dimension) {
+// Adds a level, unless its uplinks spread flows evenly and are as fast as the NICs below them.
+void Uplinks::add(Level level, double gpu_rate) {
+  const bool short_of = level.capacity < gpu_rate * static_cast<double>(level.gpus) * (1 - 1e-9);
+  if (short_of || level.hashed_uplinks > 0) levels_.push_back(level);
+}
+
+void Uplinks::add_network(const Cluster& cluster) {
+  const Network& n = *cluster.network;
+  const double gpu_rate = cluster.nics * cluster.nic_Gbps * kGbps / cluster.gpus_per_node;
+  const std::int64_t switches = n.kind == NetworkKind::rails ? std::max(1, cluster.nics) : 1;
+  const double uplink = n.leaf_Gbps * kGbps * (1 - n.load);
+  const double leaf = static_cast<double>(switches * n.leaf_uplinks) * uplink;
+  const bool apart = n.spine_leaves > 1;  // whether the spine's parts are a level above the leaves
+  add({.gpus = n.leaf_nodes * cluster.gpus_per_node,
+       .capacity = apart ? leaf : leaf / n.spine_ratio,
+       .hashed_uplinks = n.routing == Routing::ecmp ? n.leaf_uplinks : 0,
+       .queue_pairs = n.queue_pairs,
+       .switches = switches,
+       .uplink = uplink,
+       .switch_nics = static_cast<double>(n.leaf_nodes * cluster.nics) / static_cast<double>(switches)},
+      gpu_rate);
+  if (apart)
+    add({.gpus = n.spine_leaves * n.leaf_nodes * cluster.gpus_per_node,
+         .capacity = leaf * static_cast<double>(n.spine_leaves) / n.spine_ratio},
+        gpu_rate);
+}
+
+void Uplinks::count_edges(Level& level, std::size_t dimension) const {
   std::map<std::int64_t, double> leaving;
+  double& most = level.edges[dimension];
   for (const auto& group : plan_.dimensions[dimension].groups) {
     const auto leave = [&](std::int64_t from, std::int64_t to) {
-      if (crosses(from, to)) edges_[dimension] = std::max(edges_[dimension], ++leaving[pod_of(from)]);
+      if (from / level.gpus != to / level.gpus) most = std::max(most, ++leaving[from / level.gpus]);
     };
     for (std::size_t i = 0; i + 1 < group.size(); ++i) {
       leave(group[i], group[i + 1]);
@@ -36,28 +72,44 @@ void Uplinks::count_edges(std::size_t dimension) {
   }
 }
 
-// Finds for each pod how many pairs of ranks cross its boundary: a group with n members, k of them inside the pod, has
-// k (n - k) such pairs. The pairs that cross the boundary of a node are counted in the same way.
-void Uplinks::count_pairs(std::size_t dimension, std::int64_t node_gpus) {
-  std::map<std::int64_t, double> leaving;
+// Finds for each domain how many pairs of ranks cross its boundary: a group with n members, k of them inside the
+// domain, has k (n - k) such pairs. The pairs that cross the boundary of a node are counted in the same way.
+void Uplinks::count_pairs(Level& level, std::size_t dimension, std::int64_t node_gpus) const {
+  struct Sent {
+    double away = 0, from_nodes = 0;
+  };
+  std::map<std::int64_t, Sent> sent;
   for (const auto& group : plan_.dimensions[dimension].groups) {
-    std::map<std::int64_t, double> in_pod, in_node;
+    std::map<std::int64_t, double> in_domain, in_node;
     for (const std::int32_t rank : group) {
-      ++in_pod[pod_of(rank)];
+      ++in_domain[rank / level.gpus];
       ++in_node[plan_.seat_of(rank) / node_gpus];
     }
     const auto size = static_cast<double>(group.size());
     double node = 0;
     for (const auto& [id, members] : in_node) node = std::max(node, members * (size - members));
-    for (const auto& [pod, members] : in_pod) {
-      if (members < size) leaving[pod] += members * (size - members) / node;
+    if (node == 0) continue;
+    for (const auto& [domain, members] : in_domain) {
+      if (members < size) sent[domain].away += members * (size - members) / node;
+    }
+    for (const std::int32_t rank : group) {
+      const double members = in_node[plan_.seat_of(rank) / node_gpus];
+      sent[rank / level.gpus].from_nodes += (size - members) / node;
     }
   }
-  for (const auto& [pod, sent] : leaving) pairs_[dimension] = std::max(pairs_[dimension], sent);
+  for (const auto& [domain, s] : sent) {
+    if (s.away <= level.pairs[dimension]) continue;
+    level.pairs[dimension] = s.away;
+    level.from_nodes[dimension] = s.from_nodes;
+  }
+}
+
+bool Uplinks::crosses(std::int64_t from, std::int64_t to) const {
+  return std::ranges::any_of(levels_, [&](const Level& l) { return from / l.gpus != to / l.gpus; });
 }
 
 bool Uplinks::crosses(Dimension d, std::int64_t rank) const {
-  if (pod_gpus_ == 0) return false;
+  if (levels_.empty()) return false;
   const GroupTable& table = plan_.dimensions[static_cast<std::size_t>(d)];
   const auto& group = table.groups[table.member_of[rank]];
   // Members are in rank order, so the group is in more than one pod if its first and last members are in different
@@ -65,10 +117,45 @@ bool Uplinks::crosses(Dimension d, std::int64_t rank) const {
   return crosses(group.front(), group.back());
 }
 
+// Returns the seconds that a level's uplinks need for each byte that a node sends through its NICs.
+double Uplinks::need(const Level& level, Dimension d, Pattern pattern) {
+  const auto& sent = pattern == Pattern::pairs ? level.pairs : level.edges;
+  return sent[static_cast<std::size_t>(d)] / level.capacity;
+}
+
 Seconds Uplinks::least_time(Dimension d, Pattern pattern, double node_bytes) const {
-  if (pod_gpus_ == 0) return 0;
-  const auto& sent = pattern == Pattern::pairs ? pairs_ : edges_;
-  return sent[static_cast<std::size_t>(d)] * node_bytes / capacity_;
+  Seconds most = 0;
+  for (const Level& level : levels_) most = std::max(most, need(level, d, pattern) * node_bytes);
+  return most;
+}
+
+Seconds Uplinks::time(std::size_t op, Dimension d, Pattern pattern, const NodeTraffic& sent) {
+  Seconds most = std::max(sent.seconds, least_time(d, pattern, sent.bytes));
+  for (const Level& level : levels_) {
+    if (level.hashed_uplinks > 0 && sent.seconds > 0)
+      most = std::max(most, hashed_time(level, static_cast<std::size_t>(d), pattern, sent));
+  }
+  for (const Level& level : levels_) {
+    const double share = most > 0 ? need(level, d, pattern) * sent.bytes / most : 0;
+    if (share > busiest_.share) busiest_ = {share, level.gpus, op};
+  }
+  return most;
+}
+
+// A switch's flows are those of its NICs that send out of the domain at one moment. In a ring or tree these are the
+// NICs of the nodes at the boundary, in an all-to-all all NICs for the share of their bytes that leaves the domain.
+Seconds Uplinks::hashed_time(const Level& level, std::size_t d, Pattern pattern, const NodeTraffic& sent) const {
+  const auto nics = static_cast<double>(std::max<std::int64_t>(1, sent.nics));
+  const bool pairs = pattern == Pattern::pairs;
+  const double away = pairs ? level.pairs[d] / std::max(level.pairs[d], level.from_nodes[d]) : 1;
+  const double flows = pairs ? away * level.switch_nics
+                             : std::min(level.switch_nics, level.edges[d] * nics / static_cast<double>(level.switches));
+  if (!(flows > 0)) return 0;
+  const std::int64_t domains = ceil_div<std::int64_t>(plan_.ranks, level.gpus);
+  const HashedFlows hashed = {static_cast<std::int64_t>(std::ceil(flows)), level.hashed_uplinks, level.queue_pairs,
+                              domains * level.switches};
+  const double demand = sent.bytes / nics / sent.seconds / level.uplink;
+  return sent.seconds * (1 - away + away * mean_slowdown(hashed, demand));
 }
 
 }  // namespace orrery

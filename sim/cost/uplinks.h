@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <vector>
 
 #include "models/base/units.h"
 #include "models/plan/plan.h"
@@ -9,43 +10,78 @@
 
 namespace orrery {
 
-// The uplinks of pods. Pods are sets of cluster.oversubscribed_above_gpus GPUs, joined to each other by 1/ratio of
-// their NICs' bandwidth ("1:7 above 3,072 GPUs": Llama 3, section 3.3.1). All groups of a dimension transfer at the
-// same time, so that a transfer lasts at least as long as the uplink of the busiest pod needs for the bytes that all
-// these groups send out of the pod. NCCL orders rings and trees node by node: a group that spans several pods sends out
-// of each pod the bytes that one node sends to its neighbours (a double tree of binary trees crosses a pod's boundary
-// four times with half the buffer, a ring once with twice the buffer). In an all-to-all, every member inside a pod
-// sends to every member outside. Other traffic on the uplink at the same moment is ignored.
+// A transfer of one group as a node's NICs see it when nothing above them is short.
+struct NodeTraffic {
+  double bytes = 0;       // bytes that a node sends through its NICs
+  std::int64_t nics = 1;  // number of a node's NICs that the group uses, each for the same share of the bytes
+  Seconds seconds = 0;    // time of the transfer
+};
+
+// How full the uplinks of a domain of GPUs (a leaf, a part of the spine, or a pod) are while a transfer runs.
+struct UplinkUse {
+  double share = 0;       // share of their rate
+  std::int64_t gpus = 0;  // number of GPUs below the uplinks
+  std::size_t op = 0;     // index of the transfer's op in the plan
+};
+
+// The links above the nodes' NICs, level by level. A level divides the job's GPUs into domains: the GPUs of a leaf's
+// nodes and of a part of the spine (cluster.network), and pods, which are sets of cluster.oversubscribed_above_gpus
+// GPUs whose uplinks have 1/ratio of their NICs' bandwidth ("1:7 above 3,072 GPUs": Llama 3, section 3.3.1). All groups
+// of a dimension transfer at the same time, so that a transfer lasts at least as long as the uplinks of the busiest
+// domain need for the bytes that all these groups send out of it. NCCL orders rings and trees node by node: a group
+// that spans several domains sends out of each of them the bytes that one node sends to its neighbours (a double tree
+// of binary trees crosses a boundary four times with half the buffer, a ring once with twice the buffer). In an
+// all-to-all, every member inside a domain sends to every member outside. Where a hash chooses uplinks, the transfer
+// lasts as long as its slowest flow, a mean over hashes (hashed_routes.h). Other traffic on the uplinks at the same
+// moment is ignored.
 class Uplinks {
  public:
-  // Between which ranks a group's transfer crosses the boundary of a pod. neighbours: between two nodes that follow
-  // each other in a ring or tree; pairs: between every member inside the pod and every member outside.
+  // Between which ranks a group's transfer crosses a domain's boundary. neighbours: between two nodes that follow each
+  // other in a ring or tree; pairs: between every member inside the domain and every member outside.
   enum class Pattern : std::uint8_t { neighbours, pairs };
 
   // node_gpus: number of GPUs that reach each other without a NIC.
   Uplinks(const Plan& plan, const Cluster& cluster, std::int64_t node_gpus);
 
-  // Returns whether the path between two ranks, or the ring of a rank's group, leaves a pod whose uplink is
-  // oversubscribed.
-  bool crosses(std::int64_t from, std::int64_t to) const { return pod_gpus_ > 0 && pod_of(from) != pod_of(to); }
+  // Returns whether the path between two ranks, or the ring of a rank's group, leaves a domain whose uplinks may slow
+  // it.
+  bool crosses(std::int64_t from, std::int64_t to) const;
   bool crosses(Dimension d, std::int64_t rank) const;
-  // Returns the seconds that the busiest pod's uplink needs when all groups of a dimension of parallelism make the same
-  // transfer at the same time, in which each node sends node_bytes through its NICs; 0 if no group spans more than one
-  // pod.
+  // Returns the seconds that the busiest domain's uplinks need when all groups of a dimension make the same transfer at
+  // the same time, in which each node sends node_bytes through its NICs; 0 if no group spans more than one domain.
   Seconds least_time(Dimension d, Pattern pattern, double node_bytes) const;
+  // Returns the mean seconds of a transfer that crosses a boundary, given its time without the uplinks: at least
+  // least_time(), and longer where flows meet on hashed uplinks.
+  // op: index of the transfer's op, for busiest().
+  Seconds time(std::size_t op, Dimension d, Pattern pattern, const NodeTraffic& sent);
+  // Returns the fullest uplinks among all transfers that time() was called for.
+  const UplinkUse& busiest() const { return busiest_; }
 
  private:
-  std::int64_t pod_of(std::int64_t rank) const { return rank / pod_gpus_; }
-  void count_edges(std::size_t dimension);
-  void count_pairs(std::size_t dimension, std::int64_t node_gpus);
+  struct Level {
+    std::int64_t gpus = 0;  // number of GPUs in a domain
+    double capacity = 0;    // rate of all uplinks of a domain in each direction, bytes per second
+    // If a hash chooses uplinks: the uplinks of one switch (0: flows spread evenly), the rate of one in bytes per
+    // second, the switches of a domain, and the NICs on one of them.
+    std::int64_t hashed_uplinks = 0, queue_pairs = 1, switches = 1;
+    double uplink = 0, switch_nics = 0;
+
+    // For each dimension of parallelism, over the bytes that one group sends out of a node: the bytes that all groups
+    // together send out of the busiest domain, as rings and trees (edges) or as all-to-all (pairs), and the bytes that
+    // they send out of that domain's nodes as all-to-all (from_nodes).
+    std::array<double, kDimensions> edges{}, pairs{}, from_nodes{};
+  };
+
+  static double need(const Level& level, Dimension d, Pattern pattern);
+  void add(Level level, double gpu_rate);
+  void add_network(const Cluster& cluster);
+  void count_edges(Level& level, std::size_t dimension) const;
+  void count_pairs(Level& level, std::size_t dimension, std::int64_t node_gpus) const;
+  Seconds hashed_time(const Level& level, std::size_t d, Pattern pattern, const NodeTraffic& sent) const;
 
   const Plan& plan_;
-  std::int64_t pod_gpus_ = 0;  // number of GPUs in a pod; 0: no link is oversubscribed
-  double capacity_ = 0;        // capacity of a pod's uplink in each direction, bytes per second
-
-  // For each dimension of parallelism: the bytes that all its groups together send out of the busiest pod, divided by
-  // the bytes that one group sends out of a node.
-  std::array<double, kDimensions> edges_{}, pairs_{};
+  std::vector<Level> levels_;
+  UplinkUse busiest_;
 };
 
 }  // namespace orrery

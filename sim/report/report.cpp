@@ -337,10 +337,21 @@ static void add_checkpoint(Report& r, const Spec& spec, const Plan& plan) {
                                     static_cast<double>(has) / (1 << 30)));
 }
 
+// The share of their rate from which on uplinks are called full in a remark.
+constexpr double kFullUplinks = 0.8;
+
+static void add_uplink_remark(Report& r, const Plan& plan, const UplinkUse& use) {
+  if (use.share <= kFullUplinks) return;
+  const auto& [group, op, link, algorithm] = key_of(plan.ops[use.op], {});
+  r.remarks.push_back(fmt::format("network: {} {} fills the uplinks of {} GPUs to {:.0f} %", name_of(group), op,
+                                  use.gpus, 100 * use.share));
+}
+
 Report make_report(const Spec& spec, const Plan& plan, const Costs& costs, const Trace& trace, const Profile& profile) {
   Report r = make_report(spec, plan, trace, costs.notes, replayed_memory(spec, plan, costs, trace, profile));
   r.profile_hash = profile.hash;
   r.remarks = remarks(spec, plan, profile);
+  add_uplink_remark(r, plan, costs.busiest);
   if (spec.strategy.checkpoint) add_checkpoint(r, spec, plan);
   const Picoseconds before = period_of(plan, trace, plan.reported - 1).length();
   const Picoseconds more = before - period_of(plan, trace).length();

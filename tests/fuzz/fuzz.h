@@ -12,6 +12,7 @@ namespace orrery::fuzz {
 void read_archive(std::string_view bytes);          // the viewer's cache
 void read_chakra(std::string_view bytes);           // an execution trace to import and play
 void read_chrome_trace(std::string_view bytes);     // traces that the viewer opens
+void read_cluster_facts(std::string_view bytes);    // what a cluster's tools print
 void read_hugging_face(std::string_view bytes);     // a config.json
 void read_kernel_rows(std::string_view bytes);      // a table of measured kernels
 void read_kineto(std::string_view bytes);           // a trace to import

@@ -6,6 +6,7 @@ std::span<const Reader> readers() {
   static constexpr Reader kReaders[] = {{"archive", read_archive},
                                         {"chakra", read_chakra},
                                         {"chrome_trace", read_chrome_trace},
+                                        {"cluster_facts", read_cluster_facts},
                                         {"hugging_face", read_hugging_face},
                                         {"kernel_rows", read_kernel_rows},
                                         {"kineto", read_kineto},

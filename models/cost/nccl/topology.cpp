@@ -33,8 +33,21 @@ constexpr Picoseconds kHostHop = 0;
 
 bool has_nvlink(const Cluster& c) { return c.nvlink_domain > 1 && c.gpu.nvlink_GBps > 0; }
 std::int64_t node_of(const Cluster& c, std::int64_t gpu) { return gpu / c.gpus_per_node; }
-std::int64_t leaf_of(const Cluster& c, std::int64_t node) {
+// Returns the number of the leaf that a NIC of a node is on. With rails, leaves of one rail follow each other at a
+// distance of the number of rails.
+std::int64_t leaf_of(const Cluster& c, std::int64_t node, std::int64_t nic) {
+  if (c.network && c.network->kind == NetworkKind::rails) return node / c.network->leaf_nodes * c.nics + nic;
+  if (c.network) return node / c.network->leaf_nodes;
   return c.oversubscribed_above_gpus > 0 ? node * c.gpus_per_node / c.oversubscribed_above_gpus : 0;
+}
+
+// Returns the rate from a leaf to the spine that one of the leaf's NICs has if all send at the same time; 0 if the
+// cluster has no spine. nic_GBps: the rate of the NIC.
+double share_of_uplinks(const Cluster& c, double nic_GBps) {
+  if (!c.network) return c.oversubscribed_above_gpus > 0 ? nic_GBps / c.oversubscription : 0;
+  const Network& n = *c.network;
+  const double nics = static_cast<double>(n.leaf_nodes) * (n.kind == NetworkKind::rails ? 1 : c.nics);
+  return static_cast<double>(n.leaf_uplinks) * n.leaf_Gbps / 8 * (1 - n.load) / nics / n.spine_ratio;
 }
 
 std::int64_t home(const Cluster& c, const Place& p) { return p.part == PlaceKind::gpu ? node_of(c, p.index) : p.node; }
@@ -97,12 +110,11 @@ class ClusterGraph {
   // fast as its NIC.
   void add_nic(std::int64_t node, std::int64_t index, std::int64_t count) {
     const double GBps = c_.nic_Gbps / 8 * c_.nics / static_cast<double>(count);
-    const Place nic{PlaceKind::nic, node, index}, leaf{PlaceKind::leaf, 0, leaf_of(c_, node)};
+    const Place nic{PlaceKind::nic, node, index}, leaf{PlaceKind::leaf, 0, leaf_of(c_, node, index)};
     link({PlaceKind::pcie_switch, node, index * pcie_switches() / count}, nic, std::max(c_.gpu.pcie_GBps, GBps),
          kPcieHop);
-    if (c_.oversubscribed_above_gpus > 0 && !vertices_.count(leaf)) {
-      link(leaf, {PlaceKind::spine, 0, 0}, GBps / c_.oversubscription, kSpineHop);
-    }
+    if (const double share = share_of_uplinks(c_, GBps); share > 0 && !vertices_.count(leaf))
+      link(leaf, {PlaceKind::spine, 0, 0}, share, kSpineHop);
     link(nic, leaf, GBps, kNetworkHop);
   }
 

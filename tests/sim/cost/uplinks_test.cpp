@@ -130,5 +130,65 @@ TEST(Uplinks, AreTheSameFoldedOrNot) {
   }
 }
 
+// Leaves of 4 nodes of 8 GPUs: 64 nodes, 8 rails.
+Spec leaves(const std::string& network, const std::string& strategy =
+                                            "{tensor: 8, data: 64, global_batch: 64, overlap: "
+                                            "{gradient_reduce: false}}") {
+  return parse_spec(
+      fmt::format("model: {{name: t, layers: 8, hidden: 2048, heads: 16, feed_forward: 8192, vocab: 4096}}\n"
+                  "sequence: 256\n"
+                  "cluster: {{node: dgx-h100, nodes: 64{}}}\n"
+                  "strategy: {}\n",
+                  network, strategy),
+      "leaves.yaml");
+}
+
+// As many uplinks as NICs, evenly used, are as good as no leaves at all, to the picosecond.
+TEST(Uplinks, OfAFullFatTreeOrRailsChangeNoTime) {
+  const Seconds alone = predict(leaves("")).report.step_time_s;
+  for (const char* network :
+       {", network: {leaf: {nodes: 4}}", ", network: {kind: fat-tree, leaf: {nodes: 4}}",
+        ", network: {leaf: {nodes: 4}, routing: {kind: d-mod-k}}",
+        ", network: {leaf: {nodes: 4}, spine: {leaves: 4, ratio: 1}}", ", network: {leaf: {nodes: 64, uplinks: 1}}"})
+    EXPECT_EQ(predict(leaves(network)).report.step_time_s, alone) << network;
+}
+
+// 8 rings through every node, each over a rail of its own: of the 4 NICs on a leaf one sends out of it.
+TEST(Uplinks, OfALeafAreSharedByTheRailsRings) {
+  const Spec spec = leaves(", network: {leaf: {nodes: 4, uplinks: 2, Gbps: 100}, routing: {kind: ecmp}}");
+  const Plan plan = make_plan(spec);
+  Uplinks uplinks(plan, spec.cluster, 8);
+  EXPECT_TRUE(uplinks.crosses(Dimension::data, 0));
+  // 50 GB/s of a NIC over uplinks of 12.5 GB/s: 8 rings of 50 over 16 uplinks of 12.5 are twice too much, and a flow
+  // alone on an uplink takes four times as long.
+  EXPECT_NEAR(uplinks.least_time(Dimension::data, Uplinks::Pattern::neighbours, 50e9), 2, 1e-9);
+  EXPECT_NEAR(uplinks.time(3, Dimension::data, Uplinks::Pattern::neighbours, {50e9, 1, 1}), 4, 1e-9);
+  EXPECT_NEAR(uplinks.busiest().share, .5, 1e-9);
+  EXPECT_EQ(uplinks.busiest().gpus, 32);
+  EXPECT_EQ(uplinks.busiest().op, 3U);
+}
+
+TEST(Uplinks, AreUsedUnevenlyByHashesAndLessSoByMoreQueuePairs) {
+  const auto time = [](const std::string& network) {
+    return predict(leaves(network, "{data: 512, sharding: zero1}")).report.step_time_s;
+  };
+  const Seconds even = time(", network: {leaf: {nodes: 4}}");
+  const auto hashed = [&](int pairs) {
+    return time(fmt::format(
+        ", network: {{kind: fat-tree, leaf: {{nodes: 4}}, routing: {{kind: ecmp, queue_pairs: {}}}}}", pairs));
+  };
+  EXPECT_GT(hashed(1), 1.2 * even);
+  EXPECT_LT(hashed(8), hashed(1));
+  EXPECT_GT(hashed(8), even);
+  EXPECT_GT(time(", network: {leaf: {nodes: 4}, load: 0.9}"), even);
+}
+
+// Parts of the spine of 4 leaves of 4 nodes, whose links to each other carry a 64th.
+TEST(Uplinks, OfPartsOfTheSpineMayBeShort) {
+  const Seconds even = predict(leaves("")).report.step_time_s;
+  EXPECT_GT(predict(leaves(", network: {leaf: {nodes: 4}, spine: {leaves: 4, ratio: 64}}")).report.step_time_s, even);
+  EXPECT_EQ(predict(leaves(", network: {leaf: {nodes: 4}, spine: {leaves: 16, ratio: 64}}")).report.step_time_s, even);
+}
+
 }  // namespace
 }  // namespace orrery

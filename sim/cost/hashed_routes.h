@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace orrery {
+
+// Flows that switches send over equal uplinks, chosen by a hash (equal-cost multi-path routing, ECMP): each of
+// `switches` switches sends `flows` flows over `uplinks` uplinks, and every flow is divided evenly among `queue_pairs`
+// queue pairs, to each of which the hash assigns an uplink of its own accord.
+struct HashedFlows {
+  std::int64_t flows = 1;
+  std::int64_t uplinks = 1;
+  std::int64_t queue_pairs = 1;
+  std::int64_t switches = 1;
+};
+
+// The probability that the fullest uplink of all switches carries `queue_pairs` queue pairs.
+struct LargestLoad {
+  std::int64_t queue_pairs = 0;
+  double probability = 0;
+};
+
+// Returns the distribution of the largest number of queue pairs on one uplink; probabilities below 1e-9 in sum are left
+// out. The distribution is exact up to 512 queue pairs of a switch. Above, the numbers of different uplinks are taken
+// to be independent, which moves the mean of the rate of the slowest flow by less than 2 %.
+std::vector<LargestLoad> largest_loads(const HashedFlows& flows);
+
+// Returns the mean of the factor by which hashing lengthens a transfer that lasts as long as its slowest flow: a flow
+// alone on an uplink would use `demand` of the uplink's rate, and all queue pairs on an uplink share it evenly.
+double mean_slowdown(const HashedFlows& flows, double demand);
+
+}  // namespace orrery

@@ -1,0 +1,174 @@
+#include "sim/run_length/run_length.h"
+
+#include <algorithm>
+#include <cmath>
+#include <queue>
+
+namespace orrery {
+namespace {
+
+constexpr double kInterruptions = 419;
+constexpr FailureKind kKinds[] = {{"faulty GPU", 148 / kInterruptions, true},
+                                  {"GPU HBM3 memory", 72 / kInterruptions, true},
+                                  {"software bug", 54 / kInterruptions, false},
+                                  {"network switch or cable", 35 / kInterruptions, false},
+                                  {"host maintenance", 32 / kInterruptions, false},
+                                  {"GPU SRAM memory", 19 / kInterruptions, true},
+                                  {"GPU system processor", 17 / kInterruptions, true},
+                                  {"NIC", 7 / kInterruptions, true},
+                                  {"NCCL watchdog timeout", 7 / kInterruptions, false},
+                                  {"silent data corruption", 6 / kInterruptions, true},
+                                  {"GPU thermal interface and sensor", 6 / kInterruptions, true},
+                                  {"SSD", 3 / kInterruptions, true},
+                                  {"power supply", 3 / kInterruptions, true},
+                                  {"server chassis", 2 / kInterruptions, true},
+                                  {"IO expansion board", 2 / kInterruptions, true},
+                                  {"dependency", 2 / kInterruptions, false},
+                                  {"CPU", 2 / kInterruptions, true},
+                                  {"system memory", 2 / kInterruptions, true}};
+
+// Random numbers by SplitMix64 (Steele, Lea and Flood 2014, "Fast splittable pseudorandom number generators").
+class Random {
+ public:
+  Random(std::uint64_t seed, std::uint64_t number) : state_(seed * 0x9e3779b97f4a7c15ULL + number) { next(); }
+
+  double uniform() { return static_cast<double>(next() >> 11) * 0x1p-53; }  // from 0 to below 1
+  double exponential(double mean) { return -mean * std::log1p(-uniform()); }
+
+ private:
+  std::uint64_t next() {
+    std::uint64_t z = (state_ += 0x9e3779b97f4a7c15ULL);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
+    return z ^ (z >> 31);
+  }
+
+  std::uint64_t state_;
+};
+
+std::size_t kind_of(double drawn) {
+  for (std::size_t k = 0; k + 1 < std::size(kKinds); ++k) {
+    if (drawn < kKinds[k].share) return k;
+    drawn -= kKinds[k].share;
+  }
+  return std::size(kKinds) - 1;
+}
+
+class Play {
+ public:
+  Play(const LongRun& run, std::uint64_t seed, std::uint64_t number) : run_(run), random_(seed, number) {}
+
+  RunTimes whole() {
+    while (now_ < run_.length) {
+      const Seconds failure = run_.between_failures > 0 ? random_.exponential(run_.between_failures) : run_.length;
+      train(std::min(failure, run_.length - now_), now_ + failure >= run_.length);
+      if (now_ < run_.length) recover();
+    }
+    return times_;
+  }
+
+ private:
+  // Trains for `time` seconds, in periods of an interval and the checkpoint that follows it. Whatever comes after the
+  // last checkpoint that can be restored from is undone, unless the run ends here.
+  void train(Seconds time, bool ends) {
+    now_ += time;
+    const Seconds interval = run_.interval > 0 ? run_.interval : time, period = interval + run_.stall;
+    const double whole = period > 0 ? std::floor(time / period) : 0;
+    const Seconds rest = time - whole * period;
+    const Seconds trained = whole * interval + std::min(rest, interval);
+    times_.checkpoints += time - trained;
+    double kept = whole;
+    // A checkpoint that is still being written when the failure strikes is lost.
+    if (kept > 0 && rest < run_.writing)
+      kept -= std::min(kept, std::ceil((run_.writing - rest) / std::max(period, 1e-9)));
+    const Seconds safe = ends ? trained : kept * interval;
+    times_.training += safe;
+    times_.undone += trained - safe;
+  }
+
+  void spend(Seconds& part, Seconds time) {
+    const Seconds left = std::min(time, run_.length - now_);
+    part += left;
+    now_ += left;
+  }
+
+  // Waits for a node in place of a broken one, for the detection and the restart; a further failure meanwhile begins
+  // this anew.
+  void recover() {
+    const Seconds whole = run_.detection + run_.restart;
+    for (bool struck = true; struck && now_ < run_.length;) {
+      strike();
+      await_node();
+      const Seconds next = run_.between_failures > 0 ? random_.exponential(run_.between_failures) : run_.length;
+      struck = next < whole;
+      spend(times_.restarting, std::min(next, whole));
+    }
+  }
+
+  void strike() {
+    const std::size_t kind = kind_of(random_.uniform());
+    ++times_.failures[kind];
+    if (kKinds[kind].breaks_node && run_.spares >= 0) repaired_.push(now_ + run_.detection + run_.repair);
+  }
+
+  void await_node() {
+    while (!repaired_.empty() && repaired_.top() <= now_) repaired_.pop();
+    while (now_ < run_.length && std::ssize(repaired_) > run_.spares) {
+      spend(times_.waiting, std::max(0.0, repaired_.top() - now_));
+      repaired_.pop();
+    }
+  }
+
+  struct Queue : std::priority_queue<Seconds, std::vector<Seconds>, std::greater<>> {
+    friend std::ptrdiff_t ssize(const Queue& q) { return static_cast<std::ptrdiff_t>(q.size()); }
+  };
+
+  const LongRun& run_;
+  Random random_;
+  Seconds now_ = 0;
+  RunTimes times_;
+  Queue repaired_;  // times at which broken nodes are repaired
+};
+
+std::array<double, 3> quantiles(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const auto at = [&](double share) {
+    return values[static_cast<std::size_t>(std::llround(share * static_cast<double>(values.size() - 1)))];
+  };
+  return {at(.05), at(.5), at(.95)};
+}
+
+}  // namespace
+
+std::span<const FailureKind> failure_kinds() { return kKinds; }
+
+std::int64_t RunTimes::all_failures() const {
+  std::int64_t sum = 0;
+  for (const std::int32_t n : failures) sum += n;
+  return sum;
+}
+
+RunTimes play(const LongRun& run, std::uint64_t seed, std::uint64_t number) { return Play(run, seed, number).whole(); }
+
+RunQuantiles play_often(const LongRun& run, std::uint64_t seed, std::int64_t plays) {
+  RunQuantiles q;
+  std::vector<double> shares, failures;
+  const double part = 1 / static_cast<double>(plays);
+  for (std::int64_t i = 0; i < plays; ++i) {
+    const RunTimes t = play(run, seed, static_cast<std::uint64_t>(i));
+    shares.push_back(t.training / run.length);
+    failures.push_back(static_cast<double>(t.all_failures()));
+    q.mean.training += part * t.training;
+    q.mean.undone += part * t.undone;
+    q.mean.checkpoints += part * t.checkpoints;
+    q.mean.restarting += part * t.restarting;
+    q.mean.waiting += part * t.waiting;
+    for (std::size_t k = 0; k < t.failures.size(); ++k) q.mean_failures[k] += part * t.failures[k];
+  }
+  q.mean_share = q.mean.training / run.length;
+  q.training_share = quantiles(std::move(shares));
+  q.failures = quantiles(std::move(failures));
+  return q;
+}
+
+}  // namespace orrery

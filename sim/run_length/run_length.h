@@ -1,0 +1,73 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/base/units.h"
+#include "models/spec/spec.h"
+#include "sim/report/report.h"
+
+namespace orrery {
+
+// A cause of failures, with its share of all failures of a job, and whether the node it strikes needs a repair.
+struct FailureKind {
+  std::string_view name;
+  double share = 0;
+  bool breaks_node = false;
+};
+// The unexpected interruptions of Llama 3 405B by cause, 419 in 54 days on 2,048 nodes of eight GPUs (arXiv 2407.21783,
+// table 5). Shares sum to 1.
+std::span<const FailureKind> failure_kinds();
+
+// A long run of one job. All times are in seconds.
+struct LongRun {
+  Seconds length = 0;            // how long the run lasts
+  Seconds between_failures = 0;  // mean time between failures of the job; 0: it never fails
+  Seconds interval = 0;          // training time between two checkpoints
+  Seconds stall = 0;             // time in which a checkpoint holds training up
+  Seconds writing = 0;           // time after the stall until the checkpoint can be restored from (asynchronous ones)
+  Seconds detection = 0;         // time from a failure until it is noticed
+  Seconds restart = 0;           // time from then to the first new step
+  Seconds repair = 0;            // time until a broken node can be used again
+  std::int64_t spares = -1;      // number of nodes that stand in for broken ones; -1: always enough
+};
+
+// The parts of one run's time, which sum to LongRun::length, and its failures.
+struct RunTimes {
+  Seconds training = 0;                     // steps that no failure undid
+  Seconds undone = 0;                       // steps that were repeated after a failure
+  Seconds checkpoints = 0;                  // checkpoints holding training up
+  Seconds restarting = 0;                   // detection and restarts
+  Seconds waiting = 0;                      // waiting for a node to be repaired
+  std::array<std::int32_t, 32> failures{};  // number of failures of each kind, in the order of failure_kinds()
+
+  std::int64_t all_failures() const;
+};
+
+// Plays a run once. Times between failures are drawn from an exponential distribution; a failure may also strike during
+// a restart, which then begins anew. The result depends on `seed` and `number` alone.
+RunTimes play(const LongRun& run, std::uint64_t seed, std::uint64_t number);
+
+// The distribution over many plays of one run: share of the run's time that was training, and the number of failures,
+// each at 5, 50 and 95 % of the plays, and the mean times.
+struct RunQuantiles {
+  std::array<double, 3> training_share{}, failures{};
+  RunTimes mean;  // failures are those of the first play
+  double mean_share = 0;
+  std::array<double, 32> mean_failures{};
+};
+RunQuantiles play_often(const LongRun& run, std::uint64_t seed, std::int64_t plays);
+
+// The run of a spec's job for some days: failures, checkpoints and restarts as the cluster and the strategy state them
+// (cluster.failures, strategy.checkpoint), or else as goodput.h estimates them. report: the prediction of a step.
+LongRun long_run(const Spec& spec, const Report& report, double days);
+
+std::string run_length_text(const Spec& spec, const Report& report, const LongRun& run, const RunQuantiles& q,
+                            std::int64_t plays);
+std::string run_length_json(const Report& report, const LongRun& run, const RunQuantiles& q, std::int64_t plays);
+
+}  // namespace orrery

@@ -1,0 +1,89 @@
+#include "sim/topology/cluster_facts.h"
+
+#include <fmt/format.h>
+
+#include "models/base/error.h"
+#include "models/base/input_file.h"
+#include "models/base/names.h"
+
+namespace orrery {
+namespace {
+
+ClusterFacts facts_of_text(const std::string& text, const std::string& path) {
+  const auto has = [&](std::string_view word) { return text.find(word) != std::string::npos; };
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  const char begin = first == std::string::npos ? '\0' : text[first];
+  if (begin == '<') return nccl_topology_xml(text, path);
+  if (begin == '{') return lldp_neighbours(text, path);
+  if (has("SwitchName=") || has("BlockName=")) return slurm_topology(text, path);
+  if (has("GPU0")) return nvidia_smi_topology(text, path);
+  if (has("Switch\t") || has("Switch ")) return ibnetdiscover_links(text, path);
+  throw Error(
+      fmt::format("{}: is none of these: nvidia-smi topo -m, NCCL's topology or graph XML, ibnetdiscover, Slurm's "
+                  "topology.conf, lldpctl -f json",
+                  path));
+}
+
+template <class T>
+void take(std::optional<T>& fact, const std::optional<T>& other) {
+  if (!fact) fact = other;
+}
+
+void add_line(std::string& text, std::string_view key, const std::optional<std::int64_t>& value) {
+  if (value) text += fmt::format("  {}: {}\n", key, *value);
+}
+
+// Uplinks are relative to the NICs below the leaf, so that they need a number of nodes.
+std::string network_text(const ClusterFacts& f) {
+  if (!f.leaf_nodes) return "";
+  std::string text = "  network:\n";
+  if (f.kind) text += fmt::format("    kind: {}\n", name_of(*f.kind));
+  text += fmt::format("    leaf: {{nodes: {}", *f.leaf_nodes);
+  if (f.leaf_uplinks) text += fmt::format(", uplinks: {}", *f.leaf_uplinks);
+  if (f.uplink_Gbps) text += fmt::format(", Gbps: {}", *f.uplink_Gbps);
+  text += "}\n";
+  if (f.spine_leaves) text += fmt::format("    spine: {{leaves: {}}}\n", *f.spine_leaves);
+  return text;
+}
+
+}  // namespace
+
+void complete(ClusterFacts& facts, const ClusterFacts& more) {
+  take(facts.nodes, more.nodes);
+  take(facts.gpus_per_node, more.gpus_per_node);
+  take(facts.nics, more.nics);
+  take(facts.nvlink_domain, more.nvlink_domain);
+  take(facts.gpus_per_pcie_switch, more.gpus_per_pcie_switch);
+  take(facts.nic_Gbps, more.nic_Gbps);
+  take(facts.kind, more.kind);
+  take(facts.leaf_nodes, more.leaf_nodes);
+  take(facts.leaf_uplinks, more.leaf_uplinks);
+  take(facts.uplink_Gbps, more.uplink_Gbps);
+  take(facts.spine_leaves, more.spine_leaves);
+  for (const auto& [leaf, hosts] : more.hosts_on_leaf) facts.hosts_on_leaf[leaf] += hosts;
+  facts.remarks.insert(facts.remarks.end(), more.remarks.begin(), more.remarks.end());
+}
+
+ClusterFacts read_cluster_facts(const std::vector<std::string>& files) {
+  ClusterFacts facts;
+  for (const std::string& path : files) complete(facts, facts_of_text(read_input(path, kMostMeasurements), path));
+  for (const auto& [leaf, hosts] : facts.hosts_on_leaf) {
+    if (!facts.leaf_nodes || *facts.leaf_nodes < hosts) facts.leaf_nodes = hosts;
+  }
+  return facts;
+}
+
+std::string facts_text(const ClusterFacts& f) {
+  std::string text;
+  for (const std::string& remark : f.remarks) text += fmt::format("# {}\n", printable(remark));
+  text += "cluster:\n";
+  add_line(text, "nodes", f.nodes);
+  add_line(text, "gpus_per_node", f.gpus_per_node);
+  add_line(text, "nics", f.nics);
+  if (f.nic_Gbps) text += fmt::format("  nic_Gbps: {}\n", *f.nic_Gbps);
+  add_line(text, "nvlink_domain", f.nvlink_domain);
+  if (f.gpus_per_pcie_switch) text += fmt::format("  pcie: {{gpus_per_switch: {}}}\n", *f.gpus_per_pcie_switch);
+  return text + network_text(f);
+}
+
+}  // namespace orrery

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/spec/network.h"
+
+namespace orrery {
+
+// Facts about a cluster that its own tools print, from which a spec's `cluster` can be written. Files of several kinds
+// complete each other; where two state the same fact, the first one counts.
+struct ClusterFacts {
+  std::optional<std::int64_t> nodes, gpus_per_node, nics, nvlink_domain, gpus_per_pcie_switch;
+  std::optional<double> nic_Gbps;
+  std::optional<NetworkKind> kind;                       // whether the NICs of a node are on leaves of their own
+  std::optional<std::int64_t> leaf_nodes, leaf_uplinks;  // of the leaf with fewest uplinks for each node
+  std::optional<double> uplink_Gbps;
+  std::optional<std::int64_t> spine_leaves;  // number of leaves that a part of the spine joins
+  // for each leaf that hosts name themselves, the number of these hosts
+  std::map<std::string, std::int64_t> hosts_on_leaf;
+  std::vector<std::string> remarks;  // sentences on what was read from which file, and what is uneven or unknown
+};
+
+// Adds the facts of `more` that `facts` lacks, and its remarks.
+void complete(ClusterFacts& facts, const ClusterFacts& more);
+
+// These functions read the text of one file each; `path` names the file in messages. They throw Error "path:line: what,
+// and what to do" for a text that is not of the kind.
+//   nvidia_smi_topology  nvidia-smi topo -m: how the GPUs and NICs of a node reach each other
+//   nccl_topology_xml    NCCL_TOPO_DUMP_FILE or NCCL_GRAPH_DUMP_FILE: the same, and the rates of NICs
+//   ibnetdiscover_links  ibnetdiscover: switches, hosts and links of an InfiniBand fabric, with their rates
+//   slurm_topology       topology.conf of Slurm's topology/tree or topology/block: nodes by switch or block
+//   lldp_neighbours      lldpctl -f json of one host: the switch and port that each of its NICs is cabled to
+ClusterFacts nvidia_smi_topology(std::string_view text, const std::string& path);
+ClusterFacts nccl_topology_xml(const std::string& text, const std::string& path);
+ClusterFacts ibnetdiscover_links(std::string_view text, const std::string& path);
+ClusterFacts slurm_topology(std::string_view text, const std::string& path);
+ClusterFacts lldp_neighbours(const std::string& text, const std::string& path);
+
+// Reads files of these kinds, which their contents tell. Throws Error for a file of none of them.
+ClusterFacts read_cluster_facts(const std::vector<std::string>& files);
+
+// Returns the facts as a spec's `cluster` in YAML. The lines of `network` can be read on their own, by cluster.network:
+// {file: ...}. Remarks are comments at the beginning.
+std::string facts_text(const ClusterFacts& facts);
+
+}  // namespace orrery

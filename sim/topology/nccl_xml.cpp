@@ -1,0 +1,107 @@
+// Reads the XML that NCCL writes: the topology of a node (NCCL_TOPO_DUMP_FILE: <system> of <cpu>, <pci>, <gpu>,
+// <nvlink>, <nic> and <net>) or the graphs that it chose (NCCL_GRAPH_DUMP_FILE: <graphs> of <graph>).
+#include <algorithm>
+#include <sstream>
+
+#include <fmt/format.h>
+#include <boost/property_tree/ptree.hpp>
+#include <boost/property_tree/xml_parser.hpp>
+
+#include "models/base/error.h"
+#include "sim/topology/cluster_facts.h"
+
+namespace orrery {
+namespace {
+
+using Tree = boost::property_tree::ptree;
+
+// The parser calls itself for each level. NCCL's own files have at most ten.
+constexpr int kMostLevels = 64;
+
+struct Found {
+  std::int64_t gpus = 0, nets = 0, shared = 1;
+  bool nvlink = false;
+  double net_Mbps = 0;
+};
+
+bool is_deep(std::string_view text) {
+  int level = 0;
+  for (std::size_t i = 0; i + 1 < text.size(); ++i) {
+    if (text[i] == '<' && text[i + 1] != '/' && text[i + 1] != '?' && text[i + 1] != '!') ++level;
+    if ((text[i] == '<' && text[i + 1] == '/') || (text[i] == '/' && text[i + 1] == '>')) --level;
+    if (level > kMostLevels) return true;
+  }
+  return false;
+}
+
+std::int64_t count_below(const Tree& node, const char* tag) {
+  std::int64_t sum = 0;
+  for (const auto& [name, child] : node) sum += (name == tag ? 1 : 0) + count_below(child, tag);
+  return sum;
+}
+
+// A PCIe switch that has NICs and GPUs below it, and no smaller one that has both, is shared by these GPUs.
+void add(const Tree& node, Found& found) {
+  for (const auto& [name, child] : node) {
+    found.gpus += name == "gpu" ? 1 : 0;
+    found.nvlink = found.nvlink || name == "nvlink";
+    if (name == "net") {
+      ++found.nets;
+      found.net_Mbps = std::max(found.net_Mbps, child.get<double>("<xmlattr>.speed", 0));
+    }
+    if (name == "pci" && count_below(child, "net") > 0) {
+      const bool smaller = std::any_of(child.begin(), child.end(), [](const auto& inner) {
+        return inner.first == "pci" && count_below(inner.second, "net") > 0 && count_below(inner.second, "gpu") > 0;
+      });
+      if (!smaller) found.shared = std::max(found.shared, count_below(child, "gpu"));
+    }
+    add(child, found);
+  }
+}
+
+ClusterFacts facts_of_system(const Tree& system, const std::string& path) {
+  Found found;
+  add(system, found);
+  if (found.gpus == 0) throw Error(fmt::format("{}: has no <gpu>; give NCCL's dump of a node with GPUs", path));
+  ClusterFacts facts;
+  facts.gpus_per_node = found.gpus;
+  facts.nvlink_domain = found.nvlink ? found.gpus : 0;
+  if (found.nets > 0) {
+    facts.nics = found.nets;
+    facts.gpus_per_pcie_switch = found.shared;
+  }
+  if (found.net_Mbps > 0) facts.nic_Gbps = found.net_Mbps / 1000;
+  return facts;
+}
+
+// A dump of graphs tells no more than how many channels NCCL opened, and at which rates.
+ClusterFacts facts_of_graphs(const Tree& graphs, const std::string& path) {
+  ClusterFacts facts;
+  for (const auto& [name, graph] : graphs) {
+    if (name != "graph") continue;
+    facts.remarks.push_back(
+        fmt::format("{}: graph {} has {} channels of {} GB/s in a node, {} GB/s between nodes", path,
+                    graph.get<int>("<xmlattr>.id", 0), graph.get<int>("<xmlattr>.nchannels", 0),
+                    graph.get<double>("<xmlattr>.speedintra", 0), graph.get<double>("<xmlattr>.speedinter", 0)));
+  }
+  if (facts.remarks.empty()) throw Error(fmt::format("{}: has no <graph>", path));
+  return facts;
+}
+
+}  // namespace
+
+ClusterFacts nccl_topology_xml(const std::string& text, const std::string& path) {
+  if (is_deep(text)) throw Error(fmt::format("{}: is nested more deeply than NCCL nests its files", path));
+  Tree tree;
+  try {
+    std::istringstream in(text);
+    boost::property_tree::read_xml(in, tree);
+  } catch (const boost::property_tree::xml_parser_error& e) {
+    throw Error(fmt::format("{}:{}: is no XML: {}", path, e.line(), e.message()));
+  }
+  if (const auto system = tree.get_child_optional("system")) return facts_of_system(*system, path);
+  if (const auto graphs = tree.get_child_optional("graphs")) return facts_of_graphs(*graphs, path);
+  throw Error(fmt::format("{}: has neither <system> nor <graphs>; give a dump of NCCL", path));
+}
+
+}  // namespace orrery

@@ -1,0 +1,133 @@
+// Reads Slurm's topology.conf. Lines of topology/tree: SwitchName=s0 Nodes=n[0-31], SwitchName=s2 Switches=s[0-1]; of
+// topology/block: BlockName=b0 Nodes=n[0-17], BlockSizes=18 (Slurm's documentation, topology.conf).
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "models/base/error.h"
+#include "sim/topology/cluster_facts.h"
+#include "sim/topology/lines.h"
+
+namespace orrery {
+namespace {
+
+// The greatest number of names that a list of hosts may have, so that n[0-999999999] is refused and not expanded.
+constexpr std::int64_t kMostNames = 10'000'000;
+
+struct Line {
+  const std::string& path;
+  int number = 0;
+  std::map<std::string, std::string_view> values;
+
+  [[noreturn]] void fail(std::string_view what) const { throw Error(fmt::format("{}:{}: {}", path, number, what)); }
+};
+
+std::int64_t number_of(const Line& line, std::string_view text) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() || value < 0 || value > kMostNames)
+    line.fail("a list of names has a range that is none");
+  return value;
+}
+
+// Returns the number of names in brackets: "0-31,40".
+std::int64_t names_in_brackets(const Line& line, std::string_view ranges) {
+  std::int64_t sum = 0;
+  while (!ranges.empty()) {
+    const std::size_t end = std::min(ranges.find(','), ranges.size());
+    const std::string_view range = ranges.substr(0, end);
+    ranges.remove_prefix(std::min(end + 1, ranges.size()));
+    const std::size_t dash = range.find('-');
+    const std::int64_t first = number_of(line, range.substr(0, dash));
+    const std::int64_t last = dash == std::string_view::npos ? first : number_of(line, range.substr(dash + 1));
+    if (last < first) line.fail("a range of names ends before it begins");
+    sum += last - first + 1;
+  }
+  return sum;
+}
+
+// Returns the number of names in a list of hosts or switches: "a[0-3,7],b1" has six. Several brackets in a name
+// multiply.
+std::int64_t count_names(const Line& line, std::string_view list) {
+  std::int64_t sum = 0, in_name = 1;
+  bool any = false;
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    any = true;
+    if (list[i] == '[') {
+      const std::size_t end = list.find(']', i);
+      if (end == std::string_view::npos) line.fail("a list of names has a bracket that does not close");
+      in_name *= names_in_brackets(line, list.substr(i + 1, end - i - 1));
+      i = end;
+    } else if (list[i] == ',') {
+      sum += in_name;
+      in_name = 1;
+    }
+    if (in_name > kMostNames || sum > kMostNames) line.fail("a list of names is too long");
+  }
+  return any ? sum + in_name : 0;
+}
+
+// Reads NAME=VALUE words; names are compared in lower case, as Slurm does. A # begins a comment.
+Line parse(std::string_view text, const std::string& path, int number) {
+  Line line{path, number, {}};
+  for (const std::string_view word : words_of(text.substr(0, text.find('#')))) {
+    const std::size_t sign = word.find('=');
+    if (sign == std::string_view::npos) continue;
+    std::string name(word.substr(0, sign));
+    std::transform(name.begin(), name.end(), name.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    line.values[name] = word.substr(sign + 1);
+  }
+  return line;
+}
+
+// Numbers of nodes on leaves, of leaves below switches of leaves, and of nodes in blocks, each once.
+struct Counts {
+  std::multiset<std::int64_t> leaves, joined, blocks;
+  std::int64_t nodes = 0;
+};
+
+void add(const Line& line, Counts& counts) {
+  const auto value = [&](const char* name) {
+    const auto at = line.values.find(name);
+    return at == line.values.end() ? std::string_view() : at->second;
+  };
+  if (line.values.contains("switchname") && line.values.contains("nodes")) {
+    counts.leaves.insert(count_names(line, value("nodes")));
+    counts.nodes += count_names(line, value("nodes"));
+  } else if (line.values.contains("switchname") && line.values.contains("switches")) {
+    counts.joined.insert(count_names(line, value("switches")));
+  } else if (line.values.contains("blockname") && line.values.contains("nodes")) {
+    counts.blocks.insert(count_names(line, value("nodes")));
+    counts.nodes += count_names(line, value("nodes"));
+  }
+}
+
+}  // namespace
+
+ClusterFacts slurm_topology(std::string_view text, const std::string& path) {
+  Counts counts;
+  for (int number = 1; !text.empty(); ++number) add(parse(take_line(text), path, number), counts);
+  if (counts.nodes == 0)
+    throw Error(fmt::format("{}: has no line SwitchName=... Nodes=... or BlockName=... Nodes=...", path));
+  ClusterFacts facts;
+  facts.nodes = counts.nodes;
+  if (!counts.leaves.empty()) {
+    facts.leaf_nodes = *counts.leaves.rbegin();
+    if (*counts.leaves.begin() != *counts.leaves.rbegin())
+      facts.remarks.push_back(fmt::format("{}: leaves have {} to {} nodes; the largest number is taken", path,
+                                          *counts.leaves.begin(), *counts.leaves.rbegin()));
+  }
+  // A single switch above all leaves divides nothing.
+  if (counts.joined.size() > 1) facts.spine_leaves = *counts.joined.begin();
+  if (!counts.blocks.empty())
+    facts.remarks.push_back(fmt::format(
+        "{}: blocks of {} nodes; if each is one NVLink domain, set nvlink_domain to that number times gpus_per_node",
+        path, *counts.blocks.rbegin()));
+  return facts;
+}
+
+}  // namespace orrery

@@ -1,0 +1,54 @@
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "models/base/error.h"
+#include "models/load/load_spec.h"
+
+namespace orrery {
+namespace {
+
+Spec with_network(const std::string& network) {
+  return parse_spec(
+      "model: gpt2\ncluster: {node: dgx-h100, nodes: 64, network: " + network + "}\nstrategy: {data: 8}\n",
+      "network.yaml");
+}
+
+std::string refusal(const std::string& network) {
+  try {
+    with_network(network);
+    return "";
+  } catch (const Error& e) {
+    return e.what();
+  }
+}
+
+TEST(NetworkSpec, HasAsManyUplinksAsNicsUnlessItSaysOtherwise) {
+  const Network rails = *with_network("{leaf: {nodes: 32}}").cluster.network;
+  EXPECT_EQ(rails.kind, NetworkKind::rails);
+  EXPECT_EQ(rails.leaf_uplinks, 32);
+  EXPECT_EQ(rails.leaf_Gbps, 400);
+  const Network tree = *with_network(
+                            "{kind: fat-tree, leaf: {nodes: 4}, routing: {kind: ecmp, queue_pairs: 4}, load: 0.3, "
+                            "spine: {leaves: 8, ratio: 7}}")
+                            .cluster.network;
+  EXPECT_EQ(tree.leaf_uplinks, 32);
+  EXPECT_EQ(tree.routing, Routing::ecmp);
+  EXPECT_EQ(tree.queue_pairs, 4);
+  EXPECT_EQ(tree.spine_leaves, 8);
+  EXPECT_EQ(tree.spine_ratio, 7);
+  EXPECT_EQ(tree.load, .3);
+  EXPECT_FALSE(with_network("null").cluster.network);
+}
+
+TEST(NetworkSpec, NamesTheKeyThatIsWrong) {
+  EXPECT_NE(refusal("{}").find("network.yaml:2: cluster.network.leaf.nodes: missing"), std::string::npos);
+  EXPECT_NE(refusal("{leaf: {nodes: 0}}").find("leaf.nodes: 0"), std::string::npos);
+  EXPECT_NE(refusal("{leaf: {nodes: 4, Gbps: 0}}").find("leaf.Gbps: 0"), std::string::npos);
+  EXPECT_NE(refusal("{leaf: {nodes: 4}, spine: {ratio: .5}}").find("spine.ratio: 0.5"), std::string::npos);
+  EXPECT_NE(refusal("{leaf: {nodes: 4}, load: 1}").find("network.load: 1"), std::string::npos);
+  EXPECT_NE(refusal("{leaf: {nodes: 4}, routing: {kind: ecpm}}").find("ecmp"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace orrery

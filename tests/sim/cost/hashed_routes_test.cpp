@@ -1,0 +1,64 @@
+#include "sim/cost/hashed_routes.h"
+
+#include <algorithm>
+#include <random>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace orrery {
+namespace {
+
+// The largest number of queue pairs on an uplink, drawn.
+std::int64_t drawn_load(const HashedFlows& f, std::mt19937_64& random) {
+  std::int64_t most = 0;
+  for (std::int64_t s = 0; s < f.switches; ++s) {
+    std::vector<std::int64_t> loads(f.uplinks, 0);
+    for (std::int64_t pair = 0; pair < f.flows * f.queue_pairs; ++pair) ++loads[random() % loads.size()];
+    most = std::max(most, *std::ranges::max_element(loads));
+  }
+  return most;
+}
+
+double mean_rate(const HashedFlows& f) {
+  double sum = 0;
+  for (const LargestLoad& l : largest_loads(f))
+    sum += l.probability * std::min(1.0, static_cast<double>(f.queue_pairs) / static_cast<double>(l.queue_pairs));
+  return sum;
+}
+
+// Means over draws of the rate of the slowest of the flows hashed over 16 uplinks: the figures of a Monte Carlo run
+// apart from this one.
+TEST(HashedRoutes, SlowTheSlowestFlowAsDrawsDo) {
+  EXPECT_NEAR(mean_rate({16, 16, 1, 1}), .3445, 1e-4);
+  EXPECT_NEAR(mean_rate({16, 16, 1, 32}), .2102, 1e-4);
+  EXPECT_NEAR(mean_rate({16, 16, 16, 1}), .6884, 1e-4);
+  EXPECT_NEAR(mean_rate({16, 16, 16, 32}), .5553, 1e-4);
+}
+
+TEST(HashedRoutes, HaveTheDistributionOfDraws) {
+  std::mt19937_64 random(7);
+  for (const HashedFlows& f :
+       {HashedFlows{2, 16, 1, 8}, {8, 16, 4, 4}, {32, 16, 1, 2}, {16, 32, 8, 4}, {64, 64, 16, 1}}) {
+    constexpr int kDraws = 4000;
+    double drawn = 0, mean = 0;
+    for (int i = 0; i < kDraws; ++i) drawn += static_cast<double>(drawn_load(f, random)) / kDraws;
+    double whole = 0;
+    for (const LargestLoad& l : largest_loads(f)) {
+      mean += l.probability * static_cast<double>(l.queue_pairs);
+      whole += l.probability;
+    }
+    EXPECT_NEAR(whole, 1, 1e-6);
+    EXPECT_NEAR(mean, drawn, .02 * drawn) << f.flows << ' ' << f.uplinks << ' ' << f.queue_pairs;
+  }
+}
+
+TEST(HashedRoutes, SlowNothingThatFits) {
+  EXPECT_DOUBLE_EQ(mean_slowdown({1, 16, 1, 1}, 1), 1);     // one flow alone
+  EXPECT_DOUBLE_EQ(mean_slowdown({16, 16, 1, 1}, .05), 1);  // sixteen flows of a twentieth of an uplink
+  EXPECT_NEAR(mean_slowdown({2, 2, 1, 1}, 1), 1.5, 1e-9);   // two flows meet in one of two cases
+  EXPECT_NEAR(mean_slowdown({2, 2, 1, 1}, .75), 1.25, 1e-9);
+}
+
+}  // namespace
+}  // namespace orrery

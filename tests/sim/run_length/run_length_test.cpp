@@ -1,0 +1,115 @@
+#include "sim/run_length/run_length.h"
+
+#include <cmath>
+#include <numeric>
+
+#include <gtest/gtest.h>
+
+#include "models/load/load_spec.h"
+#include "sim/predict/predict.h"
+#include "sim/report/goodput.h"
+
+namespace orrery {
+namespace {
+
+constexpr Seconds kDay = 24 * 3600;
+
+TEST(RunLength, KindsOfFailuresAreAllOfThem) {
+  double sum = 0;
+  for (const FailureKind& kind : failure_kinds()) sum += kind.share;
+  EXPECT_NEAR(sum, 1, 1e-12);
+  EXPECT_LE(failure_kinds().size(), RunTimes{}.failures.size());
+}
+
+// Daly's equation gives the mean share of useful time of a long run with synchronous checkpoints.
+TEST(RunLength, AgreesWithDalysEquation) {
+  for (const Seconds mean : {3600.0, 10800.0, 86400.0}) {
+    for (const Seconds restart : {0.0, 300.0, 1800.0}) {
+      for (const Seconds interval : {600.0, 1800.0, 3600.0}) {
+        const LongRun run = {
+            .length = 500 * mean, .between_failures = mean, .interval = interval, .stall = 60, .restart = restart};
+        const double share = goodput({mean, 60, restart, interval});
+        EXPECT_NEAR(play_often(run, 3, 400).mean_share / share, 1, .01) << mean << ' ' << restart << ' ' << interval;
+      }
+    }
+  }
+}
+
+TEST(RunLength, EveryPartOfTheTimeIsCounted) {
+  const LongRun run = {.length = 20 * kDay,
+                       .between_failures = 7200,
+                       .interval = 1800,
+                       .stall = 20,
+                       .writing = 400,
+                       .detection = 120,
+                       .restart = 300,
+                       .repair = 2 * kDay,
+                       .spares = 12};
+  for (std::uint64_t i = 0; i < 50; ++i) {
+    const RunTimes t = play(run, 1, i);
+    EXPECT_NEAR(t.training + t.undone + t.checkpoints + t.restarting + t.waiting, run.length, 1e-3);
+    EXPECT_EQ(play(run, 1, i).training, t.training);
+    EXPECT_GT(t.training, 0);
+    EXPECT_GT(t.all_failures(), 100);
+  }
+  EXPECT_NE(play(run, 1, 0).training, play(run, 2, 0).training);
+}
+
+TEST(RunLength, FailsAsOftenAsPoissonSays) {
+  const LongRun run = {.length = 54 * kDay, .between_failures = 54 * kDay / 419, .interval = 1800};
+  const RunQuantiles q = play_often(run, 5, 4000);
+  EXPECT_NEAR(q.failures[1], 419, 3);
+  EXPECT_NEAR(q.failures[0], 419 - 1.645 * std::sqrt(419), 4);
+  EXPECT_NEAR(q.failures[2], 419 + 1.645 * std::sqrt(419), 4);
+  EXPECT_NEAR(q.mean_failures[0], 148, 2);
+  EXPECT_NEAR(std::accumulate(q.mean_failures.begin(), q.mean_failures.end(), 0.0), 419, 2);
+}
+
+TEST(RunLength, LosesMoreWithFewerSparesAndUnfinishedCheckpoints) {
+  LongRun run = {
+      .length = 30 * kDay, .between_failures = 10800, .interval = 1800, .stall = 5, .restart = 300, .repair = kDay};
+  const double enough = play_often(run, 1, 200).mean_share;
+  run.spares = 8;
+  const RunQuantiles few = play_often(run, 1, 200);
+  EXPECT_LT(few.mean_share, enough);
+  EXPECT_GT(few.mean.waiting, 0);
+  run.spares = -1;
+  run.writing = 1200;
+  EXPECT_LT(play_often(run, 1, 200).mean_share, enough);
+  run.between_failures = 0;
+  EXPECT_NEAR(play_often(run, 1, 2).mean_share, 1800.0 / 1805, 1e-3);
+}
+
+// Checkpoints of the strategy count if it has any, or else those that lose least.
+TEST(RunLength, IsThatOfTheSpec) {
+  const auto run_of = [](const std::string& more) {
+    const Spec spec = parse_spec(
+        "model: gpt2\ncluster: {node: dgx-h100, nodes: 4, nvme: {TB: 30, write_GBps: 20}, "
+        "failures: {node_mtbf_hours: 1000, restart_s: 600, detect_s: 60, spares: 2}}\n"
+        "strategy: {" +
+            more + "}\n",
+        "run.yaml");
+    return long_run(spec, predict(spec).report, 10);
+  };
+  const LongRun plain = run_of("data: 32");
+  EXPECT_DOUBLE_EQ(plain.between_failures, 900'000);
+  EXPECT_EQ(plain.restart, 600);
+  EXPECT_EQ(plain.detection, 60);
+  EXPECT_EQ(plain.spares, 2);
+  EXPECT_GT(plain.interval, plain.stall);
+  const LongRun beside = run_of("data: 32, checkpoint: {every: 1000, asynchronous: true}");
+  EXPECT_GT(beside.writing, 0);
+  EXPECT_LT(beside.stall, plain.stall);
+}
+
+TEST(RunLength, IsPrintedForPeopleAndPrograms) {
+  const Spec spec = parse_spec("model: gpt2\ncluster: {node: dgx-h100, nodes: 4}\nstrategy: {data: 32}\n", "run.yaml");
+  const Report report = predict(spec).report;
+  const LongRun run = long_run(spec, report, 54);
+  const RunQuantiles q = play_often(run, 1, 100);
+  EXPECT_NE(run_length_text(spec, report, run, q, 100).find("useful time"), std::string::npos);
+  EXPECT_NE(run_length_json(report, run, q, 100).find("orrery.run_length/1"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace orrery

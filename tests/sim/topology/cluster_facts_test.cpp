@@ -1,0 +1,99 @@
+#include "sim/topology/cluster_facts.h"
+
+#include <filesystem>
+#include <fstream>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "models/base/error.h"
+#include "models/load/load_spec.h"
+#include "tests/sim/topology/samples.h"
+
+namespace orrery {
+namespace {
+
+class Folder {
+ public:
+  Folder() : path_(std::filesystem::temp_directory_path() / fmt::format("orrery_topology_{}", ::getpid())) {
+    std::filesystem::create_directory(path_);
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  ~Folder() { std::filesystem::remove_all(path_); }
+
+  std::string write(const std::string& name, const std::string& text) const {
+    std::ofstream(path_ / name) << text;
+    return (path_ / name).string();
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+std::string error_of(const std::string& text) {
+  const Folder folder;
+  try {
+    read_cluster_facts({folder.write("file", text)});
+    return "";
+  } catch (const Error& e) {
+    return e.what();
+  }
+}
+
+TEST(ClusterFacts, OfSeveralFilesCompleteEachOther) {
+  const Folder folder;
+  const ClusterFacts facts = read_cluster_facts(
+      {folder.write("topo.txt", samples::kNvidiaSmi), folder.write("topo.xml", samples::kNcclTopology),
+       folder.write("topology.conf", samples::kSlurm), folder.write("ib.txt", samples::kIbnetdiscover),
+       folder.write("graphs.xml", samples::kNcclGraphs)});
+  EXPECT_EQ(facts.gpus_per_node, 4);
+  EXPECT_EQ(facts.nics, 2);
+  EXPECT_EQ(facts.nic_Gbps, 400);
+  EXPECT_EQ(facts.nodes, 128);
+  EXPECT_EQ(facts.leaf_nodes, 32);
+  EXPECT_EQ(facts.kind, NetworkKind::rails);
+  EXPECT_EQ(facts.spine_leaves, 2);
+}
+
+// The written text can be pasted into a spec, or read by the spec's network.
+TEST(ClusterFacts, AreReadBackAsASpec) {
+  const Folder folder;
+  const ClusterFacts facts = read_cluster_facts(
+      {folder.write("topo.txt", samples::kNvidiaSmi), folder.write("ib.txt", samples::kIbnetdiscover)});
+  folder.write("fabric.yaml", facts_text(facts));
+  const std::string head = "model: gpt2\nstrategy: {data: 4}\n";
+  const Spec pasted = load_spec(folder.write("a.yaml", head + facts_text(facts) + "  gpu: h100-sxm\n"), {});
+  EXPECT_EQ(pasted.cluster.gpus_per_node, 4);
+  EXPECT_EQ(pasted.cluster.nics, 2);
+  ASSERT_TRUE(pasted.cluster.network.has_value());
+  const Spec named = load_spec(
+      folder.write("b.yaml", head + "cluster: {node: dgx-h100, nodes: 2, network: {file: fabric.yaml, load: 0.1}}\n"),
+      {});
+  ASSERT_TRUE(named.cluster.network.has_value());
+  for (const Network& n : {*pasted.cluster.network, *named.cluster.network}) {
+    EXPECT_EQ(n.kind, NetworkKind::rails);
+    EXPECT_EQ(n.leaf_nodes, 2);
+    EXPECT_EQ(n.leaf_uplinks, 2);
+    EXPECT_EQ(n.leaf_Gbps, 400);
+  }
+  EXPECT_EQ(named.cluster.network->load, .1);
+}
+
+TEST(ClusterFacts, HostsOfLldpFilesShareLeaves) {
+  const Folder folder;
+  const ClusterFacts facts =
+      read_cluster_facts({folder.write("a.json", samples::kLldp), folder.write("b.json", samples::kLldp)});
+  EXPECT_EQ(facts.leaf_nodes, 2);
+  EXPECT_EQ(facts.kind, NetworkKind::rails);
+}
+
+TEST(ClusterFacts, RefuseOtherFilesInALine) {
+  EXPECT_NE(error_of("hello\n").find("none of these"), std::string::npos);
+  EXPECT_NE(error_of("").find("none of these"), std::string::npos);
+  EXPECT_NE(error_of("{\"lldp\": 3}").find("lldpctl -f json"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace orrery
