@@ -12,11 +12,16 @@ namespace orrery {
 // A measured kernel, or a few that run one after another: ops of a plan on one GPU, and the time that they took alone.
 struct KernelRow {
   std::string gpu, kind, framework, precision;  // "h100-sxm", "gemm", "trtllm", "bfloat16"
+  std::string kernel;                           // name of the kernel in the table; "" without one
   std::vector<Op> ops;
   double measured = 0;       // seconds
   double work = 0;           // FLOPs, or bytes where there are no FLOPs
   std::uint64_t shapes = 0;  // hash (FNV-1a) of what rows have in common that differ in tokens alone
 };
+
+// Groups of shapes are divided by their hash: every fifth is judged, and nothing is fitted to it.
+inline constexpr std::uint64_t kShapeParts = 5;
+inline bool is_judged(const KernelRow& row) { return row.shapes % kShapeParts == 0; }
 
 struct KernelRows {
   std::vector<KernelRow> rows;
