@@ -24,6 +24,32 @@ constexpr double kHeatingUs = 1000;  // time in which clocks begin to fall under
 constexpr double kGemmLoads = 2;     // bytes of an element in 16 bits
 constexpr double kUsPerSecond = 1e6;
 
+// FLOPs in 16 bits that a multiprocessor's tensor cores do in a clock, by compute capability (NVIDIA's whitepapers of
+// A100, Ada, H100 and Blackwell).
+double flops_per_clock(const Gpu& gpu) {
+  switch (gpu.compute_capability) {
+    case 80:
+      return 2048;
+    case 90:
+      return 4096;
+    case 100:
+    case 103:
+      return 8192;
+    default:
+      return 1024;
+  }
+}
+
+// Exponentials that a multiprocessor does in a clock (NVIDIA, CUDA C++ Programming Guide, throughput of arithmetic
+// instructions; twice as many on Blackwell Ultra).
+double exponentials_per_clock(const Gpu& gpu) { return gpu.compute_capability == 103 ? 32 : 16; }
+
+// Returns how much longer than at 2 GHz a latency is, which is a number of clocks.
+double slower_clock(const Gpu& gpu) {
+  const double clock = peak_flops(gpu, Precision::bf16) / (gpu.sms * flops_per_clock(gpu));
+  return 2e9 / clock;
+}
+
 std::int64_t up(std::int64_t n, int log2) { return (n + (std::int64_t{1} << log2) - 1) >> log2; }
 
 double cache_bytes(const Gpu& gpu) {
@@ -49,20 +75,21 @@ struct Traffic {
 // Microseconds of the arithmetic of a product: the fastest shape of tile and number of parts.
 double arithmetic_us(const Gemm& g, double peak, double fraction, double width, double partial_rate, const Gpu& gpu,
                      const ProductLaw& law) {
-  const double per_sm = peak / kUsPerSecond / gpu.sms;
+  const double per_sm = peak / kUsPerSecond / gpu.sms, latency = slower_clock(gpu);
   double best = std::numeric_limits<double>::max();
   for (const TileShape& tile : kTiles) {
     const double rows = 1 << tile.rows_log2, columns = 1 << tile.columns_log2;
     const std::int64_t tiles = up(g.m, tile.rows_log2) * up(g.n, tile.columns_log2) * g.batch;
     const double element =
         std::max({2 * rows * columns / (per_sm * fraction), (rows + columns) * law.intensity * width / per_sm,
-                  law.depth_us / (1 << kDepth_log2)});
+                  latency * law.depth_us / (1 << kDepth_log2)});
     for (int split = 0; split <= kMostSplits_log2; ++split) {
       const double waves = static_cast<double>(tiles << split) / gpu.sms;
       const double counted = law.smoothing * std::max(1.0, waves) + (1 - law.smoothing) * std::ceil(waves);
       const double depth = static_cast<double>(up(g.k, split + kDepth_log2) << kDepth_log2);
-      double us = counted * (law.prologue_us + depth * element);
-      if (split > 0) us += law.split_us + 8.0 * static_cast<double>(g.m * g.n * g.batch << split) / (2 * partial_rate);
+      double us = counted * (latency * law.prologue_us + depth * element);
+      if (split > 0)
+        us += latency * law.split_us + 8.0 * static_cast<double>(g.m * g.n * g.batch << split) / (2 * partial_rate);
       best = std::min(best, us);
     }
   }
@@ -88,24 +115,6 @@ Seconds product_time(const Gemm& g, bool eight_bit, bool cached, OperandCast cas
 
 namespace {
 
-// FLOPs in 16 bits that a multiprocessor does in the time of one exponential, by compute capability: 16 exponentials a
-// clock, 32 from 10.3 on (NVIDIA, CUDA C++ Programming Guide, throughput of arithmetic instructions; Blackwell Ultra),
-// and 2,048, 1,024, 4,096 and 8,192 FLOPs a clock (whitepapers of A100, Ada, H100 and Blackwell).
-double flops_per_exponential(int compute_capability) {
-  switch (compute_capability) {
-    case 80:
-      return 128;
-    case 90:
-      return 256;
-    case 100:
-      return 512;
-    case 103:
-      return 256;
-    default:
-      return 64;
-  }
-}
-
 constexpr std::int64_t kQueryBlock = 128;  // queries of a block (FlashAttention-2, heads of 128)
 // Keys and values are read and written once more on their way into the cache of a server, whose kernels are measured.
 constexpr double kCacheWrites = 2;
@@ -117,7 +126,7 @@ Seconds attention_time(const FlashAttention& a, const Gpu& gpu, const KernelRate
   const auto d = [](std::int64_t n) { return static_cast<double>(n); };
   const double queries = d(a.batch) * d(a.query), heads = d(a.heads), dim = d(a.head_dim);
   const double pairs = queries * heads * (keys_per_query(a) + law.key_block / 2);
-  const double softmax = law.softmax + law.softmax_slope * flops_per_exponential(gpu.compute_capability);
+  const double softmax = law.softmax + law.softmax_slope * flops_per_clock(gpu) / exponentials_per_clock(gpu);
   const double rate = peak_flops(gpu, Precision::bf16) / kUsPerSecond * rates.attention;
   const double arithmetic = 4 * pairs * (dim + softmax) / rate;
   const double waves = d(a.batch * a.heads * ceil_div(a.query, kQueryBlock)) / gpu.sms;

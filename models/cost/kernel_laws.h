@@ -12,7 +12,7 @@
 
 namespace orrery {
 
-// What one kind of GPU reaches in kernels that run alone: the six numbers that are fitted to its measured kernels.
+// The six numbers that are fitted to the measured kernels of one kind of GPU, which ran alone.
 struct KernelRates {
   double bf16 = 0, fp8 = 0;   // fractions of the peak of products that long products reach; fp8 0: a GPU without it
   double memory = 0;          // the fraction of the nominal memory bandwidth
@@ -22,7 +22,8 @@ struct KernelRates {
 };
 
 // The law of matrix products of some kinds of GPUs. Products are cut into tiles of the result, and these
-// into parts of the sum; the fastest of a list of shapes is taken.
+// into parts of the sum; the fastest of a list of shapes is taken. Prologue, depth and split are numbers of clocks,
+// given as the time that they take at 2 GHz.
 struct ProductLaw {
   double prologue_us = 0;  // time in which a tile's first operands come
   double smoothing = 0;    // 0: a partly filled last wave of tiles takes as much time as a whole one; 1: its share
@@ -86,7 +87,8 @@ Seconds product_time(const Gemm& g, bool eight_bit, bool cached, OperandCast cas
 Seconds attention_time(const FlashAttention& a, const Gpu& gpu, const KernelRates& rates, const AttentionLaw& law);
 
 // Returns the rates of a GPU as the other GPUs of its families and the data sheets tell them: its fraction of the peak
-// from a line through theirs, over the watts for each FLOP/s (clocks are limited by power); the rest is their median.
+// from a line through theirs, over the watts for each FLOP/s (clocks are limited by power), in 8 bits with the median
+// ratio of all GPUs; the rest is the others' median.
 KernelRates rates_from_others(const KernelLaws& laws, std::string_view gpu);
 
 const KernelLaws& built_in_kernel_laws();

@@ -92,7 +92,7 @@ nlohmann::ordered_json json_of(const KernelFamily<Law>& family, const Keys& keys
   return json;
 }
 
-// What the file says of itself.
+// The file says this of itself.
 constexpr const char* kSource =
     "fitted by orrery validate --kernels FILE... --fit to NVIDIA aiconfigurator's measured kernels "
     "(github.com/ai-dynamo/aiconfigurator, commit 095f58a51c4ca8e61b66ec108d86f223f8d559ce, Apache-2.0), to four of "

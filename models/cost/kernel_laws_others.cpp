@@ -31,8 +31,8 @@ double on_line(const std::vector<Point>& points, double x) {
 using Rates = std::map<std::string, KernelRates>;
 
 double fraction_from_others(const std::vector<std::string>& gpus, const Rates& rates, const Gpu& gpu,
-                            Precision precision, double KernelRates::*fraction) {
-  const auto power = [&](const Gpu& g) { return std::log(g.tdp_W / (peak_flops(g, precision) * 1e-12)); };
+                            double KernelRates::*fraction) {
+  const auto power = [&](const Gpu& g) { return std::log(g.tdp_W / (peak_flops(g, Precision::bf16) * 1e-12)); };
   std::vector<Point> points;
   for (const std::string& other : gpus) {
     const auto at = rates.find(other);
@@ -51,15 +51,23 @@ double median_of_others(const std::vector<std::string>& gpus, const Rates& rates
   return median(std::move(values));
 }
 
+// The median of what others reach of their peak in 8 bits over what they reach in 16 bits, whatever their family.
+double narrow_ratio_of_others(const Rates& rates, std::string_view gpu) {
+  std::vector<double> ratios;
+  for (const auto& [other, r] : rates) {
+    if (other != gpu && r.fp8 > 0 && r.bf16 > 0) ratios.push_back(r.fp8 / r.bf16);
+  }
+  return median(std::move(ratios));
+}
+
 }  // namespace
 
 KernelRates rates_from_others(const KernelLaws& laws, std::string_view name) {
   const Gpu gpu = find_gpu(name);
   KernelRates r;
   if (const auto* family = family_of(laws.products, name)) {
-    r.bf16 = fraction_from_others(family->gpus, laws.rates, gpu, Precision::bf16, &KernelRates::bf16);
-    if (gpu.tflops.contains("fp8"))
-      r.fp8 = fraction_from_others(family->gpus, laws.rates, gpu, Precision::fp8, &KernelRates::fp8);
+    r.bf16 = fraction_from_others(family->gpus, laws.rates, gpu, &KernelRates::bf16);
+    if (gpu.tflops.contains("fp8")) r.fp8 = r.bf16 * narrow_ratio_of_others(laws.rates, name);
     r.memory = median_of_others(family->gpus, laws.rates, name, &KernelRates::memory);
     r.start_us = median_of_others(family->gpus, laws.rates, name, &KernelRates::start_us);
   }
