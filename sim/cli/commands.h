@@ -60,9 +60,11 @@ struct ValidateOptions {
   std::vector<std::string> specs, overrides;
   std::vector<std::string> served;     // files of measured inference to predict; then nothing is run
   std::vector<std::string> kernels;    // tables of measured kernels to predict; then nothing is run
+  std::string fit;                     // path of a file to which laws that are fitted to `kernels` go; "": none
   std::vector<std::string> published;  // files of published measurements of steps to predict; then nothing is run
   bool recipes = false;                // whether to predict the figures of the built-in recipes; then nothing is run
-  // Whether to fit the constants of models/data/fitted.json again with each source of measurements left out in turn.
+  // Whether to fit the constants of models/data/fitted.json again with each source of measurements left out in turn; of
+  // `kernels`, the laws of kernels with each kind of GPU left out in turn.
   bool leave_one_out = false;
 
   // Paths of files to write, "" for none: a scatter plot (SVG), a page (Markdown), models/data/intervals.json and

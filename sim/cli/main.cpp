@@ -270,10 +270,13 @@ void add_validate(CLI::App& app, Options& o) {
       ->type_name("FILE...");
   c.add_option("--kernels", o.validate.kernels, "instead: tables of measured kernels to predict, GPU_KIND.csv")
       ->type_name("FILE...");
+  c.add_option("--fit", o.validate.fit, "kernels: fit the laws of kernels to the tables and write them, JSON")
+      ->type_name("FILE");
   c.add_option("--served", o.validate.served, "instead: files of measured inference to predict")->type_name("FILE...");
   c.add_flag("--recipes", o.validate.recipes, "instead: the built-in recipes beside what was published of them");
   c.add_flag("--leave-one-out", o.validate.leave_one_out,
-             "published: fit the listed numbers again without each source, and judge it");
+             "published: fit the listed numbers again without each source, and judge it; kernels: the laws without "
+             "each kind of GPU");
   c.add_option("--page", o.validate.page, "published: write the errors per source, Markdown")->type_name("FILE");
   c.add_option("--scatter", o.validate.scatter, "published: write predicted over measured, SVG")->type_name("FILE");
   c.add_option("--intervals", o.validate.intervals, "published: write the 80 % intervals of like rows, JSON")

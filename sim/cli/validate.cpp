@@ -11,6 +11,7 @@
 #include "models/load/load_spec.h"
 #include "models/trace/trace_file.h"
 #include "sim/cli/commands.h"
+#include "sim/kernels/fit_laws.h"
 #include "sim/kernels/kernel_errors.h"
 #include "sim/page/validate.h"
 #include "sim/runs/job.h"
@@ -197,6 +198,25 @@ Outcome validate_unmeasured(ValidateOptions options, const Common& common) {
   return outcome;
 }
 
+// Judges tables of measured kernels, and the laws of kernels that are built in, or are fitted to these tables and
+// written to a file.
+Outcome validate_kernels(const ValidateOptions& options, const Common& common) {
+  KernelRows rows;
+  for (const std::string& path : options.kernels) read_kernel_rows(path, rows);
+  KernelLaws laws = built_in_kernel_laws();
+  if (!options.fit.empty()) {
+    laws = fit_kernel_laws(rows, std::move(laws), "", common.progress);
+    OutputFile file(options.fit);
+    file.write(to_json(laws));
+    file.commit();
+  }
+  const LawsWithout without = laws_without_each(rows, laws, options.leave_one_out, common.progress);
+  std::vector<LawErrors> judged = judge_laws(rows, laws, without);
+  KernelReport report = predict_kernels(std::move(rows), common.progress);
+  report.laws = std::move(judged);
+  return {common.json ? kernels_json(report) : kernels_text(report, common.style)};
+}
+
 }  // namespace
 
 Outcome validate_command(const ValidateOptions& options, const Common& common) {
@@ -204,12 +224,8 @@ Outcome validate_command(const ValidateOptions& options, const Common& common) {
       !options.overrides.empty())
     throw Error("--set: published steps are predicted as they were run; leave it out, or give a SPEC", 2);
   if (options.recipes) return validate_recipes_command(common);
-  if (!options.kernels.empty()) {
-    KernelRows rows;
-    for (const std::string& path : options.kernels) read_kernel_rows(path, rows);
-    const KernelReport report = predict_kernels(std::move(rows), common.progress);
-    return {common.json ? kernels_json(report) : kernels_text(report, common.style)};
-  }
+  if (!options.kernels.empty()) return validate_kernels(options, common);
+  if (!options.fit.empty()) throw Error("--fit: is for tables of measured kernels; give them with --kernels", 2);
   if (!options.served.empty()) return validate_served_command(options, common);
   if (!options.published.empty()) return validate_published_command(options, common);
   if (options.mark_every > 1 && options.device != "cuda")

@@ -10,27 +10,17 @@
 
 #include "models/base/error.h"
 #include "models/cost/kernel_time.h"
+#include "sim/kernels/quantile.h"
 #include "sim/print/table.h"
 
 namespace orrery {
 namespace {
-
-// One in this many groups of kernel shapes is judged. The others give the factor by which its predictions are
-// corrected: their median of predicted over measured time.
-constexpr std::uint64_t kParts = 5;
 
 struct Ratio {
   double value = 1;  // predicted over measured time of a kernel
   double work = 0;
   bool judged = false;
 };
-
-double quantile_of(std::vector<double> values, double share) {
-  if (values.empty()) return 0;
-  const auto at = static_cast<std::size_t>(share * static_cast<double>(values.size() - 1) + 0.5);
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(at), values.end());
-  return values[at];
-}
 
 template <class Takes>
 std::vector<double> values_of(const std::vector<Ratio>& ratios, const Takes& takes) {
@@ -131,7 +121,7 @@ KernelReport predict_kernels(KernelRows rows, const std::function<void(std::stri
       ++report.not_covered[fmt::format("{}: {} has no rate", row.gpu, row.precision)];
       continue;
     }
-    Ratio ratio{.value = *time / row.measured, .judged = row.shapes % kParts == 0};
+    Ratio ratio{.value = *time / row.measured, .judged = is_judged(row)};
     for (const Op& op : row.ops) {
       const Cost cost = cost_of(op.work, 2);
       ratio.work += cost.flops > 0 ? cost.flops : cost.bytes;
@@ -175,6 +165,7 @@ std::string kernels_text(const KernelReport& report, const Style& style) {
       "and\n"
       "  with more; swept: every fifth group of shapes after the level of the others; unseen: after other GPUs' "
       "level\n";
+  if (!report.laws.empty()) text += '\n' + law_errors_text(report.laws, style);
   if (!report.not_covered.empty()) text += '\n' + heading("Not covered", style) + '\n';
   for (const auto& [what, rows] : report.not_covered) text += fmt::format("  {:>8}  {}\n", rows, what);
   return text;
@@ -199,6 +190,7 @@ std::string kernels_json(const KernelReport& report) {
                                {"p90_error_swept", or_none(e.swept_p90)},
                                {"median_error_unseen", or_none(e.unseen)}});
   }
+  json["laws"] = nlohmann::ordered_json::parse(law_errors_json(report.laws));
   json["not_covered"] = report.not_covered;
   return json.dump(2) + '\n';
 }

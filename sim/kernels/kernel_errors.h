@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "sim/kernels/kernel_rows.h"
+#include "sim/kernels/law_errors.h"
 #include "sim/print/text.h"
 
 namespace orrery {
@@ -29,6 +30,7 @@ struct KernelErrors {
 
 struct KernelReport {
   std::vector<KernelErrors> errors;
+  std::vector<LawErrors> laws;
   std::map<std::string, std::int64_t> not_covered;
 };
 

@@ -139,6 +139,7 @@ bool read_ops(const NamedCells& c, KernelRow& row) {
   if (!c.has("prec") || !c.has("fw")) return false;
   row.framework = c.text("fw");
   row.precision = c.text("prec");
+  if (c.has("src")) row.kernel = c.text("src");
   const auto precision = precision_of_word(row.precision);
   if (c.has("op")) return c.has("m") && c.has("k") && !c.has("n") && read_quantize(c, row);
   if (!precision) return false;

@@ -13,11 +13,16 @@ namespace orrery {
 // when nothing else ran.
 struct KernelRow {
   std::string gpu, kind, framework, precision;  // "h100-sxm", "gemm", "trtllm", "bfloat16"
+  std::string kernel;                           // name of the kernel in the table; "" without one
   std::vector<Op> ops;
   double measured = 0;       // measured time in seconds
   double work = 0;           // FLOPs, or bytes where there are no FLOPs
   std::uint64_t shapes = 0;  // hash (FNV-1a) of all sizes except the number of tokens
 };
+
+// Groups of shapes are divided by their hash: every fifth is judged, and nothing is fitted to it.
+inline constexpr std::uint64_t kShapeParts = 5;
+inline bool is_judged(const KernelRow& row) { return row.shapes % kShapeParts == 0; }
 
 struct KernelRows {
   std::vector<KernelRow> rows;

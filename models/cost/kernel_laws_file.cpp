@@ -1,0 +1,134 @@
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "models/base/data.h"
+#include "models/base/json_value.h"
+#include "models/cost/kernel_laws.h"
+
+namespace orrery {
+namespace {
+
+constexpr double kMost = 1e6;  // above every number that a law has
+
+struct ProductKey {
+  const char* name;
+  double ProductLaw::*number;
+};
+constexpr ProductKey kProductKeys[] = {{"prologue_us", &ProductLaw::prologue_us},
+                                       {"smoothing", &ProductLaw::smoothing},
+                                       {"intensity", &ProductLaw::intensity},
+                                       {"overlap", &ProductLaw::overlap},
+                                       {"depth_us", &ProductLaw::depth_us},
+                                       {"split_us", &ProductLaw::split_us},
+                                       {"heat", &ProductLaw::heat},
+                                       {"cast_us", &ProductLaw::cast_us},
+                                       {"cast_part", &ProductLaw::cast_part}};
+
+struct AttentionKey {
+  const char* name;
+  double AttentionLaw::*number;
+};
+constexpr AttentionKey kAttentionKeys[] = {{"key_block", &AttentionLaw::key_block},
+                                           {"result_passes", &AttentionLaw::result_passes},
+                                           {"softmax", &AttentionLaw::softmax},
+                                           {"softmax_slope", &AttentionLaw::softmax_slope},
+                                           {"start_us", &AttentionLaw::start_us}};
+
+struct RateKey {
+  const char* name;
+  double KernelRates::*number;
+};
+constexpr RateKey kRateKeys[] = {
+    {"bf16", &KernelRates::bf16},           {"fp8", &KernelRates::fp8},
+    {"memory", &KernelRates::memory},       {"start_us", &KernelRates::start_us},
+    {"attention", &KernelRates::attention}, {"attention_tail", &KernelRates::attention_tail}};
+
+std::vector<std::string> texts(const JsonValue& list) {
+  std::vector<std::string> all;
+  for (const JsonValue& item : list.items()) all.push_back(item.text());
+  return all;
+}
+
+template <class Keys, class Numbers>
+void read_numbers(const JsonValue& json, const Keys& keys, Numbers& numbers) {
+  for (const auto& key : keys) numbers.*key.number = json.at(key.name).number(-kMost, kMost);
+}
+
+template <class Law, class Keys>
+KernelFamily<Law> family_of_json(const JsonValue& json, const Keys& keys) {
+  KernelFamily<Law> family{.name = json.at("name").text(),
+                           .gpus = texts(json.at("gpus")),
+                           .framework = json.at("framework").text(),
+                           .kernels = texts(json.at("kernels")),
+                           .law = {}};
+  read_numbers(json.at("law"), keys, family.law);
+  return family;
+}
+
+// A number with four digits, which is more than measurements tell.
+double rounded(double number) {
+  char digits[32];
+  std::snprintf(digits, sizeof digits, "%.4g", number);
+  return std::strtod(digits, nullptr);
+}
+
+template <class Keys, class Numbers>
+void write_numbers(nlohmann::ordered_json& json, const Keys& keys, const Numbers& numbers) {
+  for (const auto& key : keys) json[key.name] = rounded(numbers.*key.number);
+}
+
+template <class Law, class Keys>
+nlohmann::ordered_json json_of(const KernelFamily<Law>& family, const Keys& keys) {
+  nlohmann::ordered_json json = {{"name", family.name},
+                                 {"gpus", family.gpus},
+                                 {"framework", family.framework},
+                                 {"kernels", family.kernels},
+                                 {"law", nlohmann::ordered_json::object()}};
+  write_numbers(json["law"], keys, family.law);
+  return json;
+}
+
+// The file says this of itself.
+constexpr const char* kSource =
+    "fitted by orrery validate --kernels FILE... --fit to NVIDIA aiconfigurator's measured kernels "
+    "(github.com/ai-dynamo/aiconfigurator, commit 095f58a51c4ca8e61b66ec108d86f223f8d559ce, Apache-2.0), to four of "
+    "five groups of shapes; none of the rows is in this repository";
+constexpr const char* kAbout =
+    "Laws of kernels that run alone in a burst. What a family's numbers mean stands in models/cost/kernel_laws.h. Six "
+    "numbers are a kind of GPU's own: fractions of the peaks of products in 16 and 8 bits and of the memory bandwidth, "
+    "microseconds of a product's start, the fraction of the 16-bit peak that attention reaches with long heads, and "
+    "its tail in blocks of queries.";
+
+}  // namespace
+
+KernelLaws parse_kernel_laws(std::string_view text, const std::string& path) {
+  const nlohmann::json parsed = parse_json(path, text, "write it with orrery validate --kernels FILE... --fit");
+  const JsonValue root(parsed, path);
+  KernelLaws laws;
+  for (const JsonValue& family : root.at("products").items())
+    laws.products.push_back(family_of_json<ProductLaw>(family, kProductKeys));
+  for (const JsonValue& family : root.at("attention").items())
+    laws.attention.push_back(family_of_json<AttentionLaw>(family, kAttentionKeys));
+  for (const auto& [gpu, numbers] : root.at("gpus").members()) read_numbers(numbers, kRateKeys, laws.rates[gpu]);
+  return laws;
+}
+
+std::string to_json(const KernelLaws& laws) {
+  nlohmann::ordered_json root = {{"_source", kSource}, {"about", kAbout}};
+  for (const auto& family : laws.products) root["products"].push_back(json_of(family, kProductKeys));
+  for (const auto& family : laws.attention) root["attention"].push_back(json_of(family, kAttentionKeys));
+  root["gpus"] = nlohmann::ordered_json::object();
+  for (const auto& [gpu, rates] : laws.rates) write_numbers(root["gpus"][gpu], kRateKeys, rates);
+  return root.dump(1) + '\n';
+}
+
+const KernelLaws& built_in_kernel_laws() {
+  static const KernelLaws laws = parse_kernel_laws(data_file("kernel_laws.json"), "kernel_laws.json");
+  return laws;
+}
+
+}  // namespace orrery

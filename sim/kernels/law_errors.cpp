@@ -1,0 +1,162 @@
+#include "sim/kernels/law_errors.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <tuple>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "sim/kernels/fit_laws.h"
+#include "sim/kernels/law_rows.h"
+#include "sim/kernels/quantile.h"
+#include "sim/print/table.h"
+
+namespace orrery {
+namespace {
+
+struct LawRatio {
+  double value = 1, unseen = 0;  // predicted over measured; unseen 0: there are no other GPUs
+  double work = 0;
+};
+
+struct LawKey {
+  std::string kind, precision, framework, kernel, gpu;
+  bool fitted = false;
+  auto operator<=>(const LawKey&) const = default;
+};
+
+template <class Value>
+double middle_of(const std::vector<LawRatio>& ratios, double share, const Value& value) {
+  std::vector<double> values;
+  for (const LawRatio& r : ratios) {
+    if (const std::optional<double> v = value(r)) values.push_back(*v);
+  }
+  return quantile_of(std::move(values), share);
+}
+
+LawErrors law_errors_of(const LawKey& key, const std::vector<LawRatio>& ratios) {
+  LawErrors e{.gpu = key.gpu,
+              .kind = key.kind,
+              .precision = key.precision,
+              .framework = key.framework,
+              .kernel = key.kernel,
+              .fitted = key.fitted,
+              .rows = std::ssize(ratios)};
+  using Found = std::optional<double>;
+  const auto error = [](const LawRatio& r) { return Found(std::abs(r.value - 1)); };
+  e.level = middle_of(ratios, 0.5, [](const LawRatio& r) { return Found(r.value); });
+  e.error = middle_of(ratios, 0.5, error);
+  e.p90 = middle_of(ratios, 0.9, error);
+  const double work = middle_of(ratios, 0.5, [](const LawRatio& r) { return Found(r.work); });
+  e.small = middle_of(ratios, 0.5, [&](const LawRatio& r) { return r.work < work ? error(r) : Found(); });
+  e.large = middle_of(ratios, 0.5, [&](const LawRatio& r) { return r.work >= work ? error(r) : Found(); });
+  if (ratios.front().unseen <= 0) return e;
+  e.unseen_level = middle_of(ratios, 0.5, [](const LawRatio& r) { return Found(r.unseen); });
+  e.unseen = middle_of(ratios, 0.5, [](const LawRatio& r) { return Found(std::abs(r.unseen - 1)); });
+  return e;
+}
+
+// A GPU and the laws for it with and without its own numbers.
+struct LawJudge {
+  std::optional<Gpu> gpu;
+  const KernelLaws& laws;
+  const KernelLaws* without;
+
+  std::optional<LawRatio> operator()(const KernelRow& row) const {
+    const auto time = time_by_laws(row, *gpu, laws);
+    if (!time) return std::nullopt;
+    const auto unseen = without != nullptr ? time_by_laws(row, *gpu, *without) : std::nullopt;
+    return LawRatio{*time / row.measured, unseen.value_or(0) / row.measured, cost_of(row.ops.back().work, 2).flops};
+  }
+};
+
+}  // namespace
+
+LawsWithout laws_without_each(const KernelRows& rows, const KernelLaws& laws, bool refit,
+                              const std::function<void(std::string_view)>& progress) {
+  LawsWithout all;
+  for (const auto& [gpu, rates] : laws.rates) {
+    KernelLaws without = refit ? fit_kernel_laws(rows, laws, gpu, progress) : laws;
+    const KernelRates told = rates_from_others(without, gpu);
+    without.rates[gpu] = told;
+    all.emplace(gpu, std::move(without));
+  }
+  return all;
+}
+
+std::vector<LawErrors> judge_laws(const KernelRows& rows, const KernelLaws& laws, const LawsWithout& without) {
+  std::map<std::string, LawJudge> judges;
+  for (const auto& [gpu, rates] : laws.rates) {
+    const auto at = without.find(gpu);
+    judges.emplace(gpu, LawJudge{find_gpu(gpu), laws, at == without.end() ? nullptr : &at->second});
+  }
+  std::map<LawKey, std::vector<LawRatio>> ratios;
+  for (const KernelRow& row : rows.rows) {
+    const auto judge = judges.find(row.gpu);
+    if (!is_judged(row) || judge == judges.end()) continue;
+    const auto ratio = judge->second(row);
+    if (!ratio) continue;
+    const bool attention = row.kind.starts_with("attention"), fitted = is_fitted(row, laws);
+    ratios[{row.kind, row.precision, row.framework, attention ? row.kernel : "", row.gpu, fitted}].push_back(*ratio);
+    if (fitted)
+      ratios[{attention ? "attention" : "all products", "", row.framework, "", row.gpu, true}].push_back(*ratio);
+  }
+  std::vector<LawErrors> errors;
+  for (const auto& [key, list] : ratios) errors.push_back(law_errors_of(key, list));
+  return errors;
+}
+
+std::string law_errors_text(const std::vector<LawErrors>& errors, const Style& style) {
+  Table t;
+  t.columns = {{"kernels", "", Align::left},
+               {"precision", "", Align::left},
+               {"framework", "", Align::left},
+               {"GPU", "", Align::left},
+               {"rows", ""},
+               {"level", ""},
+               {"error", "%"},
+               {"9 of 10", "%"},
+               {"small", "%"},
+               {"large", "%"},
+               {"unseen level", ""},
+               {"unseen", "%"}};
+  const auto percent = [](double share) { return share < 0 ? "-" : fmt::format("{:.1f}", 100 * share); };
+  for (const LawErrors& e : errors) {
+    const std::string framework = e.framework + (e.kernel.empty() ? "" : ' ' + e.kernel) + (e.fitted ? " *" : "");
+    t.rows.push_back({e.kind, e.precision, framework, e.gpu, fmt::format("{}", e.rows), fmt::format("{:.2f}", e.level),
+                      percent(e.error), percent(e.p90), percent(e.small), percent(e.large),
+                      e.unseen < 0 ? "-" : fmt::format("{:.2f}", e.unseen_level), percent(e.unseen)});
+  }
+  if (t.rows.empty()) return "";
+  return heading("Laws of kernels alone, on groups of shapes that they are not fitted to", style) + '\n' +
+         print(t, "  ", style.columns) +
+         "  *: fitted to other rows of these kernels; unseen: the GPU's rates from other GPUs and its data sheet\n";
+}
+
+std::string law_errors_json(const std::vector<LawErrors>& errors) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const LawErrors& e : errors) {
+    nlohmann::ordered_json json = {{"kind", e.kind},
+                                   {"precision", e.precision},
+                                   {"framework", e.framework},
+                                   {"kernel", e.kernel},
+                                   {"gpu", e.gpu},
+                                   {"fitted", e.fitted},
+                                   {"rows", e.rows},
+                                   {"level", e.level},
+                                   {"median_error", e.error},
+                                   {"p90_error", e.p90},
+                                   {"median_error_small", e.small},
+                                   {"median_error_large", e.large}};
+    if (e.unseen >= 0) {
+      json["level_unseen"] = e.unseen_level;
+      json["median_error_unseen"] = e.unseen;
+    }
+    list.push_back(json);
+  }
+  return list.dump();
+}
+
+}  // namespace orrery

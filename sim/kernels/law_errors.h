@@ -1,0 +1,40 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "models/cost/kernel_laws.h"
+#include "sim/kernels/kernel_rows.h"
+#include "sim/print/text.h"
+
+namespace orrery {
+
+// The errors of the laws of kernels (models/cost/kernel_laws.h) on the groups of shapes that nothing is fitted to.
+struct LawErrors {
+  std::string gpu, kind, precision, framework, kernel;
+  bool fitted = false;  // whether the laws are fitted to rows like these
+  std::int64_t rows = 0;
+  double level = 1;                      // predicted over measured, the median
+  double error = 0, p90 = 0;             // |predicted / measured - 1|: median, and of nine rows of ten
+  double small = 0, large = 0;           // the median of the half of rows with less work, and of that with more
+  double unseen_level = 1, unseen = -1;  // the same where the GPU's rates come from other GPUs and its data sheet
+};
+
+// Laws for each kind of GPU as if nothing of it had been measured.
+using LawsWithout = std::map<std::string, KernelLaws>;
+
+// refit: whether the laws of the other GPUs are fitted again without it, which takes a minute; else its rates alone are
+// left out.
+LawsWithout laws_without_each(const KernelRows& rows, const KernelLaws& laws, bool refit,
+                              const std::function<void(std::string_view)>& progress);
+
+// Judges the laws by kind of kernel, precision, framework and GPU. Rows named "all products" and "attention" in `kind`
+// hold all rows of a GPU that laws are fitted to.
+std::vector<LawErrors> judge_laws(const KernelRows& rows, const KernelLaws& laws, const LawsWithout& without);
+
+std::string law_errors_text(const std::vector<LawErrors>& errors, const Style& style);
+std::string law_errors_json(const std::vector<LawErrors>& errors);  // a list
+
+}  // namespace orrery

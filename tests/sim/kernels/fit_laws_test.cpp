@@ -1,0 +1,53 @@
+#include "sim/kernels/fit_laws.h"
+
+#include <array>
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include "sim/kernels/law_rows.h"
+
+namespace orrery {
+namespace {
+
+// Rows of one GPU that take what the laws say.
+KernelRows rows_by_laws(const KernelLaws& laws, const std::string& gpu) {
+  KernelRows rows;
+  std::uint64_t shape = 0;
+  for (const std::int64_t n : {64, 512, 1024, 4096, 6144, 16384}) {
+    for (const std::int64_t k : {64, 512, 2048, 4096, 12288}) {
+      ++shape;
+      for (const std::int64_t m : {1, 64, 512, 3072, 8192}) {
+        KernelRow row{.gpu = gpu, .kind = "gemm", .framework = "trtllm", .precision = "bfloat16", .shapes = shape};
+        Op op;
+        op.work = Gemm{.m = m, .n = n, .k = k, .result_bytes = 2};
+        op.precision = Precision::bf16;
+        row.ops = {op};
+        row.measured = time_by_laws(row, find_gpu(gpu), laws).value();
+        rows.rows.push_back(row);
+      }
+    }
+  }
+  return rows;
+}
+
+TEST(FitLaws, FindsTheRatesThatRowsWereMadeWith) {
+  const std::string gpu = "h100-sxm";
+  KernelLaws laws = built_in_kernel_laws();
+  KernelRates& made = laws.rates.at(gpu);
+  made.bf16 = 0.6;
+  made.memory = 0.7;
+  made.start_us = 3;
+  const KernelRows rows = rows_by_laws(laws, gpu);
+  const KernelLaws found = fit_kernel_laws(rows, built_in_kernel_laws(), "", {});
+  EXPECT_NEAR(found.rates.at(gpu).bf16, 0.6, 0.03);
+  EXPECT_NEAR(found.rates.at(gpu).memory, 0.7, 0.03);
+  EXPECT_NEAR(found.rates.at(gpu).start_us, 3, 0.2);
+  // GPUs without rows keep their numbers, and so does a family whose rows are left out.
+  EXPECT_EQ(found.rates.at("l40s").bf16, built_in_kernel_laws().rates.at("l40s").bf16);
+  const KernelLaws without = fit_kernel_laws(rows, built_in_kernel_laws(), gpu, {});
+  EXPECT_EQ(to_json(without), to_json(built_in_kernel_laws()));
+}
+
+}  // namespace
+}  // namespace orrery
