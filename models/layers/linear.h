@@ -41,13 +41,13 @@ CastSlots to_fp8(LayerTape& layer, const std::string& name, Id x, std::int64_t e
 // product needs. Gathered weights are cast to fp8 before each use, other weights once a step (emit.cpp). Weights in NF4
 // are dequantised before each use.
 std::vector<Id> with_weight(LayerTape& layer, const std::string& name, Id x, std::int32_t weight, const Gemm& forward);
-// Records y = x W^T, tile by tile if the weight is cut into tiles.
+// These functions record the products of a linear layer on the layer's tape, one for each tile: with
+// strategy.offload.tiling a weight is cut into tiles, which are gathered and freed one after the other.
+// product: y = x W^T; input_gradients: dx = dy W; weight_gradients: dW += dy^T x.
 void product(LayerTape& layer, const std::string& name, const Gemm& forward, const std::vector<Id>& reads, Id y,
              const std::vector<std::int32_t>& weights, std::int32_t bias);
-// Records dx = dy W, tile by tile.
 void input_gradients(LayerTape& layer, const std::string& name, const Gemm& forward, const std::vector<Id>& reads,
                      Id dx, const std::vector<std::int32_t>& weights);
-// Records the weight gradient dW += dy^T x, tile by tile.
 void weight_gradients(LayerTape& layer, const std::string& name, const Gemm& forward, Id x, Id dy,
                       const std::vector<std::int32_t>& weights);
 // Records y = x W^T with W cut by its outputs (column parallelism of Megatron); out is the number of outputs on this

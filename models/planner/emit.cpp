@@ -108,10 +108,10 @@ bool StepWalk::issue_next(Pass& pass) {
   return moved;
 }
 
-// Issues the ops that follow the transfer in the block that receives an action's input; in one of them the host may
-// wait for the received tensor, before it launches the ops that read it. If the input comes from a virtual stage on the
-// same pipeline stage, nothing is received; in frameworks whose host waits for the device before every forward, it then
-// waits here.
+// Issues the ops that come after the receive of an action's input (an action is one forward or backward of a
+// micro-batch on a chunk). One of them is the host's wait for the received tensor, in frameworks whose host waits for
+// it before it launches the ops that read it. An input from a virtual stage on the same pipeline stage is not received;
+// then only a host that waits for its device before every forward waits, and does so here.
 void StepWalk::wait_for_input(const Action& action) {
   const Chunk& chunk = chunks_[action.chunk];
   const bool forward = action.phase == Phase::forward;

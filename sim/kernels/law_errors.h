@@ -22,7 +22,8 @@ struct LawErrors {
   double unseen_level = 1, unseen = -1;  // the same where the GPU's rates come from other GPUs and its data sheet
 };
 
-// Laws for each kind of GPU as if nothing of it had been measured.
+// For each kind of GPU, the laws (formulas of a kernel's time) that are fitted to the measured kernels of all other
+// kinds, to see how well they predict a GPU that nobody has measured.
 using LawsWithout = std::map<std::string, KernelLaws>;
 
 // refit: whether the laws of the other GPUs are fitted again without it, which takes a minute; else its rates alone are

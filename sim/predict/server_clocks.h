@@ -27,11 +27,11 @@ struct ServerSteps {
 // the costs of that plan.
 ServerSteps server_steps(const Plan& unfolded, const Spec& spec, const Costs& costs, std::int64_t steps);
 
-// The progress of workers up to the time `window`, when the first worker has made all its steps, and how stale the
-// weights are.
+// The progress of the workers of a parameter server until the first of them has made all its steps, and how stale the
+// weights are that they compute with.
 struct ServerClocks {
-  Picoseconds window = 0;
-  double steps = 0;  // number of steps of a worker up to `window`, a mean over workers
+  Picoseconds window = 0;  // the time from the begin until the first worker has made all its steps
+  double steps = 0;        // number of steps that a worker makes in that time, a mean over workers
   Staleness staleness;
 };
 ServerClocks server_clocks(const ServerSteps& steps, const Trace& trace);
