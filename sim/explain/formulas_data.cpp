@@ -151,7 +151,9 @@ Volume data_volume(const Spec& spec, const Plan& plan, Dimension copies) {
                              average_frozen(spec, plan, copies, false, false));
   }
   if (some_again) v.numbers += fmt::format(", A = {:.4g} gathered again", average_elements(plan, copies, false, true));
-  const bool tied = copies == Dimension::data && unit_gradients(spec, row);
+  // Gradients that are kept whole until the last micro-batch are reduced once, those of both uses of the table
+  // together.
+  const bool tied = copies == Dimension::data && unit_gradients(spec, row) && fresh_gradients(spec, row);
   if (const double table = tied ? table_used_twice(spec, plan) : 0; table > 0) {
     v.formula += " + mT·g";
     v.bytes += m * table * g * (n - 1) / n;
