@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "models/cost/nccl/model.h"
 #include "models/load/open_spec.h"
 #include "models/schedule/schedules.h"
 #include "models/spec/stragglers.h"
@@ -53,6 +54,17 @@ std::string gpus_remark(const Spec& spec) {
   return fmt::format(
       "gpus: {} of the cluster's {} are used: {} data ranks were asked for; give gpus, or leave data out", spec.gpus,
       all, spec.strategy.data);
+}
+
+// Returns a remark for NICs that are much faster than the PCIe links by which their GPUs reach them.
+std::string nic_remark(const Spec& spec) {
+  const Cluster& c = spec.cluster;
+  if (spec.gpus <= nccl_node_gpus(c) || c.nics == 0) return "";
+  const double all = c.nics * c.nic_Gbps / 8,
+               used = nccl_topology(c, 2, c.gpus_per_node).nic_GBps * std::min(c.nics, c.gpus_per_node);
+  constexpr double kWorthSaying = 1.1;  // 400 Gb/s on PCIe 5.0 is 4 % too much, which every such cluster has
+  if (all <= kWorthSaying * used) return "";
+  return fmt::format("cluster.nic_Gbps: PCIe carries {:.4g} of the {:.4g} GB/s of a node's NICs", used, all);
 }
 
 std::string positions_remark(const Spec& spec) {
@@ -125,7 +137,8 @@ std::vector<std::string> remarks(const Spec& spec, const Plan& plan, const Profi
                                 schedule_remark(spec, plan),
                                 gpus_remark(spec),
                                 stragglers_remark(spec, plan),
-                                positions_remark(spec)};
+                                positions_remark(spec),
+                                nic_remark(spec)};
   for (const std::string& remark : spec.model.remarks) list.push_back("model: " + remark);
   std::erase(list, "");
   return list;

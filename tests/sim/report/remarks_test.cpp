@@ -3,8 +3,10 @@
 
 #include <algorithm>
 
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
+#include "models/load/load_spec.h"
 #include "sim/predict/predict.h"
 #include "tests/models/plans.h"
 
@@ -37,6 +39,20 @@ TEST(Remarks, SayThatOneRankShardsNothing) {
 TEST(Remarks, SayThatAWarmUpIsTooLong) {
   EXPECT_TRUE(says(test::kSmall, "pipeline: 4, schedule: zb-h2, global_batch: 6", "from 7 micro-batches on"));
   EXPECT_FALSE(says(test::kSmall, "pipeline: 4, schedule: zb-h2, global_batch: 7", "zb-h2"));
+}
+
+// A link of PCIe 5.0 carries 48 GB/s of data.
+TEST(Remarks, SayThatPcieHoldsNicsBack) {
+  const auto remarks = [](int Gbps, int nodes) {
+    const Spec spec = parse_spec(fmt::format("model: gpt2\ncluster: {{node: dgx-h100, nodes: {}, nic_Gbps: {}}}\n"
+                                             "strategy: {{data: {}}}\n",
+                                             nodes, Gbps, 8 * nodes),
+                                 "nics.yaml");
+    return fmt::format("{}", fmt::join(predict(spec).report.remarks, "\n"));
+  };
+  EXPECT_NE(remarks(800, 2).find("PCIe carries 384 of the 800 GB/s"), std::string::npos) << remarks(800, 2);
+  EXPECT_EQ(remarks(400, 2).find("PCIe"), std::string::npos);
+  EXPECT_EQ(remarks(800, 1).find("PCIe"), std::string::npos);
 }
 
 }  // namespace
