@@ -151,7 +151,7 @@ Seconds Uplinks::hashed_time(const Level& level, std::size_t d, Pattern pattern,
   const double flows = pairs ? away * level.switch_nics
                              : std::min(level.switch_nics, level.edges[d] * nics / static_cast<double>(level.switches));
   if (!(flows > 0)) return 0;
-  const std::int64_t domains = ceil_div<std::int64_t>(plan_.ranks, level.gpus);
+  const std::int64_t domains = ceil_div(plan_.ranks, level.gpus);
   const HashedFlows hashed = {static_cast<std::int64_t>(std::ceil(flows)), level.hashed_uplinks, level.queue_pairs,
                               domains * level.switches};
   const double demand = sent.bytes / nics / sent.seconds / level.uplink;

@@ -16,7 +16,7 @@ using Graph = boost::compressed_sparse_row_graph<boost::directedS, boost::no_pro
 // A graph of tasks and launches that wait for each other. The nodes are tasks and their launches: the tasks of one
 // transfer are one node, with the number of the transfer's first task; the launch of task t is the node (number of
 // tasks + t). Edges lead from a node to the nodes that it waits for.
-struct Network {
+struct WaitGraph {
   std::vector<Picoseconds> start, end;  // start time and end time of each node (a task or a launch)
   Graph graph;
 };
@@ -47,9 +47,9 @@ std::vector<std::pair<Node, Node>> edges_of(const Plan& plan, const Trace& trace
   return edges;
 }
 
-Network network_of(const Plan& plan, const Trace& trace) {
+WaitGraph wait_graph(const Plan& plan, const Trace& trace) {
   const TaskId count = plan.task_count();
-  Network n;
+  WaitGraph n;
   n.start.resize(2 * std::size_t{count});
   n.end.resize(2 * std::size_t{count});
   for (TaskId t = 0; t < count; ++t) {
@@ -69,7 +69,7 @@ std::vector<TaskId> critical_path(const Plan& plan, const Trace& trace) {
   std::vector<TaskId> path;
   const TaskId count = plan.task_count();
   if (count == 0) return path;
-  const Network n = network_of(plan, trace);
+  const WaitGraph n = wait_graph(plan, trace);
   // The node that delayed a node is the one that ended last among the nodes it waited for. If a task and a launch ended
   // at the same time, the task is preferred, since it says more to a reader.
   const auto ends_later = [&](Node a, Node b) { return n.end[a] != n.end[b] ? n.end[a] > n.end[b] : a < b; };
@@ -93,7 +93,7 @@ std::vector<TaskId> critical_path(const Plan& plan, const Trace& trace) {
 
 std::vector<Picoseconds> slack(const Plan& plan, const Trace& trace) {
   const TaskId count = plan.task_count();
-  const Network n = network_of(plan, trace);
+  const WaitGraph n = wait_graph(plan, trace);
   std::vector<Node> order;  // the graph's nodes (tasks, launches), each after all nodes that it waits for
   order.reserve(n.end.size());
   boost::topological_sort(n.graph, std::back_inserter(order));

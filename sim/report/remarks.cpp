@@ -62,8 +62,8 @@ std::string nic_remark(const Spec& spec) {
   if (spec.gpus <= nccl_node_gpus(c) || c.nics == 0) return "";
   const double all = c.nics * c.nic_Gbps / 8,
                used = nccl_topology(c, 2, c.gpus_per_node).nic_GBps * std::min(c.nics, c.gpus_per_node);
-  constexpr double kWorthSaying = 1.1;  // 400 Gb/s on PCIe 5.0 is 4 % too much, which every such cluster has
-  if (all <= kWorthSaying * used) return "";
+  constexpr double kMuchFaster = 1.1;  // 400 Gb/s on PCIe 5.0 is 4 % too much, which every such cluster has
+  if (all <= kMuchFaster * used) return "";
   return fmt::format("cluster.nic_Gbps: PCIe carries {:.4g} of the {:.4g} GB/s of a node's NICs", used, all);
 }
 
