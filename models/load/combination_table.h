@@ -278,7 +278,7 @@ inline constexpr Pair kPairs[] = {
     {&kStragglers, &kHybrid, kNotYet, kOut},
     {&kStragglers, &kExperts, kNotYet, kOut},
     {&kStragglers, &kCopies, kNotYet, kOut},
-    {&kFailures, kAlone, "not built yet: a simulated step has none", kOut},
+    {&kFailures, kAlone, "a simulated step has none; run-length plays them", kOut},
 
     // These rows of the table reject options that ranks do not support when a plan is executed on CPUs or GPUs.
     {&kUnexecuted, kAlone, "no ranks execute it", "choose fp32, bf16 or fp16", Limit::ranks},

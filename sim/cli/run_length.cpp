@@ -9,7 +9,9 @@ namespace orrery {
 
 Outcome run_length_command(const RunLengthOptions& options, const Common& common) {
   const Spec spec = load_spec(options.spec, options.overrides);
-  const Report report = predict_report(spec, profile_for(spec, options.profile));
+  Spec step = spec;
+  step.cluster.failures.reset();  // which are no part of a single step
+  const Report report = predict_report(step, profile_for(step, options.profile));
   const LongRun run = long_run(spec, report, options.days);
   const auto plays = static_cast<std::int64_t>(options.plays);
   const RunQuantiles q = play_often(run, options.seed, plays);

@@ -89,7 +89,9 @@ TEST(RunLength, IsThatOfTheSpec) {
         "strategy: {" +
             more + "}\n",
         "run.yaml");
-    return long_run(spec, predict(spec).report, 10);
+    Spec step = spec;
+    step.cluster.failures.reset();
+    return long_run(spec, predict(step).report, 10);
   };
   const LongRun plain = run_of("data: 32");
   EXPECT_DOUBLE_EQ(plain.between_failures, 900'000);
