@@ -30,6 +30,18 @@ constexpr SpecKey kRoutingKeys[] = {
 // More queue pairs than NCCL_IB_QPS_PER_CONNECTION accepts (128; NCCL's environment variables).
 constexpr std::int64_t kMostQueuePairs = 128;
 
+// Puts the keys of a map over those of another, and maps in it alike.
+void put_over(SpecNode& all, const SpecNode& over) {
+  for (std::size_t i = 0; i < over.keys.size(); ++i) {
+    SpecNode& item = all.insert(over.keys[i]);
+    const bool maps = item.kind == SpecNode::Kind::map && over.items[i].kind == SpecNode::Kind::map;
+    if (maps)
+      put_over(item, over.items[i]);
+    else
+      item = over.items[i];
+  }
+}
+
 void move_to_line(SpecNode& node, int line) {
   node.line = line;
   for (SpecNode& item : node.items) move_to_line(item, line);
@@ -50,7 +62,7 @@ static SpecNode with_file(const SpecSection& cluster, const SpecNode& network) {
     cluster.reader().fail(*file, "cluster.network.file", fmt::format("{} has no network", path));
   SpecNode all = *in_file;
   move_to_line(all, file->line);
-  for (std::size_t i = 0; i < network.keys.size(); ++i) all.insert(network.keys[i]) = network.items[i];
+  put_over(all, network);
   return all;
 }
 

@@ -21,6 +21,7 @@ Picoseconds launch_start(const Plan& plan, const Trace& trace, TaskId task) {
 static Picoseconds end_of_step(const Plan& plan, const Trace& trace, std::int64_t stage, std::int64_t step) {
   const std::int64_t last = (step + 1) * plan.step_micro_batches() - 1;
   Picoseconds end = 0;
+  if (step < 0) return end;
   for (const RankClass& slot : plan.classes) {
     for (TaskId t = slot.begin; slot.stage == stage && t < slot.end; ++t) {
       const bool update = std::holds_alternative<Update>(plan.op_of(t).work);

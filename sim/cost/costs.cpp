@@ -328,7 +328,7 @@ class CostModel {
   NcclChoice over_uplinks(std::size_t op, NcclChoice c, Dimension d, const NcclModel& members, Uplinks::Pattern p) {
     const NcclTopology& t = members.topology;
     const double node_bytes = c.nic_share * t.nics * t.nic_GBps * 1e9 * c.seconds;
-    return lasting(c, uplinks_.time(op, d, p, {node_bytes, t.nics, c.seconds}));
+    return lasting(c, uplinks_.time(op, d, p, {node_bytes, t.nics, c.seconds, c.channels}));
   }
 
   // Returns whether a collective that adds arrays is made of copies and sums by Orrery's own algorithms, not by NCCL.

@@ -5,12 +5,17 @@
 #include <map>
 #include <mutex>
 #include <tuple>
+#include <utility>
+
+#include "models/base/units.h"
 
 namespace orrery {
 namespace {
 
 // The greatest number of queue pairs of a switch for which the distribution is computed exactly.
-constexpr std::int64_t kMostExact = 512;
+constexpr std::int64_t kMostExact = 256;
+// The probability below which larger loads are left out.
+constexpr double kLeftOut = 1e-9;
 
 // Coefficients of a polynomial, from that of power 0 on.
 using Polynomial = std::vector<double>;
@@ -23,52 +28,79 @@ Polynomial product(const Polynomial& a, const Polynomial& b, std::size_t size) {
   return result;
 }
 
-// Returns the probabilities of a Poisson distribution for 0 to `most`.
-Polynomial poisson(double mean, std::int64_t most) {
-  Polynomial p(static_cast<std::size_t>(most) + 1);
-  for (std::size_t k = 0; k < p.size(); ++k) {
-    const auto n = static_cast<double>(k);
-    p[k] = std::exp(n * std::log(mean) - mean - std::lgamma(n + 1));
-  }
-  return p;
-}
+// Returns the probability that a Poisson number with this mean is k.
+double poisson(double mean, double k) { return std::exp(k * std::log(mean) - mean - std::lgamma(k + 1)); }
 
 // Returns the probability that none of `bins` bins gets more than `most` of `balls` balls. The numbers of balls in bins
 // are independent Poisson numbers under the condition that their sum is `balls`, so the result is the probability of
-// that sum with all numbers at most `most`, over the probability of that sum.
+// that sum with all numbers at most `most`, divided by the probability of that sum.
 double none_above(std::int64_t most, std::int64_t balls, std::int64_t bins) {
-  Polynomial power = poisson(static_cast<double>(balls) / static_cast<double>(bins), std::min(most, balls));
-  if (balls > kMostExact) {
-    double sum = 0;
-    for (const double p : power) sum += p;
-    return std::pow(std::min(1.0, sum), static_cast<double>(bins));
-  }
-  Polynomial all{1};
+  const auto n = static_cast<double>(balls);
+  Polynomial power(static_cast<std::size_t>(std::min(most, balls)) + 1), all{1};
+  for (std::size_t k = 0; k < power.size(); ++k)
+    power[k] = poisson(n / static_cast<double>(bins), static_cast<double>(k));
   const auto size = static_cast<std::size_t>(balls) + 1;
   for (std::int64_t left = bins; left > 0; left /= 2) {
     if (left % 2 == 1) all = product(all, power, size);
     if (left > 1) power = product(power, power, size);
   }
-  if (all.size() < size) return 0;
-  return std::min(1.0, all.back() / poisson(static_cast<double>(balls), balls).back());
+  return all.size() < size ? 0 : std::min(1.0, all.back() / poisson(n, n));
+}
+
+// A distribution function of loads, from which probabilities are taken as its steps.
+class Steps {
+ public:
+  // Adds the probability that no load is above `most`; returns whether larger loads matter.
+  bool add(std::int64_t most, double below_or_equal) {
+    if (below_or_equal > sum_) loads.push_back({most, below_or_equal - sum_});
+    sum_ = std::max(sum_, below_or_equal);
+    return 1 - sum_ > kLeftOut;
+  }
+
+  std::vector<LargestLoad> loads;
+
+ private:
+  double sum_ = 0;
+};
+
+std::vector<LargestLoad> exactly(const HashedFlows& f, std::int64_t balls) {
+  Steps steps;
+  for (std::int64_t most = ceil_div(balls, f.uplinks); most <= balls; ++most) {
+    if (!steps.add(most, std::pow(none_above(most, balls, f.uplinks), static_cast<double>(f.switches)))) break;
+  }
+  return std::move(steps.loads);
+}
+
+// Takes the numbers on all uplinks to be independent Poisson numbers. Their upper tails are summed from above, so that
+// powers of probabilities near 1 keep their digits.
+std::vector<LargestLoad> independently(const HashedFlows& f, std::int64_t balls) {
+  const double mean = static_cast<double>(balls) / static_cast<double>(f.uplinks), deviation = std::sqrt(mean);
+  // The largest load is at least the mean, and beyond 14 standard deviations, or 40 for small means, nothing counts.
+  const auto first = static_cast<std::int64_t>(std::ceil(mean));
+  const auto last = std::max(first, std::min(balls, static_cast<std::int64_t>(mean + 14 * deviation + 40)));
+  std::vector<double> tail(static_cast<std::size_t>(last - first) + 2, 0);  // of loads above first + i
+  for (std::int64_t k = last; k > first; --k)
+    tail[static_cast<std::size_t>(k - first) - 1] =
+        tail[static_cast<std::size_t>(k - first)] + poisson(mean, static_cast<double>(k));
+  const double uplinks = static_cast<double>(f.uplinks) * static_cast<double>(f.switches);
+  Steps steps;
+  for (std::int64_t most = first; most <= last; ++most) {
+    const double above = std::min(1.0, tail[static_cast<std::size_t>(most - first)]);
+    if (!steps.add(most, most == last ? 1 : std::exp(uplinks * std::log1p(-above)))) break;
+  }
+  return std::move(steps.loads);
 }
 
 std::vector<LargestLoad> compute(const HashedFlows& f) {
   const std::int64_t balls = f.flows * f.queue_pairs;
-  std::vector<LargestLoad> loads;
-  double below = 0;
-  for (std::int64_t most = (balls + f.uplinks - 1) / f.uplinks; most <= balls && 1 - below > 1e-9; ++most) {
-    const double now = std::pow(none_above(most, balls, f.uplinks), static_cast<double>(f.switches));
-    if (now > below) loads.push_back({most, now - below});
-    below = std::max(below, now);
-  }
-  return loads;
+  if (f.uplinks == 1) return {{balls, 1}};
+  return balls <= kMostExact ? exactly(f, balls) : independently(f, balls);
 }
 
 }  // namespace
 
 // Searches ask for the same few distributions thousands of times, from several threads.
-std::vector<LargestLoad> largest_loads(const HashedFlows& flows) {
+const std::vector<LargestLoad>& largest_loads(const HashedFlows& flows) {
   static std::mutex mutex;
   static std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t>, std::vector<LargestLoad>> known;
   const auto key = std::tuple(flows.flows, flows.uplinks, flows.queue_pairs, flows.switches);

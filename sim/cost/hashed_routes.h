@@ -22,9 +22,9 @@ struct LargestLoad {
 };
 
 // Returns the distribution of the largest number of queue pairs on one uplink; probabilities below 1e-9 in sum are left
-// out. The distribution is exact up to 512 queue pairs of a switch. Above, the numbers of different uplinks are taken
+// out. The distribution is exact up to 256 queue pairs of a switch. Above, the numbers of different uplinks are taken
 // to be independent, which moves the mean of the rate of the slowest flow by less than 2 %.
-std::vector<LargestLoad> largest_loads(const HashedFlows& flows);
+const std::vector<LargestLoad>& largest_loads(const HashedFlows& flows);
 
 // Returns the mean of the factor by which hashing lengthens a transfer that lasts as long as its slowest flow: a flow
 // alone on an uplink would use `demand` of the uplink's rate, and all queue pairs on an uplink share it evenly.

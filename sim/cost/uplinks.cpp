@@ -11,20 +11,28 @@ namespace {
 
 constexpr auto kPipeline = static_cast<std::size_t>(Dimension::pipeline);
 constexpr double kGbps = 1e9 / 8;  // bytes per second
+// A number of nodes above any cluster's; times the GPUs of a node it stays below 2^63.
+constexpr std::int64_t kMost = 1'000'000'000'000;
 
 }  // namespace
 
-Uplinks::Uplinks(const Plan& plan, const Cluster& cluster, std::int64_t node_gpus) : plan_(plan) {
+Uplinks::Uplinks(const Plan& plan, const Cluster& cluster, std::int64_t node_gpus)
+    : plan_(plan), node_gpus_(node_gpus) {
   const double gpu_rate = cluster.nics * cluster.nic_Gbps * kGbps / cluster.gpus_per_node;
   if (cluster.oversubscribed_above_gpus > 0 && cluster.oversubscription > 1) {
     const double nics = gpu_rate * static_cast<double>(cluster.oversubscribed_above_gpus);
     add({.gpus = cluster.oversubscribed_above_gpus, .capacity = nics / cluster.oversubscription}, gpu_rate);
   }
   if (cluster.network) add_network(cluster);
+  std::array<bool, kDimensions> to_all{};
+  for (const Op& op : plan.ops) {
+    const auto* c = std::get_if<Collective>(&op.work);
+    if (c != nullptr && c->kind == CollectiveKind::all_to_all) to_all[static_cast<std::size_t>(c->group)] = true;
+  }
   for (Level& level : levels_) {
     for (std::size_t d = 0; d < kDimensions; ++d) {
       count_edges(level, d);
-      count_pairs(level, d, node_gpus);
+      if (to_all[d]) count_pairs(level, d);
     }
   }
 }
@@ -51,7 +59,7 @@ void Uplinks::add_network(const Cluster& cluster) {
        .switch_nics = static_cast<double>(n.leaf_nodes * cluster.nics) / static_cast<double>(switches)},
       gpu_rate);
   if (apart)
-    add({.gpus = n.spine_leaves * n.leaf_nodes * cluster.gpus_per_node,
+    add({.gpus = n.spine_leaves > kMost / n.leaf_nodes ? kMost : n.spine_leaves * n.leaf_nodes * cluster.gpus_per_node,
          .capacity = leaf * static_cast<double>(n.spine_leaves) / n.spine_ratio},
         gpu_rate);
 }
@@ -61,7 +69,8 @@ void Uplinks::count_edges(Level& level, std::size_t dimension) const {
   double& most = level.edges[dimension];
   for (const auto& group : plan_.dimensions[dimension].groups) {
     const auto leave = [&](std::int64_t from, std::int64_t to) {
-      if (from / level.gpus != to / level.gpus) most = std::max(most, ++leaving[from / level.gpus]);
+      if (from / level.gpus == to / level.gpus || node_of(from) == node_of(to)) return;
+      most = std::max(most, ++leaving[from / level.gpus]);
     };
     for (std::size_t i = 0; i + 1 < group.size(); ++i) {
       leave(group[i], group[i + 1]);
@@ -74,7 +83,7 @@ void Uplinks::count_edges(Level& level, std::size_t dimension) const {
 
 // Finds for each domain how many pairs of ranks cross its boundary: a group with n members, k of them inside the
 // domain, has k (n - k) such pairs. The pairs that cross the boundary of a node are counted in the same way.
-void Uplinks::count_pairs(Level& level, std::size_t dimension, std::int64_t node_gpus) const {
+void Uplinks::count_pairs(Level& level, std::size_t dimension) const {
   struct Sent {
     double away = 0, from_nodes = 0;
   };
@@ -83,7 +92,7 @@ void Uplinks::count_pairs(Level& level, std::size_t dimension, std::int64_t node
     std::map<std::int64_t, double> in_domain, in_node;
     for (const std::int32_t rank : group) {
       ++in_domain[rank / level.gpus];
-      ++in_node[plan_.seat_of(rank) / node_gpus];
+      ++in_node[node_of(rank)];
     }
     const auto size = static_cast<double>(group.size());
     double node = 0;
@@ -93,7 +102,7 @@ void Uplinks::count_pairs(Level& level, std::size_t dimension, std::int64_t node
       if (members < size) sent[domain].away += members * (size - members) / node;
     }
     for (const std::int32_t rank : group) {
-      const double members = in_node[plan_.seat_of(rank) / node_gpus];
+      const double members = in_node[node_of(rank)];
       sent[rank / level.gpus].from_nodes += (size - members) / node;
     }
   }
@@ -117,32 +126,40 @@ bool Uplinks::crosses(Dimension d, std::int64_t rank) const {
   return crosses(group.front(), group.back());
 }
 
-// Returns the seconds that a level's uplinks need for each byte that a node sends through its NICs.
-double Uplinks::need(const Level& level, Dimension d, Pattern pattern) {
-  const auto& sent = pattern == Pattern::pairs ? level.pairs : level.edges;
-  return sent[static_cast<std::size_t>(d)] / level.capacity;
+// Returns the seconds that a level's uplinks need for a transfer. Rings that use fewer NICs than there are rails use
+// the uplinks of their own rails alone; where an NVLink domain is larger than the level's, each has its part of the
+// bytes.
+Seconds Uplinks::need(const Level& level, Dimension d, Pattern pattern, const NodeTraffic& sent) const {
+  const bool pairs = pattern == Pattern::pairs;
+  const double away = (pairs ? level.pairs : level.edges)[static_cast<std::size_t>(d)];
+  const double nics = away * static_cast<double>(std::max<std::int64_t>(1, sent.nics));
+  const double rails = pairs ? 1 : std::min(1.0, nics / static_cast<double>(level.switches));
+  const double part = std::min(1.0, static_cast<double>(level.gpus) / static_cast<double>(node_gpus_));
+  return away > 0 ? away * part * sent.bytes / (level.capacity * rails) : 0;
 }
 
-Seconds Uplinks::least_time(Dimension d, Pattern pattern, double node_bytes) const {
+Seconds Uplinks::least_time(Dimension d, Pattern pattern, const NodeTraffic& sent) const {
   Seconds most = 0;
-  for (const Level& level : levels_) most = std::max(most, need(level, d, pattern) * node_bytes);
+  for (const Level& level : levels_) most = std::max(most, need(level, d, pattern, sent));
   return most;
 }
 
 Seconds Uplinks::time(std::size_t op, Dimension d, Pattern pattern, const NodeTraffic& sent) {
-  Seconds most = std::max(sent.seconds, least_time(d, pattern, sent.bytes));
+  Seconds most = std::max(sent.seconds, least_time(d, pattern, sent));
   for (const Level& level : levels_) {
     if (level.hashed_uplinks > 0 && sent.seconds > 0)
       most = std::max(most, hashed_time(level, static_cast<std::size_t>(d), pattern, sent));
   }
+  if (!(most > 0) || !(sent.seconds > 0)) return most;
   for (const Level& level : levels_) {
-    const double share = most > 0 ? need(level, d, pattern) * sent.bytes / most : 0;
-    if (share > busiest_.share) busiest_ = {share, level.gpus, op};
+    const UplinkUse use = {most / sent.seconds, need(level, d, pattern, sent) / most, level.gpus, op};
+    if (std::pair(use.slowdown, use.share) > std::pair(busiest_.slowdown, busiest_.share)) busiest_ = use;
   }
   return most;
 }
 
-// A switch's flows are those of its NICs that send out of the domain at one moment. In a ring or tree these are the
+// A switch's flows are those of its NICs that send out of the domain at one moment, each over the queue pairs of every
+// channel that NCCL opens on the NIC. In a ring or tree these are the
 // NICs of the nodes at the boundary, in an all-to-all all NICs for the share of their bytes that leaves the domain.
 Seconds Uplinks::hashed_time(const Level& level, std::size_t d, Pattern pattern, const NodeTraffic& sent) const {
   const auto nics = static_cast<double>(std::max<std::int64_t>(1, sent.nics));
@@ -152,9 +169,11 @@ Seconds Uplinks::hashed_time(const Level& level, std::size_t d, Pattern pattern,
                              : std::min(level.switch_nics, level.edges[d] * nics / static_cast<double>(level.switches));
   if (!(flows > 0)) return 0;
   const std::int64_t domains = ceil_div(plan_.ranks, level.gpus);
-  const HashedFlows hashed = {static_cast<std::int64_t>(std::ceil(flows)), level.hashed_uplinks, level.queue_pairs,
-                              domains * level.switches};
-  const double demand = sent.bytes / nics / sent.seconds / level.uplink;
+  const std::int64_t connections =
+      ceil_div(std::max<std::int64_t>(1, sent.channels), std::max<std::int64_t>(1, sent.nics));
+  const HashedFlows hashed = {static_cast<std::int64_t>(std::ceil(flows)), level.hashed_uplinks,
+                              level.queue_pairs * connections, domains * level.switches};
+  const double demand = sent.bytes / nics / sent.seconds / level.uplink * flows / static_cast<double>(hashed.flows);
   return sent.seconds * (1 - away + away * mean_slowdown(hashed, demand));
 }
 

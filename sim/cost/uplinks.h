@@ -12,14 +12,16 @@ namespace orrery {
 
 // A transfer of one group as a node's NICs see it when nothing above them is short.
 struct NodeTraffic {
-  double bytes = 0;       // bytes that a node sends through its NICs
-  std::int64_t nics = 1;  // number of a node's NICs that the group uses, each for the same share of the bytes
-  Seconds seconds = 0;    // time of the transfer
+  double bytes = 0;           // bytes that a node sends through its NICs
+  std::int64_t nics = 1;      // number of a node's NICs that the group uses, each for the same share of the bytes
+  Seconds seconds = 0;        // time of the transfer
+  std::int64_t channels = 1;  // number of NCCL's channels, each of which has connections of its own
 };
 
-// How full the uplinks of a domain of GPUs (a leaf, a part of the spine, or a pod) are while a transfer runs.
+// The effect of a domain's uplinks (a leaf's, a part of the spine's, or a pod's) on a transfer.
 struct UplinkUse {
-  double share = 0;       // share of their rate
+  double slowdown = 1;    // time of the transfer over its time without the uplinks
+  double share = 0;       // share of the uplinks' rate that the transfer uses while it runs
   std::int64_t gpus = 0;  // number of GPUs below the uplinks
   std::size_t op = 0;     // index of the transfer's op in the plan
 };
@@ -48,13 +50,14 @@ class Uplinks {
   bool crosses(std::int64_t from, std::int64_t to) const;
   bool crosses(Dimension d, std::int64_t rank) const;
   // Returns the seconds that the busiest domain's uplinks need when all groups of a dimension make the same transfer at
-  // the same time, in which each node sends node_bytes through its NICs; 0 if no group spans more than one domain.
-  Seconds least_time(Dimension d, Pattern pattern, double node_bytes) const;
+  // the same time; 0 if no group spans more than one domain.
+  Seconds least_time(Dimension d, Pattern pattern, const NodeTraffic& sent) const;
   // Returns the mean seconds of a transfer that crosses a boundary, given its time without the uplinks: at least
   // least_time(), and longer where flows meet on hashed uplinks.
   // op: index of the transfer's op, for busiest().
   Seconds time(std::size_t op, Dimension d, Pattern pattern, const NodeTraffic& sent);
-  // Returns the fullest uplinks among all transfers that time() was called for.
+  // Returns, of all transfers that time() was called for, what was done to the one that is slowed most, or that uses
+  // most of its uplinks if none is slowed.
   const UplinkUse& busiest() const { return busiest_; }
 
  private:
@@ -72,14 +75,17 @@ class Uplinks {
     std::array<double, kDimensions> edges{}, pairs{}, from_nodes{};
   };
 
-  static double need(const Level& level, Dimension d, Pattern pattern);
+  Seconds need(const Level& level, Dimension d, Pattern pattern, const NodeTraffic& sent) const;
   void add(Level level, double gpu_rate);
   void add_network(const Cluster& cluster);
   void count_edges(Level& level, std::size_t dimension) const;
-  void count_pairs(Level& level, std::size_t dimension, std::int64_t node_gpus) const;
+  void count_pairs(Level& level, std::size_t dimension) const;
+  // the node, or domain of NVLink, of a rank
+  std::int64_t node_of(std::int64_t rank) const { return plan_.seat_of(rank) / node_gpus_; }
   Seconds hashed_time(const Level& level, std::size_t d, Pattern pattern, const NodeTraffic& sent) const;
 
   const Plan& plan_;
+  std::int64_t node_gpus_;
   std::vector<Level> levels_;
   UplinkUse busiest_;
 };

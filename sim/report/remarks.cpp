@@ -59,7 +59,7 @@ std::string gpus_remark(const Spec& spec) {
 // Returns a remark for NICs that are much faster than the PCIe links by which their GPUs reach them.
 std::string nic_remark(const Spec& spec) {
   const Cluster& c = spec.cluster;
-  if (spec.gpus <= nccl_node_gpus(c) || c.nics == 0) return "";
+  if (spec.gpus <= nccl_node_gpus(c) || c.nics == 0 || c.gpu.pcie_GBps <= 0) return "";  // 0: not known
   const double all = c.nics * c.nic_Gbps / 8,
                used = nccl_topology(c, 2, c.gpus_per_node).nic_GBps * std::min(c.nics, c.gpus_per_node);
   constexpr double kMuchFaster = 1.1;  // 400 Gb/s on PCIe 5.0 is 4 % too much, which every such cluster has

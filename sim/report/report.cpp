@@ -337,14 +337,14 @@ static void add_checkpoint(Report& r, const Spec& spec, const Plan& plan) {
                                     static_cast<double>(has) / (1 << 30)));
 }
 
-// The share of their rate from which on uplinks are called full in a remark.
-constexpr double kFullUplinks = 0.8;
-
+// Adds a remark where uplinks slow a transfer, or are nearly full while it runs.
 static void add_uplink_remark(Report& r, const Plan& plan, const UplinkUse& use) {
-  if (use.share <= kFullUplinks) return;
+  constexpr double kFull = 0.8, kSlow = 1.01;
+  if (use.share <= kFull && use.slowdown <= kSlow) return;
   const auto& [group, op, link, algorithm] = key_of(plan.ops[use.op], {});
-  r.remarks.push_back(fmt::format("network: {} {} fills the uplinks of {} GPUs to {:.0f} %", name_of(group), op,
-                                  use.gpus, 100 * use.share));
+  r.remarks.push_back(
+      fmt::format("network: {} {} takes {:.3g} times as long over the uplinks of {} GPUs, {:.0f} % full",
+                  name_of(group), op, use.slowdown, use.gpus, 100 * use.share));
 }
 
 Report make_report(const Spec& spec, const Plan& plan, const Costs& costs, const Trace& trace, const Profile& profile) {

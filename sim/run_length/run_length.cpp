@@ -2,7 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <queue>
+
+#include <fmt/format.h>
+
+#include "models/base/error.h"
 
 namespace orrery {
 namespace {
@@ -30,18 +35,19 @@ constexpr FailureKind kKinds[] = {{"faulty GPU", 148 / kInterruptions, true},
 // Random numbers by SplitMix64 (Steele, Lea and Flood 2014, "Fast splittable pseudorandom number generators").
 class Random {
  public:
-  Random(std::uint64_t seed, std::uint64_t number) : state_(seed * 0x9e3779b97f4a7c15ULL + number) { next(); }
+  // Streams of different seeds and numbers begin at places that are hashed apart.
+  Random(std::uint64_t seed, std::uint64_t number) : state_(mix(mix(seed + 1) + number)) {}
 
   double uniform() { return static_cast<double>(next() >> 11) * 0x1p-53; }  // from 0 to below 1
   double exponential(double mean) { return -mean * std::log1p(-uniform()); }
 
  private:
-  std::uint64_t next() {
-    std::uint64_t z = (state_ += 0x9e3779b97f4a7c15ULL);
+  static std::uint64_t mix(std::uint64_t z) {
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
     return z ^ (z >> 31);
   }
+  std::uint64_t next() { return mix(state_ += 0x9e3779b97f4a7c15ULL); }
 
   std::uint64_t state_;
 };
@@ -92,22 +98,23 @@ class Play {
     now_ += left;
   }
 
-  // Waits for a node in place of a broken one, for the detection and the restart; a further failure meanwhile begins
-  // this anew.
+  // Waits for the detection, then for a node in place of a broken one, then for the restart; a further failure
+  // meanwhile begins this anew.
   void recover() {
-    const Seconds whole = run_.detection + run_.restart;
     for (bool struck = true; struck && now_ < run_.length;) {
       strike();
-      await_node();
       const Seconds next = run_.between_failures > 0 ? random_.exponential(run_.between_failures) : run_.length;
-      struck = next < whole;
-      spend(times_.restarting, std::min(next, whole));
+      struck = next < run_.detection + run_.restart;
+      spend(times_.restarting, std::min(next, run_.detection));
+      if (next < run_.detection) continue;
+      await_node();
+      spend(times_.restarting, std::min(next - run_.detection, run_.restart));
     }
   }
 
   void strike() {
     const std::size_t kind = kind_of(random_.uniform());
-    ++times_.failures[kind];
+    times_.failures[kind] += 1;
     if (kKinds[kind].breaks_node && run_.spares >= 0) repaired_.push(now_ + run_.detection + run_.repair);
   }
 
@@ -142,28 +149,31 @@ std::array<double, 3> quantiles(std::vector<double> values) {
 
 std::span<const FailureKind> failure_kinds() { return kKinds; }
 
-std::int64_t RunTimes::all_failures() const {
-  std::int64_t sum = 0;
-  for (const std::int32_t n : failures) sum += n;
-  return sum;
-}
+double RunTimes::all_failures() const { return std::accumulate(failures.begin(), failures.end(), 0.0); }
 
 RunTimes play(const LongRun& run, std::uint64_t seed, std::uint64_t number) { return Play(run, seed, number).whole(); }
 
 RunQuantiles play_often(const LongRun& run, std::uint64_t seed, std::int64_t plays) {
+  constexpr double kMostFailures = 1e9;  // minutes of computing
+  const double all = run.between_failures > 0 ? run.length / run.between_failures * static_cast<double>(plays) : 0;
+  if (!(all <= kMostFailures))
+    throw Error(
+        fmt::format("cluster.failures.node_mtbf_hours: a failure every {:.3g} s strikes {:.3g} times in {} plays; "
+                    "make it longer, or --days and --plays fewer",
+                    run.between_failures, all, plays));
   RunQuantiles q;
   std::vector<double> shares, failures;
   const double part = 1 / static_cast<double>(plays);
   for (std::int64_t i = 0; i < plays; ++i) {
     const RunTimes t = play(run, seed, static_cast<std::uint64_t>(i));
     shares.push_back(t.training / run.length);
-    failures.push_back(static_cast<double>(t.all_failures()));
+    failures.push_back(t.all_failures());
     q.mean.training += part * t.training;
     q.mean.undone += part * t.undone;
     q.mean.checkpoints += part * t.checkpoints;
     q.mean.restarting += part * t.restarting;
     q.mean.waiting += part * t.waiting;
-    for (std::size_t k = 0; k < t.failures.size(); ++k) q.mean_failures[k] += part * t.failures[k];
+    for (std::size_t k = 0; k < t.failures.size(); ++k) q.mean.failures[k] += part * t.failures[k];
   }
   q.mean_share = q.mean.training / run.length;
   q.training_share = quantiles(std::move(shares));

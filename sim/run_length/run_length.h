@@ -38,14 +38,14 @@ struct LongRun {
 
 // The parts of one run's time, which sum to LongRun::length, and its failures.
 struct RunTimes {
-  Seconds training = 0;                     // steps that no failure undid
-  Seconds undone = 0;                       // steps that were repeated after a failure
-  Seconds checkpoints = 0;                  // checkpoints holding training up
-  Seconds restarting = 0;                   // detection and restarts
-  Seconds waiting = 0;                      // waiting for a node to be repaired
-  std::array<std::int32_t, 32> failures{};  // number of failures of each kind, in the order of failure_kinds()
+  Seconds training = 0;               // steps that no failure undid
+  Seconds undone = 0;                 // steps that were repeated after a failure
+  Seconds checkpoints = 0;            // checkpoints holding training up
+  Seconds restarting = 0;             // detection and restarts
+  Seconds waiting = 0;                // waiting for a node to be repaired
+  std::array<double, 32> failures{};  // number of failures of each kind, in the order of failure_kinds()
 
-  std::int64_t all_failures() const;
+  double all_failures() const;
 };
 
 // Plays a run once. Times between failures are drawn from an exponential distribution; a failure may also strike during
@@ -53,13 +53,13 @@ struct RunTimes {
 RunTimes play(const LongRun& run, std::uint64_t seed, std::uint64_t number);
 
 // The distribution over many plays of one run: share of the run's time that was training, and the number of failures,
-// each at 5, 50 and 95 % of the plays, and the mean times.
+// each at 5, 50 and 95 % of the plays, and the means over the plays.
 struct RunQuantiles {
   std::array<double, 3> training_share{}, failures{};
-  RunTimes mean;  // failures are those of the first play
+  RunTimes mean;
   double mean_share = 0;
-  std::array<double, 32> mean_failures{};
 };
+// Throws Error if failures are too many to be played.
 RunQuantiles play_often(const LongRun& run, std::uint64_t seed, std::int64_t plays);
 
 // The run of a spec's job for some days: failures, checkpoints and restarts as the cluster and the strategy state them

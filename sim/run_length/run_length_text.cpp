@@ -48,9 +48,9 @@ Table kind_table(const RunQuantiles& q) {
   const auto kinds = failure_kinds();
   for (std::size_t k = 0; k < kinds.size(); ++k) {
     if (k < kShown)
-      table.rows.push_back({std::string(kinds[k].name), fmt::format("{:.1f}", q.mean_failures[k])});
+      table.rows.push_back({std::string(kinds[k].name), fmt::format("{:.1f}", q.mean.failures[k])});
     else
-      others += q.mean_failures[k];
+      others += q.mean.failures[k];
   }
   table.rows.push_back({"other", fmt::format("{:.1f}", others)});
   return table;
@@ -62,15 +62,23 @@ std::string run_length_text(const Spec& spec, const Report& report, const LongRu
                             std::int64_t plays) {
   std::string text = fmt::format("{:.4g} days of {} on {} x {}, played {} times\n", run.length / kDay, spec.model.name,
                                  spec.gpus, spec.cluster.gpu.name, plays);
-  text += fmt::format("  a step takes {}; a failure every {}; a checkpoint every {}, which holds training up for {}\n",
-                      seconds_text(report.step_time_s),
-                      run.between_failures > 0 ? seconds_text(run.between_failures) : "never",
-                      seconds_text(run.interval), seconds_text(run.stall));
-  text += fmt::format("  a failure is noticed after {}, a restart takes {}{}\n\n", seconds_text(run.detection),
-                      seconds_text(run.restart),
-                      run.spares < 0
-                          ? "; spare nodes never run out"
-                          : fmt::format("; {} spare nodes, a repair takes {}", run.spares, seconds_text(run.repair)));
+  text +=
+      fmt::format("  a step takes {}; {}\n", seconds_text(report.step_time_s),
+                  run.between_failures > 0 ? "a failure every " + seconds_text(run.between_failures) : "no failures");
+  if (run.stall > 0)
+    text += fmt::format("  a checkpoint every {}, which holds training up for {}\n", seconds_text(run.interval),
+                        seconds_text(run.stall));
+  else
+    text +=
+        "  the time of a checkpoint is not known and counts as none: give cluster.nvme.write_GBps or "
+        "strategy.checkpoint\n";
+  if (run.restart > 0)
+    text += fmt::format("  a failure is noticed after {}, a restart takes {}\n", seconds_text(run.detection),
+                        seconds_text(run.restart));
+  else
+    text += "  the time of a restart is not known and counts as none: give cluster.failures.restart_s\n";
+  text += run.spares < 0 ? "  spare nodes never run out\n\n"
+                         : fmt::format("  {} spare nodes; a repair takes {}\n\n", run.spares, seconds_text(run.repair));
   text += print(quantile_table(report, run, q), "  ") + "\n" + print(time_table(run, q.mean), "  ") + "\n" +
           print(kind_table(q), "  ");
   return text;
@@ -82,7 +90,7 @@ std::string run_length_json(const Report& report, const LongRun& run, const RunQ
   };
   nlohmann::ordered_json kinds = nlohmann::ordered_json::object();
   for (std::size_t k = 0; k < failure_kinds().size(); ++k)
-    kinds[std::string(failure_kinds()[k].name)] = q.mean_failures[k];
+    kinds[std::string(failure_kinds()[k].name)] = q.mean.failures[k];
   const nlohmann::ordered_json j = {{"schema", "orrery.run_length/1"},
                                     {"plays", plays},
                                     {"length_s", run.length},

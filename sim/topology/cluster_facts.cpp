@@ -1,23 +1,37 @@
 #include "sim/topology/cluster_facts.h"
 
+#include <algorithm>
+#include <cctype>
+
 #include <fmt/format.h>
 
 #include "models/base/error.h"
 #include "models/base/input_file.h"
 #include "models/base/names.h"
+#include "sim/topology/lines.h"
 
 namespace orrery {
 namespace {
 
 ClusterFacts facts_of_text(const std::string& text, const std::string& path) {
   const auto has = [&](std::string_view word) { return text.find(word) != std::string::npos; };
+  // whether a line begins with a word, in either case
+  const auto begins = [&](std::string_view word) {
+    std::string_view rest = text;
+    while (!rest.empty()) {
+      std::string line(take_line(rest).substr(0, word.size()));
+      std::ranges::transform(line, line.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+      if (line == word) return true;
+    }
+    return false;
+  };
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   const char begin = first == std::string::npos ? '\0' : text[first];
   if (begin == '<') return nccl_topology_xml(text, path);
   if (begin == '{') return lldp_neighbours(text, path);
-  if (has("SwitchName=") || has("BlockName=")) return slurm_topology(text, path);
+  if (begins("switchname=") || begins("blockname=")) return slurm_topology(text, path);
+  if (begins("switch\t") || begins("switch ")) return ibnetdiscover_links(text, path);
   if (has("GPU0")) return nvidia_smi_topology(text, path);
-  if (has("Switch\t") || has("Switch ")) return ibnetdiscover_links(text, path);
   throw Error(
       fmt::format("{}: is none of these: nvidia-smi topo -m, NCCL's topology or graph XML, ibnetdiscover, Slurm's "
                   "topology.conf, lldpctl -f json",
@@ -33,7 +47,7 @@ void add_line(std::string& text, std::string_view key, const std::optional<std::
   if (value) text += fmt::format("  {}: {}\n", key, *value);
 }
 
-// Uplinks are relative to the NICs below the leaf, so that they need a number of nodes.
+// Uplinks are relative to the NICs below the leaf, so that the map needs a number of nodes.
 std::string network_text(const ClusterFacts& f) {
   if (!f.leaf_nodes) return "";
   std::string text = "  network:\n";
@@ -67,9 +81,10 @@ void complete(ClusterFacts& facts, const ClusterFacts& more) {
 ClusterFacts read_cluster_facts(const std::vector<std::string>& files) {
   ClusterFacts facts;
   for (const std::string& path : files) complete(facts, facts_of_text(read_input(path, kMostMeasurements), path));
-  for (const auto& [leaf, hosts] : facts.hosts_on_leaf) {
-    if (!facts.leaf_nodes || *facts.leaf_nodes < hosts) facts.leaf_nodes = hosts;
-  }
+  std::int64_t most = 0;
+  for (const auto& [leaf, hosts] : facts.hosts_on_leaf) most = std::max(most, hosts);
+  // A single host does not tell how many others are on its leaves.
+  if (!facts.leaf_nodes && most > 1) facts.leaf_nodes = most;
   return facts;
 }
 

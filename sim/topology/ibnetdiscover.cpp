@@ -57,13 +57,17 @@ void add_link(std::string_view line, Switch& s) {
   const std::size_t comment = line.find('#');
   if (peer.size() < 3 || comment == std::string_view::npos) return;
   const std::string_view about = quoted(line, comment);
+  // Switches that reduce (SHARP) list a port of their own as a host.
+  if (about.find("Aggregation Node") != std::string_view::npos) return;
   const double Gbps = rate_of(words_of(line).back());
   if (peer.starts_with("S-")) {
     ++s.switches[std::string(peer)];
     s.switch_Gbps = std::max(s.switch_Gbps, Gbps);
   } else if (peer.starts_with("H-")) {
-    // The comment names the host and then the device: "node-17 mlx5_3". Without a name the identifier stands in.
-    ++s.hosts[std::string(about.empty() ? peer : about.substr(0, about.find(' ')))];
+    // The comment names the host and then the device: "node-17 mlx5_3". Where it names the product alone ("MT4129
+    // ConnectX7 ..."), the identifier stands in.
+    const bool named = !about.empty() && !about.starts_with("MT");
+    ++s.hosts[std::string(named ? about.substr(0, about.find(' ')) : peer)];
     s.host_Gbps = std::max(s.host_Gbps, Gbps);
   }
 }
@@ -88,38 +92,66 @@ std::vector<Switch> leaves_of(std::string_view text) {
 
 }  // namespace
 
+namespace {
+
+// Returns the value that occurs most often, the largest of several.
+std::int64_t most_common(const std::vector<std::int64_t>& values) {
+  std::map<std::int64_t, std::int64_t> count;
+  for (const std::int64_t v : values) ++count[v];
+  return std::max_element(count.begin(), count.end(), [](const auto& a, const auto& b) { return a.second <= b.second; })
+      ->first;
+}
+
+// Takes the leaf with most hosts, and of such leaves the one with fewest uplinks, because a transfer waits for it.
+void take_leaf(const std::vector<Switch>& leaves, const std::string& path, ClusterFacts& facts) {
+  const Switch& taken =
+      *std::ranges::max_element(leaves, {}, [](const Switch& s) { return std::pair(s.hosts.size(), -s.uplinks()); });
+  facts.leaf_nodes = std::ssize(taken.hosts);
+  const auto uneven = std::ranges::count_if(
+      leaves, [&](const Switch& s) { return s.hosts.size() != taken.hosts.size() || s.uplinks() != taken.uplinks(); });
+  if (uneven > 0)
+    facts.remarks.push_back(fmt::format("{}: {} of {} leaves have other numbers of hosts or uplinks than the one taken",
+                                        path, uneven, leaves.size()));
+  if (taken.uplinks() == 0) {
+    facts.remarks.push_back(
+        fmt::format("{}: the leaf taken has no link to another switch; uplinks are left out", path));
+    return;
+  }
+  facts.leaf_uplinks = taken.uplinks();
+  if (taken.switch_Gbps > 0) facts.uplink_Gbps = taken.switch_Gbps;
+}
+
+}  // namespace
+
 ClusterFacts ibnetdiscover_links(std::string_view text, const std::string& path) {
   const std::vector<Switch> leaves = leaves_of(text);
   if (leaves.empty()) throw Error(fmt::format("{}: has no switch with a host on it", path));
-  ClusterFacts facts;
   std::map<std::string, std::int64_t> nics;
-  std::int64_t most_on_a_leaf = 0, least_nodes = 1LL << 40, least_uplinks = 1LL << 40;
-  double host_Gbps = 0, switch_Gbps = 0;
+  std::vector<std::int64_t> on_leaf, of_host;
+  double host_Gbps = 0;
   for (const Switch& leaf : leaves) {
-    const auto nodes = std::ssize(leaf.hosts);
-    facts.leaf_nodes = std::max<std::int64_t>(facts.leaf_nodes.value_or(0), nodes);
-    least_nodes = std::min<std::int64_t>(least_nodes, nodes);
-    least_uplinks = std::min(least_uplinks, leaf.uplinks());
     host_Gbps = std::max(host_Gbps, leaf.host_Gbps);
-    switch_Gbps = std::max(switch_Gbps, leaf.switch_Gbps);
     for (const auto& [host, links] : leaf.hosts) {
       nics[host] += links;
-      most_on_a_leaf = std::max(most_on_a_leaf, links);
+      on_leaf.push_back(links);
     }
   }
+  for (const auto& [host, links] : nics) of_host.push_back(links);
+  ClusterFacts facts;
   facts.nodes = std::ssize(nics);
-  std::int64_t most_nics = 0;
-  for (const auto& [host, links] : nics) most_nics = std::max(most_nics, links);
-  facts.nics = most_nics;
-  if (most_nics > 1) facts.kind = most_on_a_leaf == 1 ? NetworkKind::rails : NetworkKind::fat_tree;
+  facts.nics = most_common(of_host);
+  // Most hosts decide, because servers of storage and management are cabled otherwise.
+  const std::int64_t together = most_common(on_leaf);
+  if (*facts.nics > 1) facts.kind = together == 1 ? NetworkKind::rails : NetworkKind::fat_tree;
+  if (const auto odd = std::ssize(of_host) - std::ranges::count(of_host, *facts.nics); odd > 0)
+    facts.remarks.push_back(
+        fmt::format("{}: {} of {} hosts have another number of NICs than {}", path, odd, of_host.size(), *facts.nics));
+  if (together > 1 && together < *facts.nics)
+    facts.remarks.push_back(
+        fmt::format("{}: a host has {} of its {} NICs on a leaf, which is neither rails nor a fat tree", path, together,
+                    *facts.nics));
   if (host_Gbps > 0) facts.nic_Gbps = host_Gbps;
-  if (least_uplinks > 0) {
-    facts.leaf_uplinks = least_uplinks;
-    if (switch_Gbps > 0) facts.uplink_Gbps = switch_Gbps;
-  }
-  if (least_nodes < *facts.leaf_nodes)
-    facts.remarks.push_back(fmt::format("{}: leaves have {} to {} nodes; the largest number is taken", path,
-                                        least_nodes, *facts.leaf_nodes));
+  take_leaf(leaves, path, facts);
   return facts;
 }
 

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "models/base/error.h"
+#include "models/base/json_value.h"
 #include "sim/topology/cluster_facts.h"
 
 namespace orrery {
@@ -15,25 +16,34 @@ namespace {
 using Json = nlohmann::json;
 
 // Adds the switch at the other end of one interface. A chassis without a name has its keys ("id", "descr") in its
-// place.
+// place; then its identifier tells it from others.
 void add_interface(const Json& interface, std::map<std::string, std::int64_t>& links) {
   if (!interface.is_object() || !interface.contains("chassis")) return;
   const Json& chassis = interface["chassis"];
   if (!chassis.is_object() || chassis.empty()) return;
-  ++links[chassis.contains("id") ? chassis["id"].dump() : chassis.begin().key()];
+  if (!chassis.contains("id"))
+    ++links[chassis.begin().key()];
+  else if (chassis["id"].is_object())
+    ++links[text_in(chassis["id"], "value")];
+}
+
+void add_interfaces(const Json& named, std::map<std::string, std::int64_t>& links) {
+  if (!named.is_object()) return;
+  for (const auto& [name, interface] : named.items()) add_interface(interface, links);
 }
 
 }  // namespace
 
 ClusterFacts lldp_neighbours(const std::string& text, const std::string& path) {
-  const Json j = Json::parse(text, nullptr, false);
+  const Json j = parse_json(path, text, "give what lldpctl -f json prints");
   if (!j.is_object() || !j.contains("lldp") || !j["lldp"].is_object() || !j["lldp"].contains("interface"))
     throw Error(fmt::format("{}: has no lldp.interface; give what lldpctl -f json prints", path));
   const Json& interfaces = j["lldp"]["interface"];
   std::map<std::string, std::int64_t> links;
-  for (const Json& item : interfaces.is_array() ? interfaces : Json::array({interfaces})) {
-    if (!item.is_object()) continue;
-    for (const auto& [name, interface] : item.items()) add_interface(interface, links);
+  if (interfaces.is_array()) {
+    for (const Json& item : interfaces) add_interfaces(item, links);
+  } else {
+    add_interfaces(interfaces, links);
   }
   if (links.empty()) throw Error(fmt::format("{}: names no switch at the other end of an interface", path));
   ClusterFacts facts;
@@ -45,7 +55,8 @@ ClusterFacts lldp_neighbours(const std::string& text, const std::string& path) {
   }
   facts.nics = nics;
   if (nics > 1) facts.kind = most == 1 ? NetworkKind::rails : NetworkKind::fat_tree;
-  facts.remarks.push_back(fmt::format("{}: {} interfaces on {} switches", path, nics, links.size()));
+  facts.remarks.push_back(fmt::format(
+      "{}: {} interfaces on {} switches; leave out those that carry no training traffic", path, nics, links.size()));
   return facts;
 }
 

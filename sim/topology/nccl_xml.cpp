@@ -2,6 +2,7 @@
 // <nvlink>, <nic> and <net>) or the graphs that it chose (NCCL_GRAPH_DUMP_FILE: <graphs> of <graph>).
 #include <algorithm>
 #include <sstream>
+#include <utility>
 
 #include <fmt/format.h>
 #include <boost/property_tree/ptree.hpp>
@@ -20,16 +21,44 @@ constexpr int kMostLevels = 64;
 
 struct Found {
   std::int64_t gpus = 0, nets = 0, shared = 1;
-  bool nvlink = false;
+  std::int64_t linked = 0;  // largest number of other GPUs that a GPU has NVLinks to
+  bool switched = false;    // whether NVLinks lead to a switch, which joins all GPUs
   double net_Mbps = 0;
 };
 
+// The PCI class of an NVSwitch, to which an <nvlink> leads (NCCL 2.28.9, src/graph/xml.cc); other links lead to a GPU.
+constexpr std::string_view kSwitchClass = "0x0680";
+
+// Returns the position after the end of a markup that begins at `at`: a comment, a section of text, or a tag, in whose
+// quoted values a > ends nothing.
+std::size_t end_of_markup(std::string_view text, std::size_t at) {
+  for (const auto& [begin, end] :
+       {std::pair<std::string_view, std::string_view>{"<!--", "-->"}, {"<![CDATA[", "]]>"}, {"<?", "?>"}}) {
+    if (text.substr(at).starts_with(begin)) return std::min(text.size(), text.find(end, at)) + end.size();
+  }
+  char quote = 0;
+  for (; at < text.size(); ++at) {
+    if (quote != 0)
+      quote = text[at] == quote ? 0 : quote;
+    else if (text[at] == '"' || text[at] == '\'')
+      quote = text[at];
+    else if (text[at] == '>')
+      return at + 1;
+  }
+  return at;
+}
+
 bool is_deep(std::string_view text) {
   int level = 0;
-  for (std::size_t i = 0; i + 1 < text.size(); ++i) {
-    if (text[i] == '<' && text[i + 1] != '/' && text[i + 1] != '?' && text[i + 1] != '!') ++level;
-    if ((text[i] == '<' && text[i + 1] == '/') || (text[i] == '/' && text[i + 1] == '>')) --level;
+  for (std::size_t at = text.find('<'); at < text.size();) {
+    const std::size_t end = end_of_markup(text, at);
+    const std::string_view tag = text.substr(at, end - at);
+    if (tag.starts_with("</"))
+      --level;
+    else if (!tag.starts_with("<!") && !tag.starts_with("<?") && !tag.ends_with("/>"))
+      ++level;
     if (level > kMostLevels) return true;
+    at = end < text.size() ? text.find('<', end) : text.size();
   }
   return false;
 }
@@ -44,7 +73,9 @@ std::int64_t count_below(const Tree& node, const char* tag) {
 void add(const Tree& node, Found& found) {
   for (const auto& [name, child] : node) {
     found.gpus += name == "gpu" ? 1 : 0;
-    found.nvlink = found.nvlink || name == "nvlink";
+    if (name == "gpu") found.linked = std::max(found.linked, static_cast<std::int64_t>(child.count("nvlink")));
+    if (name == "nvlink")
+      found.switched = found.switched || child.get<std::string>("<xmlattr>.tclass", "").starts_with(kSwitchClass);
     if (name == "net") {
       ++found.nets;
       found.net_Mbps = std::max(found.net_Mbps, child.get<double>("<xmlattr>.speed", 0));
@@ -65,7 +96,7 @@ ClusterFacts facts_of_system(const Tree& system, const std::string& path) {
   if (found.gpus == 0) throw Error(fmt::format("{}: has no <gpu>; give NCCL's dump of a node with GPUs", path));
   ClusterFacts facts;
   facts.gpus_per_node = found.gpus;
-  facts.nvlink_domain = found.nvlink ? found.gpus : 0;
+  facts.nvlink_domain = found.switched ? found.gpus : found.linked > 0 ? std::min(found.gpus, found.linked + 1) : 0;
   if (found.nets > 0) {
     facts.nics = found.nets;
     facts.gpus_per_pcie_switch = found.shared;

@@ -2,7 +2,8 @@
 // the two reach each other: NV# over # NVLinks, PIX over one PCIe switch, PXB over several, PHB, NODE or SYS through
 // hosts.
 #include <algorithm>
-#include <map>
+#include <numeric>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -23,7 +24,6 @@ bool is_nic(std::string_view name) {
   return (name.starts_with("NIC") && name.size() > 3) || name.starts_with("mlx") || name.starts_with("bnxt") ||
          name.starts_with("rdma");
 }
-bool is_near(std::string_view cell) { return cell == "PIX" || cell == "PXB"; }
 
 // Terminals underline the header with escape sequences, which a file of the output keeps.
 std::string without_escapes(std::string_view line) {
@@ -38,13 +38,31 @@ std::string without_escapes(std::string_view line) {
   return plain;
 }
 
-std::int64_t longest_nvlink_row(const std::vector<Row>& gpus, std::size_t columns) {
-  std::ptrdiff_t most = 0;
-  for (const Row& row : gpus) {
-    const auto end = row.cells.begin() + static_cast<std::ptrdiff_t>(std::min(columns, row.cells.size()));
-    most = std::max(most, std::count_if(row.cells.begin(), end, [](auto cell) { return cell.starts_with("NV"); }));
+bool is_cell(std::string_view word) {
+  constexpr std::string_view kCells[] = {"X", "PIX", "PXB", "PHB", "NODE", "SYS", "SOC"};
+  return word.starts_with("NV") || std::ranges::find(kCells, word) != std::end(kCells);
+}
+
+// Returns the size of the largest set of GPUs that NVLinks join; 0 if there are none.
+std::int64_t largest_nvlink_domain(const std::vector<Row>& gpus) {
+  std::vector<std::size_t> domain(gpus.size());
+  std::iota(domain.begin(), domain.end(), std::size_t{0});
+  for (std::size_t i = 0; i < gpus.size(); ++i) {
+    for (std::size_t j = 0; j < std::min(gpus.size(), gpus[i].cells.size()); ++j) {
+      if (!gpus[i].cells[j].starts_with("NV") || domain[i] == domain[j]) continue;
+      std::ranges::replace(domain, domain[j], domain[i]);
+    }
   }
-  return most == 0 ? 0 : most + 1;
+  std::int64_t most = 0;
+  for (const std::size_t d : domain) most = std::max<std::int64_t>(most, std::ranges::count(domain, d));
+  return most > 1 ? most : 0;
+}
+
+// Returns the number of GPUs that are nearest to a NIC, below the same PCIe switch, or else below the same switches.
+std::int64_t gpus_beside(const Row& nic, std::ptrdiff_t gpus) {
+  const auto end = nic.cells.begin() + std::min(std::ssize(nic.cells), gpus);
+  const std::int64_t below = std::count(nic.cells.begin(), end, "PIX");
+  return below > 0 ? below : std::count(nic.cells.begin(), end, "PXB");
 }
 
 }  // namespace
@@ -55,8 +73,7 @@ ClusterFacts nvidia_smi_topology(std::string_view text, const std::string& path)
   std::vector<Row> gpus, nics;
   for (const std::string& line : lines) {
     std::vector<std::string_view> words = words_of(line);
-    // The header has the same names in its first words; a row has a cell after its name.
-    if (words.size() < 2 || is_gpu(words[1]) || is_nic(words[1]) || words[0].ends_with(":")) continue;
+    if (words.size() < 2 || !is_cell(words[1])) continue;  // a row has a cell after its name
     const std::string name(words.front());
     words.erase(words.begin());
     if (is_gpu(name)) gpus.push_back({name, words});
@@ -65,12 +82,12 @@ ClusterFacts nvidia_smi_topology(std::string_view text, const std::string& path)
   if (gpus.empty()) throw Error(fmt::format("{}: has no row of a GPU; give what nvidia-smi topo -m prints", path));
   ClusterFacts facts;
   facts.gpus_per_node = std::ssize(gpus);
-  facts.nvlink_domain = longest_nvlink_row(gpus, gpus.size());
+  facts.nvlink_domain = largest_nvlink_domain(gpus);
   std::int64_t near_nics = 0, shared = 1;
   for (const Row& nic : nics) {
-    const auto end = nic.cells.begin() + std::min(std::ssize(nic.cells), std::ssize(gpus));
-    near_nics += std::any_of(nic.cells.begin(), end, is_near) ? 1 : 0;
-    shared = std::max<std::int64_t>(shared, std::count(nic.cells.begin(), end, "PIX"));
+    const std::int64_t beside = gpus_beside(nic, std::ssize(gpus));
+    near_nics += beside > 0 ? 1 : 0;
+    shared = std::max(shared, beside);
   }
   if (near_nics > 0) facts.gpus_per_pcie_switch = shared;
   if (!nics.empty()) facts.nics = near_nics > 0 ? near_nics : std::ssize(nics);

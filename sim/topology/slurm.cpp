@@ -1,9 +1,11 @@
 // Reads Slurm's topology.conf. Lines of topology/tree: SwitchName=s0 Nodes=n[0-31], SwitchName=s2 Switches=s[0-1]; of
 // topology/block: BlockName=b0 Nodes=n[0-17], BlockSizes=18 (Slurm's documentation, topology.conf).
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <map>
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -45,6 +47,7 @@ std::int64_t names_in_brackets(const Line& line, std::string_view ranges) {
     const std::int64_t last = dash == std::string_view::npos ? first : number_of(line, range.substr(dash + 1));
     if (last < first) line.fail("a range of names ends before it begins");
     sum += last - first + 1;
+    if (sum > kMostNames) line.fail("a list of names is too long");
   }
   return sum;
 }
@@ -84,9 +87,28 @@ Line parse(std::string_view text, const std::string& path, int number) {
   return line;
 }
 
-// Numbers of nodes on leaves, of leaves below switches of leaves, and of nodes in blocks, each once.
+// Returns a list of names without its brackets and numbers: "s[0-7],t8" is "s" and "t". Names of switches on one level
+// differ in their numbers alone.
+std::set<std::string> stems(std::string_view list) {
+  std::set<std::string> all;
+  std::string stem;
+  bool inside = false;
+  for (const char c : list) {
+    inside = c == '[' || (inside && c != ']');
+    if (c == ',' && !inside) {
+      all.insert(std::exchange(stem, ""));
+    } else if (!inside && c != ']' && std::isdigit(static_cast<unsigned char>(c)) == 0) {
+      stem += c;
+    }
+  }
+  all.insert(stem);
+  return all;
+}
+
+// The numbers of nodes on leaves, of leaves below each switch of leaves, and of nodes in blocks.
 struct Counts {
   std::multiset<std::int64_t> leaves, joined, blocks;
+  std::set<std::string> leaf_stems;
   std::int64_t nodes = 0;
 };
 
@@ -95,28 +117,45 @@ void add(const Line& line, Counts& counts) {
     const auto at = line.values.find(name);
     return at == line.values.end() ? std::string_view() : at->second;
   };
-  if (line.values.contains("switchname") && line.values.contains("nodes")) {
-    counts.leaves.insert(count_names(line, value("nodes")));
-    counts.nodes += count_names(line, value("nodes"));
-  } else if (line.values.contains("switchname") && line.values.contains("switches")) {
-    counts.joined.insert(count_names(line, value("switches")));
-  } else if (line.values.contains("blockname") && line.values.contains("nodes")) {
-    counts.blocks.insert(count_names(line, value("nodes")));
-    counts.nodes += count_names(line, value("nodes"));
+  const std::int64_t nodes = count_names(line, value("nodes"));
+  counts.nodes += nodes;
+  if (nodes == 0) return;
+  if (line.values.contains("switchname")) {
+    counts.leaves.insert(nodes);
+    counts.leaf_stems.merge(stems(value("switchname")));
+  } else if (line.values.contains("blockname")) {
+    counts.blocks.insert(nodes);
   }
+}
+
+// Adds a switch of switches if all that it joins are leaves; switches above it are left out.
+void add_joined(const Line& line, Counts& counts) {
+  const auto list = line.values.find("switches");
+  if (list == line.values.end()) return;
+  const std::set<std::string> below = stems(list->second);
+  if (std::ranges::includes(counts.leaf_stems, below)) counts.joined.insert(count_names(line, list->second));
 }
 
 }  // namespace
 
 ClusterFacts slurm_topology(std::string_view text, const std::string& path) {
+  std::string joined(text);
+  // A backslash at the end of a line continues it.
+  for (std::size_t at = joined.find("\\\n"); at != std::string::npos; at = joined.find("\\\n", at))
+    joined.replace(at, 2, " ");
   Counts counts;
-  for (int number = 1; !text.empty(); ++number) add(parse(take_line(text), path, number), counts);
+  for (const auto each : {add, add_joined}) {
+    std::string_view rest = joined;
+    for (int number = 1; !rest.empty(); ++number) each(parse(take_line(rest), path, number), counts);
+  }
   if (counts.nodes == 0)
     throw Error(fmt::format("{}: has no line SwitchName=... Nodes=... or BlockName=... Nodes=...", path));
   ClusterFacts facts;
   facts.nodes = counts.nodes;
   if (!counts.leaves.empty()) {
     facts.leaf_nodes = *counts.leaves.rbegin();
+    facts.remarks.push_back(
+        fmt::format("{}: does not say how a node's NICs are cabled; kind is rails unless set", path));
     if (*counts.leaves.begin() != *counts.leaves.rbegin())
       facts.remarks.push_back(fmt::format("{}: leaves have {} to {} nodes; the largest number is taken", path,
                                           *counts.leaves.begin(), *counts.leaves.rbegin()));

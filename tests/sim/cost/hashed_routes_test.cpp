@@ -53,6 +53,37 @@ TEST(HashedRoutes, HaveTheDistributionOfDraws) {
   }
 }
 
+// Shapes of large leaves, few uplinks and many queue pairs take no time.
+TEST(HashedRoutes, OfLargeLeavesAreFound) {
+  for (const HashedFlows& f : {HashedFlows{256, 8, 128, 64},
+                               {512, 4, 128, 32},
+                               {256, 256, 128, 2048},
+                               {2048, 2, 128, 8},
+                               {64, 64, 4, 16384},
+                               {10'000'000, 1, 128, 1},
+                               {10'000'000, 2, 128, 1000}}) {
+    const auto mean = static_cast<double>(f.flows * f.queue_pairs) / static_cast<double>(f.uplinks);
+    double whole = 0;
+    for (const LargestLoad& l : largest_loads(f)) {
+      whole += l.probability;
+      EXPECT_GE(static_cast<double>(l.queue_pairs), mean);
+    }
+    EXPECT_NEAR(whole, 1, 1e-6) << f.flows << ' ' << f.uplinks;
+  }
+}
+
+// The approximation for many queue pairs, against draws of the rate.
+TEST(HashedRoutes, OfManyQueuePairsHaveTheRatesOfDraws) {
+  std::mt19937_64 random(11);
+  for (const HashedFlows& f : {HashedFlows{16, 16, 32, 8}, {32, 8, 16, 4}, {64, 64, 8, 2}}) {
+    constexpr int kDraws = 1000;
+    double drawn = 0;
+    for (int i = 0; i < kDraws; ++i)
+      drawn += static_cast<double>(f.queue_pairs) / static_cast<double>(drawn_load(f, random)) / kDraws;
+    EXPECT_NEAR(mean_rate(f), std::min(1.0, drawn), .02 * drawn) << f.flows << ' ' << f.uplinks;
+  }
+}
+
 TEST(HashedRoutes, SlowNothingThatFits) {
   EXPECT_DOUBLE_EQ(mean_slowdown({1, 16, 1, 1}, 1), 1);     // one flow alone
   EXPECT_DOUBLE_EQ(mean_slowdown({16, 16, 1, 1}, .05), 1);  // sixteen flows of a twentieth of an uplink

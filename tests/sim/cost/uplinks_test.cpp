@@ -50,7 +50,7 @@ TEST(Uplinks, AreShortWhereAllGroupsTogetherSendMoreThanTheyCarry) {
     const Uplinks uplinks(plan, spec.cluster, 8);
     EXPECT_EQ(uplinks.crosses(c.dimension, 0), c.crosses) << c.strategy << ' ' << c.ratio;
     // time for the bytes of one second
-    const Seconds needed = uplinks.least_time(c.dimension, Uplinks::Pattern::neighbours, 50e9);
+    const Seconds needed = uplinks.least_time(c.dimension, Uplinks::Pattern::neighbours, {50e9});
     const double slowdown = c.crosses ? std::max(1.0, needed) : 1;
     EXPECT_NEAR(slowdown, c.slowdown, 1e-9) << c.strategy << ' ' << c.ratio;
   }
@@ -71,7 +71,7 @@ TEST(Uplinks, CarryWhatEveryMemberInsideSendsToEveryMemberOutside) {
     const Plan plan = make_plan(spec);
     const Uplinks uplinks(plan, spec.cluster, 8);
     const double node_bytes = 8 * 56, uplink_Bps = above_gpus * 50e9 / 4;
-    EXPECT_NEAR(uplinks.least_time(Dimension::expert, Uplinks::Pattern::pairs, node_bytes), pod_pairs / uplink_Bps,
+    EXPECT_NEAR(uplinks.least_time(Dimension::expert, Uplinks::Pattern::pairs, {node_bytes}), pod_pairs / uplink_Bps,
                 1e-6 * pod_pairs / uplink_Bps);
   }
 }
@@ -161,7 +161,7 @@ TEST(Uplinks, OfALeafAreSharedByTheRailsRings) {
   EXPECT_TRUE(uplinks.crosses(Dimension::data, 0));
   // 50 GB/s of a NIC over uplinks of 12.5 GB/s: 8 rings of 50 over 16 uplinks of 12.5 are twice too much, and a flow
   // alone on an uplink takes four times as long.
-  EXPECT_NEAR(uplinks.least_time(Dimension::data, Uplinks::Pattern::neighbours, 50e9), 2, 1e-9);
+  EXPECT_NEAR(uplinks.least_time(Dimension::data, Uplinks::Pattern::neighbours, {50e9}), 2, 1e-9);
   EXPECT_NEAR(uplinks.time(3, Dimension::data, Uplinks::Pattern::neighbours, {50e9, 1, 1}), 4, 1e-9);
   EXPECT_NEAR(uplinks.busiest().share, .5, 1e-9);
   EXPECT_EQ(uplinks.busiest().gpus, 32);

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "models/base/error.h"
 #include "models/load/load_spec.h"
 #include "sim/predict/predict.h"
 #include "sim/report/goodput.h"
@@ -55,14 +56,48 @@ TEST(RunLength, EveryPartOfTheTimeIsCounted) {
   EXPECT_NE(play(run, 1, 0).training, play(run, 2, 0).training);
 }
 
+// One failure at a time: what it costs is known exactly.
+TEST(RunLength, WaitsForDetectionRepairAndRestartOnce) {
+  const LongRun run = {.length = 100 * kDay,
+                       .between_failures = 200 * kDay,
+                       .interval = 3600,
+                       .detection = 100,
+                       .restart = 200,
+                       .repair = 5000,
+                       .spares = 0};
+  int waited = 0;
+  for (std::uint64_t i = 0; i < 400; ++i) {
+    const RunTimes t = play(run, 9, i);
+    if (t.all_failures() != 1 || t.training + t.undone > run.length - 6000) continue;
+    EXPECT_NEAR(t.restarting, 300, 1e-6);
+    if (t.waiting > 0) EXPECT_NEAR(t.waiting, 5000, 1e-6);
+    waited += t.waiting > 0 ? 1 : 0;
+  }
+  EXPECT_GT(waited, 20);
+}
+
+// Plays of neighbouring seeds share no stretch of random numbers.
+TEST(RunLength, SeedsAreApart) {
+  const LongRun run = {.length = 54 * kDay, .between_failures = 10800, .interval = 1800};
+  double equal = 0;
+  for (std::uint64_t i = 0; i < 100; ++i)
+    equal += std::abs(play(run, 1, i).all_failures() - play(run, 2, i).all_failures()) <= 2 ? 1 : 0;
+  EXPECT_LT(equal, 30);
+}
+
+TEST(RunLength, RefusesMoreFailuresThanCanBePlayed) {
+  EXPECT_THROW(play_often({.length = kDay, .between_failures = 1e-9, .interval = 60}, 1, 10), Error);
+  EXPECT_THROW(play_often({.length = kDay, .between_failures = 60, .restart = 1e9}, 1, 10'000'000), Error);
+}
+
 TEST(RunLength, FailsAsOftenAsPoissonSays) {
   const LongRun run = {.length = 54 * kDay, .between_failures = 54 * kDay / 419, .interval = 1800};
   const RunQuantiles q = play_often(run, 5, 4000);
   EXPECT_NEAR(q.failures[1], 419, 3);
   EXPECT_NEAR(q.failures[0], 419 - 1.645 * std::sqrt(419), 4);
   EXPECT_NEAR(q.failures[2], 419 + 1.645 * std::sqrt(419), 4);
-  EXPECT_NEAR(q.mean_failures[0], 148, 2);
-  EXPECT_NEAR(std::accumulate(q.mean_failures.begin(), q.mean_failures.end(), 0.0), 419, 2);
+  EXPECT_NEAR(q.mean.failures[0], 148, 2);
+  EXPECT_NEAR(std::accumulate(q.mean.failures.begin(), q.mean.failures.end(), 0.0), 419, 2);
 }
 
 TEST(RunLength, LosesMoreWithFewerSparesAndUnfinishedCheckpoints) {

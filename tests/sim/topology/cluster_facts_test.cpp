@@ -51,10 +51,10 @@ TEST(ClusterFacts, OfSeveralFilesCompleteEachOther) {
   EXPECT_EQ(facts.gpus_per_node, 4);
   EXPECT_EQ(facts.nics, 2);
   EXPECT_EQ(facts.nic_Gbps, 400);
-  EXPECT_EQ(facts.nodes, 128);
+  EXPECT_EQ(facts.nodes, 256);
   EXPECT_EQ(facts.leaf_nodes, 32);
   EXPECT_EQ(facts.kind, NetworkKind::rails);
-  EXPECT_EQ(facts.spine_leaves, 2);
+  EXPECT_EQ(facts.spine_leaves, 4);
 }
 
 // The written text can be pasted into a spec, or read by the spec's network.
@@ -69,7 +69,7 @@ TEST(ClusterFacts, AreReadBackAsASpec) {
   EXPECT_EQ(pasted.cluster.nics, 2);
   ASSERT_TRUE(pasted.cluster.network.has_value());
   const Spec named = load_spec(
-      folder.write("b.yaml", head + "cluster: {node: dgx-h100, nodes: 2, network: {file: fabric.yaml, load: 0.1}}\n"),
+      folder.write("b.yaml", head + "cluster: {node: dgx-h100, nodes: 2, network: {file: fabric.yaml, load: 0.1, leaf: {Gbps: 400}}}\n"),
       {});
   ASSERT_TRUE(named.cluster.network.has_value());
   for (const Network& n : {*pasted.cluster.network, *named.cluster.network}) {
@@ -87,6 +87,16 @@ TEST(ClusterFacts, HostsOfLldpFilesShareLeaves) {
       read_cluster_facts({folder.write("a.json", samples::kLldp), folder.write("b.json", samples::kLldp)});
   EXPECT_EQ(facts.leaf_nodes, 2);
   EXPECT_EQ(facts.kind, NetworkKind::rails);
+  EXPECT_FALSE(read_cluster_facts({folder.write("a.json", samples::kLldp)}).leaf_nodes);
+}
+
+TEST(ClusterFacts, AreOfTheToolThatTheLinesTell) {
+  const Folder folder;
+  std::string fabric = samples::kIbnetdiscover;
+  for (std::size_t at = fabric.find("# \"a mlx"); at != std::string::npos; at = fabric.find("# \"a mlx", at))
+    fabric.replace(at, 4, "# \"GPU01");
+  EXPECT_EQ(read_cluster_facts({folder.write("ib.txt", fabric)}).leaf_nodes, 2);
+  EXPECT_EQ(read_cluster_facts({folder.write("t.conf", "switchname=a nodes=n[1-4]\n")}).leaf_nodes, 4);
 }
 
 TEST(ClusterFacts, RefuseOtherFilesInALine) {

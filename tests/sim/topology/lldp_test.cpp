@@ -20,6 +20,7 @@ TEST(LldpNeighbours, OfOneInterfaceAreAMap) {
   EXPECT_EQ(facts.nics, 1);
   EXPECT_FALSE(facts.kind);
   EXPECT_THROW(lldp_neighbours("{}", "a.json"), Error);
+  EXPECT_THROW(lldp_neighbours("{\"lldp\": {\"interface\": " + std::string(300000, '['), "a.json"), Error);
   EXPECT_THROW(lldp_neighbours(R"({"lldp": {"interface": []}})", "a.json"), Error);
 }
 

@@ -18,6 +18,11 @@ TEST(NcclTopologyXml, HasGpusNicsAndTheSwitchThatTheyShare) {
   EXPECT_EQ(facts.gpus_per_pcie_switch, 2);
 }
 
+TEST(NcclTopologyXml, TellsPairsOfGpusFromSwitches) {
+  const std::string gpu = "<gpu dev=\"0\"><nvlink target=\"1\" count=\"4\" tclass=\"0x030200\"/></gpu>";
+  EXPECT_EQ(nccl_topology_xml("<system>" + gpu + gpu + gpu + gpu + "</system>", "t.xml").nvlink_domain, 2);
+}
+
 TEST(NcclTopologyXml, OfGraphsIsARemark) {
   const ClusterFacts facts = nccl_topology_xml(samples::kNcclGraphs, "graphs.xml");
   ASSERT_EQ(facts.remarks.size(), 1U);
@@ -39,6 +44,9 @@ TEST(NcclTopologyXml, RefusesWhatNcclDoesNotWrite) {
   std::string deep;
   for (int i = 0; i < 100000; ++i) deep += "<pci>";
   EXPECT_TRUE(refused(deep, "nested"));
+  std::string hidden;
+  for (int i = 0; i < 100000; ++i) hidden += "<pci a=\"/></x>\"><!-- </pci> -->";
+  EXPECT_TRUE(refused(hidden, "nested"));
 }
 
 }  // namespace

@@ -27,5 +27,15 @@ TEST(NvidiaSmiTopology, OfGpusWithoutNvlinkAndOldNamesOfNics) {
   EXPECT_THROW(nvidia_smi_topology("GPU0 is here\n", "topo.txt"), Error);
 }
 
+TEST(NvidiaSmiTopology, OfOneGpuOfAMeshAndOfTwoSwitchesOnTheWay) {
+  EXPECT_EQ(nvidia_smi_topology("\tGPU0\tCPU Affinity\tNUMA Affinity\nGPU0\t X \t0-7\t0\n", "t").gpus_per_node, 1);
+  const ClusterFacts mesh = nvidia_smi_topology(
+      "\tGPU0\tGPU1\tGPU2\tGPU3\tmlx5_0\nGPU0\t X \tNV1\tSYS\tNV2\tPXB\nGPU1\tNV1\t X \tNV2\tSYS\tPXB\n"
+      "GPU2\tSYS\tNV2\t X \tNV1\tSYS\nGPU3\tNV2\tSYS\tNV1\t X \tSYS\nmlx5_0\tPXB\tPXB\tSYS\tSYS\t X \n",
+      "topo.txt");
+  EXPECT_EQ(mesh.nvlink_domain, 4);
+  EXPECT_EQ(mesh.gpus_per_pcie_switch, 2);
+}
+
 }  // namespace
 }  // namespace orrery

@@ -49,6 +49,7 @@ inline constexpr const char* kIbnetdiscover =
     "Switch\t64 \"S-0000000000000001\"\t\t# \"MF0;leaf1:MQM9700/U1\" enhanced port 0 lid 1 lmc 0\n"
     "[1]\t\"H-000000000000000a\"[1](a1) \t\t# \"a mlx5_0\" lid 11 4xNDR\n"
     "[2]\t\"H-000000000000000b\"[1](b1) \t\t# \"b mlx5_0\" lid 12 4xNDR\n"
+    "[65]\t\"H-b8599f0300000001\"[1](c1) \t\t# \"Mellanox Technologies Aggregation Node\" lid 41 4xNDR\n"
     "[33]\t\"S-0000000000000003\"[1]\t\t# \"MF0;spine:MQM9700/U1\" lid 3 4xNDR\n"
     "[34]\t\"S-0000000000000003\"[2]\t\t# \"MF0;spine:MQM9700/U1\" lid 3 4xNDR\n\n"
     "Switch\t64 \"S-0000000000000002\"\t\t# \"MF0;leaf2:MQM9700/U1\" enhanced port 0 lid 2 lmc 0\n"
@@ -57,6 +58,7 @@ inline constexpr const char* kIbnetdiscover =
     "[33]\t\"S-0000000000000003\"[3]\t\t# \"MF0;spine:MQM9700/U1\" lid 3 4xNDR\n"
     "[34]\t\"S-0000000000000003\"[4]\t\t# \"MF0;spine:MQM9700/U1\" lid 3 4xNDR\n\n"
     "Switch\t64 \"S-0000000000000003\"\t\t# \"MF0;spine:MQM9700/U1\" enhanced port 0 lid 3 lmc 0\n"
+    "[65]\t\"H-b8599f0300000002\"[1](c2) \t\t# \"Mellanox Technologies Aggregation Node\" lid 43 4xNDR\n"
     "[1]\t\"S-0000000000000001\"[33]\t\t# \"MF0;leaf1:MQM9700/U1\" lid 1 4xNDR\n"
     "[2]\t\"S-0000000000000001\"[34]\t\t# \"MF0;leaf1:MQM9700/U1\" lid 1 4xNDR\n"
     "[3]\t\"S-0000000000000002\"[33]\t\t# \"MF0;leaf2:MQM9700/U1\" lid 2 4xNDR\n"
@@ -64,14 +66,17 @@ inline constexpr const char* kIbnetdiscover =
     "Ca\t1 \"H-000000000000000a\"\t\t# \"a mlx5_0\"\n[1](a1) \t\"S-0000000000000001\"[1]\t\t# lid 11 lmc 0 \"leaf1\" "
     "lid 1 4xNDR\n";
 
+// Two parts of the spine of four leaves each, and a switch above both.
 inline constexpr const char* kSlurm =
     "# switches\n"
     "SwitchName=s0 Nodes=n[000-031] LinkSpeed=900\n"
     "SwitchName=s1 Nodes=n[032-063]\n"
     "switchname=s2 nodes=n[064-095]\n"
     "SwitchName=s3 Nodes=n[096-125,130,131]\n"
-    "SwitchName=p0 Switches=s[0-1]\n"
-    "SwitchName=p1 Switches=s2,s3\n"
+    "SwitchName=s4 Nodes=m[000-031]\nSwitchName=s5 Nodes=m[032-063]\n"
+    "SwitchName=s6 Nodes=m[064-095]\nSwitchName=s7 \\\n  Nodes=m[096-127]\n"
+    "SwitchName=p0 Switches=s[0-3]\n"
+    "SwitchName=p1 Switches=s4,s[5-7]\n"
     "SwitchName=core Switches=p[0-1]\n";
 
 inline constexpr const char* kLldp =
