@@ -11,8 +11,8 @@ namespace {
 
 constexpr auto kPipeline = static_cast<std::size_t>(Dimension::pipeline);
 constexpr double kGbps = 1e9 / 8;  // bytes per second
-// A number of nodes above any cluster's; times the GPUs of a node it stays below 2^63.
-constexpr std::int64_t kMost = 1'000'000'000'000;
+// A number of GPUs above any cluster's.
+constexpr std::int64_t kAllGpus = 1'000'000'000'000;
 
 }  // namespace
 
@@ -59,7 +59,8 @@ void Uplinks::add_network(const Cluster& cluster) {
        .switch_nics = static_cast<double>(n.leaf_nodes * cluster.nics) / static_cast<double>(switches)},
       gpu_rate);
   if (apart)
-    add({.gpus = n.spine_leaves > kMost / n.leaf_nodes ? kMost : n.spine_leaves * n.leaf_nodes * cluster.gpus_per_node,
+    add({.gpus = n.spine_leaves > kAllGpus / n.leaf_nodes ? kAllGpus
+                                                          : n.spine_leaves * n.leaf_nodes * cluster.gpus_per_node,
          .capacity = leaf * static_cast<double>(n.spine_leaves) / n.spine_ratio},
         gpu_rate);
 }

@@ -113,7 +113,8 @@ class ClusterGraph {
     const Place nic{PlaceKind::nic, node, index}, leaf{PlaceKind::leaf, 0, leaf_of(c_, node, index)};
     link({PlaceKind::pcie_switch, node, index * pcie_switches() / count}, nic, std::max(c_.gpu.pcie_GBps, GBps),
          kPcieHop);
-    if (const double share = share_of_uplinks(c_, GBps); share > 0 && !vertices_.count(leaf))
+    const double merged = c_.network ? static_cast<double>(c_.nics) / static_cast<double>(count) : 1;
+    if (const double share = merged * share_of_uplinks(c_, GBps); share > 0 && !vertices_.count(leaf))
       link(leaf, {PlaceKind::spine, 0, 0}, share, kSpineHop);
     link(nic, leaf, GBps, kNetworkHop);
   }

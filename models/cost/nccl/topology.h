@@ -11,8 +11,8 @@
 namespace orrery {
 
 // The types of components of a cluster, between which the links run. `nvswitch` is the complete NVLink domain, `leaf`
-// a leaf switch (cluster.network), or the switches of a pod below which the network is not oversubscribed. If there are more NICs than GPUs, `nic` is all NICs of
-// one GPU together. `store` is a memory tier behind the host, such as disks.
+// a leaf switch (cluster.network), or the switches of a pod below which the network is not oversubscribed. If there are
+// more NICs than GPUs, `nic` is all NICs of one GPU together. `store` is a memory tier behind the host, such as disks.
 enum class PlaceKind : std::uint8_t { gpu, nvswitch, pcie_switch, cpu, dram, store, nic, leaf, spine };
 
 // One component of a cluster. index is the number within the node for components of a node, and within the cluster for

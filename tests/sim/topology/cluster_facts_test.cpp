@@ -69,7 +69,9 @@ TEST(ClusterFacts, AreReadBackAsASpec) {
   EXPECT_EQ(pasted.cluster.nics, 2);
   ASSERT_TRUE(pasted.cluster.network.has_value());
   const Spec named = load_spec(
-      folder.write("b.yaml", head + "cluster: {node: dgx-h100, nodes: 2, network: {file: fabric.yaml, load: 0.1, leaf: {Gbps: 400}}}\n"),
+      folder.write(
+          "b.yaml",
+          head + "cluster: {node: dgx-h100, nodes: 2, network: {file: fabric.yaml, load: 0.1, leaf: {Gbps: 400}}}\n"),
       {});
   ASSERT_TRUE(named.cluster.network.has_value());
   for (const Network& n : {*pasted.cluster.network, *named.cluster.network}) {
