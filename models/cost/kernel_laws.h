@@ -46,6 +46,7 @@ struct AttentionLaw {
   // r is the number of FLOPs that a multiprocessor does in the time of one exponential
   double softmax = 0, softmax_slope = 0;
   double start_us = 0;
+  double heat = 0;  // as in ProductLaw
 };
 
 // Kinds of GPUs that share a law, and the measured kernels that it is fitted to.

@@ -32,11 +32,10 @@ struct AttentionKey {
   const char* name;
   double AttentionLaw::*number;
 };
-constexpr AttentionKey kAttentionKeys[] = {{"key_block", &AttentionLaw::key_block},
-                                           {"result_passes", &AttentionLaw::result_passes},
-                                           {"softmax", &AttentionLaw::softmax},
-                                           {"softmax_slope", &AttentionLaw::softmax_slope},
-                                           {"start_us", &AttentionLaw::start_us}};
+constexpr AttentionKey kAttentionKeys[] = {
+    {"key_block", &AttentionLaw::key_block}, {"result_passes", &AttentionLaw::result_passes},
+    {"softmax", &AttentionLaw::softmax},     {"softmax_slope", &AttentionLaw::softmax_slope},
+    {"start_us", &AttentionLaw::start_us},   {"heat", &AttentionLaw::heat}};
 
 struct RateKey {
   const char* name;
