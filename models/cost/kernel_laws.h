@@ -61,6 +61,7 @@ struct KernelFamily {
 
 // Laws of kernels that run alone, fitted to measured kernels (models/data/kernel_laws.json).
 struct KernelLaws {
+  std::string source;  // what they were fitted to
   std::vector<KernelFamily<ProductLaw>> products;
   std::vector<KernelFamily<AttentionLaw>> attention;
   std::map<std::string, KernelRates> rates;  // by GPU
