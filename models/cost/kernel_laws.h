@@ -90,7 +90,7 @@ Seconds attention_time(const FlashAttention& a, const Gpu& gpu, const KernelRate
 
 // Returns the rates of a GPU as the other GPUs of its families and the data sheets tell them: its fraction of the peak
 // from a line through theirs, over the watts for each FLOP/s (clocks are limited by power), in 8 bits with the median
-// ratio of all GPUs; the rest is the others' median.
+// ratio of all GPUs; attention from GPUs of its compute capability, if there are any; the rest is the others' median.
 KernelRates rates_from_others(const KernelLaws& laws, std::string_view gpu);
 
 const KernelLaws& built_in_kernel_laws();
