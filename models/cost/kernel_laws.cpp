@@ -72,6 +72,9 @@ struct Traffic {
   }
 };
 
+// Microseconds of arithmetic whose clocks fall under load.
+double heated_us(double us, double heat) { return us * (1 + heat * us / (us + kHeatingUs)); }
+
 // Microseconds of the arithmetic of a product: the fastest shape of tile and number of parts.
 double arithmetic_us(const Gemm& g, double peak, double fraction, double width, double partial_rate, const Gpu& gpu,
                      const ProductLaw& law) {
@@ -93,7 +96,7 @@ double arithmetic_us(const Gemm& g, double peak, double fraction, double width, 
       best = std::min(best, us);
     }
   }
-  return best * (1 + law.heat * best / (best + kHeatingUs));
+  return heated_us(best, law.heat);
 }
 
 }  // namespace
@@ -118,7 +121,6 @@ namespace {
 constexpr std::int64_t kQueryBlock = 128;  // queries of a block (FlashAttention-2, heads of 128)
 // Keys and values are read and written once more on their way into the cache of a server, whose kernels are measured.
 constexpr double kCacheWrites = 2;
-constexpr double kAttentionMemory = 0.8;  // the fraction of the memory bandwidth that copies reach
 
 }  // namespace
 
@@ -131,8 +133,8 @@ Seconds attention_time(const FlashAttention& a, const Gpu& gpu, const KernelRate
   const double arithmetic = 4 * pairs * (dim + softmax) / rate;
   const double waves = d(a.batch * a.heads * ceil_div(a.query, kQueryBlock)) / gpu.sms;
   const double bytes = 2 * queries * dim * (2 * heads * law.result_passes + 2 * d(a.kv_heads) * kCacheWrites);
-  const double memory = bytes / (gpu.memory_GBps * 1e3 * kAttentionMemory);
-  return (law.start_us + arithmetic * (1 + rates.attention_tail / waves) + memory) * kMicrosecond;
+  const double blocks = arithmetic * (1 + rates.attention_tail / waves);
+  return (law.start_us + heated_us(blocks, law.heat) + Traffic(gpu, rates.memory).us(bytes)) * kMicrosecond;
 }
 
 }  // namespace orrery

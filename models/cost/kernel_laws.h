@@ -46,6 +46,7 @@ struct AttentionLaw {
   // r is the number of FLOPs that a multiprocessor does in the time of one exponential
   double softmax = 0, softmax_slope = 0;
   double start_us = 0;
+  double heat = 0;  // as in ProductLaw
 };
 
 // Kinds of GPUs that share a law, and the measured kernels that it is fitted to.
@@ -60,6 +61,7 @@ struct KernelFamily {
 
 // Laws of kernels that run alone, fitted to measured kernels (models/data/kernel_laws.json).
 struct KernelLaws {
+  std::string source;  // what they were fitted to
   std::vector<KernelFamily<ProductLaw>> products;
   std::vector<KernelFamily<AttentionLaw>> attention;
   std::map<std::string, KernelRates> rates;  // by GPU
@@ -88,7 +90,7 @@ Seconds attention_time(const FlashAttention& a, const Gpu& gpu, const KernelRate
 
 // Returns the rates of a GPU as the other GPUs of its families and the data sheets tell them: its fraction of the peak
 // from a line through theirs, over the watts for each FLOP/s (clocks are limited by power), in 8 bits with the median
-// ratio of all GPUs; the rest is the others' median.
+// ratio of all GPUs; attention from GPUs of its compute capability, if there are any; the rest is the others' median.
 KernelRates rates_from_others(const KernelLaws& laws, std::string_view gpu);
 
 const KernelLaws& built_in_kernel_laws();

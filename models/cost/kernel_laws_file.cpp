@@ -32,11 +32,10 @@ struct AttentionKey {
   const char* name;
   double AttentionLaw::*number;
 };
-constexpr AttentionKey kAttentionKeys[] = {{"key_block", &AttentionLaw::key_block},
-                                           {"result_passes", &AttentionLaw::result_passes},
-                                           {"softmax", &AttentionLaw::softmax},
-                                           {"softmax_slope", &AttentionLaw::softmax_slope},
-                                           {"start_us", &AttentionLaw::start_us}};
+constexpr AttentionKey kAttentionKeys[] = {
+    {"key_block", &AttentionLaw::key_block}, {"result_passes", &AttentionLaw::result_passes},
+    {"softmax", &AttentionLaw::softmax},     {"softmax_slope", &AttentionLaw::softmax_slope},
+    {"start_us", &AttentionLaw::start_us},   {"heat", &AttentionLaw::heat}};
 
 struct RateKey {
   const char* name;
@@ -93,10 +92,6 @@ nlohmann::ordered_json json_of(const KernelFamily<Law>& family, const Keys& keys
 }
 
 // The file says this of itself.
-constexpr const char* kSource =
-    "fitted by orrery validate --kernels FILE... --fit to NVIDIA aiconfigurator's measured kernels "
-    "(github.com/ai-dynamo/aiconfigurator, commit 095f58a51c4ca8e61b66ec108d86f223f8d559ce, Apache-2.0), to four of "
-    "five groups of shapes; none of the rows is in this repository";
 constexpr const char* kAbout =
     "Laws of kernels that run alone in a burst. What a family's numbers mean stands in models/cost/kernel_laws.h. Six "
     "numbers are a kind of GPU's own: fractions of the peaks of products in 16 and 8 bits and of the memory bandwidth, "
@@ -109,6 +104,7 @@ KernelLaws parse_kernel_laws(std::string_view text, const std::string& path) {
   const nlohmann::json parsed = parse_json(path, text, "write it with orrery validate --kernels FILE... --fit");
   const JsonValue root(parsed, path);
   KernelLaws laws;
+  laws.source = root.at("_source").text();
   for (const JsonValue& family : root.at("products").items())
     laws.products.push_back(family_of_json<ProductLaw>(family, kProductKeys));
   for (const JsonValue& family : root.at("attention").items())
@@ -118,7 +114,7 @@ KernelLaws parse_kernel_laws(std::string_view text, const std::string& path) {
 }
 
 std::string to_json(const KernelLaws& laws) {
-  nlohmann::ordered_json root = {{"_source", kSource}, {"about", kAbout}};
+  nlohmann::ordered_json root = {{"_source", laws.source}, {"about", kAbout}};
   for (const auto& family : laws.products) root["products"].push_back(json_of(family, kProductKeys));
   for (const auto& family : laws.attention) root["attention"].push_back(json_of(family, kAttentionKeys));
   root["gpus"] = nlohmann::ordered_json::object();

@@ -51,6 +51,16 @@ double median_of_others(const std::vector<std::string>& gpus, const Rates& rates
   return median(std::move(values));
 }
 
+// The GPUs of a family that have the compute capability of one of them, without it; the whole family if there are none.
+std::vector<std::string> like(const std::vector<std::string>& gpus, const Rates& rates, const Gpu& gpu) {
+  std::vector<std::string> alike;
+  for (const std::string& other : gpus) {
+    const bool known = other != gpu.id && rates.contains(other);
+    if (known && find_gpu(other).compute_capability == gpu.compute_capability) alike.push_back(other);
+  }
+  return alike.empty() ? gpus : alike;
+}
+
 // The median of what others reach of their peak in 8 bits over what they reach in 16 bits, whatever their family.
 double narrow_ratio_of_others(const Rates& rates, std::string_view gpu) {
   std::vector<double> ratios;
@@ -72,8 +82,9 @@ KernelRates rates_from_others(const KernelLaws& laws, std::string_view name) {
     r.start_us = median_of_others(family->gpus, laws.rates, name, &KernelRates::start_us);
   }
   if (const auto* family = family_of(laws.attention, name)) {
-    r.attention = median_of_others(family->gpus, laws.rates, name, &KernelRates::attention);
-    r.attention_tail = median_of_others(family->gpus, laws.rates, name, &KernelRates::attention_tail);
+    const std::vector<std::string> gpus = like(family->gpus, laws.rates, gpu);
+    r.attention = median_of_others(gpus, laws.rates, name, &KernelRates::attention);
+    r.attention_tail = median_of_others(gpus, laws.rates, name, &KernelRates::attention_tail);
   }
   return r;
 }

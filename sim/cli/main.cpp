@@ -268,7 +268,8 @@ void add_validate(CLI::App& app, Options& o) {
   specs(c.add_option("SPEC", o.validate.specs, "one or more specs"));
   c.add_option("--published", o.validate.published, "instead: files of published measurements to predict")
       ->type_name("FILE...");
-  c.add_option("--kernels", o.validate.kernels, "instead: tables of measured kernels to predict, GPU_KIND.csv")
+  c.add_option("--kernels", o.validate.kernels,
+               "instead: tables of measured kernels to predict, GPU_KIND.csv, or folders of them")
       ->type_name("FILE...");
   c.add_option("--fit", o.validate.fit, "kernels: fit the laws of kernels to the tables and write them, JSON")
       ->type_name("FILE");

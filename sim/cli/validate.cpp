@@ -202,10 +202,12 @@ Outcome validate_unmeasured(ValidateOptions options, const Common& common) {
 // written to a file.
 Outcome validate_kernels(const ValidateOptions& options, const Common& common) {
   KernelRows rows;
-  for (const std::string& path : options.kernels) read_kernel_rows(path, rows);
+  for (const std::string& path : options.kernels)
+    for (const std::string& table : kernel_tables(path)) read_kernel_rows(table, rows);
   KernelLaws laws = built_in_kernel_laws();
   if (!options.fit.empty()) {
     laws = fit_kernel_laws(rows, std::move(laws), "", common.progress);
+    laws.source = fmt::format("fitted by orrery validate --kernels --fit to tables of {} kernels", rows.rows.size());
     OutputFile file(options.fit);
     file.write(to_json(laws));
     file.commit();

@@ -43,11 +43,9 @@ const std::vector<FreeNumber<ProductLaw>> kProductNumbers = {
     {&ProductLaw::depth_us},    {&ProductLaw::split_us},
     {&ProductLaw::heat},        {&ProductLaw::cast_us},
     {&ProductLaw::cast_part}};
-const std::vector<FreeNumber<AttentionLaw>> kAttentionNumbers = {{&AttentionLaw::key_block},
-                                                                 {&AttentionLaw::result_passes},
-                                                                 {&AttentionLaw::softmax, NumberScale::units, 50},
-                                                                 {&AttentionLaw::softmax_slope},
-                                                                 {&AttentionLaw::start_us}};
+const std::vector<FreeNumber<AttentionLaw>> kAttentionNumbers = {
+    {&AttentionLaw::key_block},     {&AttentionLaw::result_passes}, {&AttentionLaw::softmax, NumberScale::units, 50},
+    {&AttentionLaw::softmax_slope}, {&AttentionLaw::start_us},      {&AttentionLaw::heat}};
 const std::vector<FreeNumber<KernelRates>> kProductRates = {
     {&KernelRates::bf16}, {&KernelRates::fp8}, {&KernelRates::memory}, {&KernelRates::start_us}};
 const std::vector<FreeNumber<KernelRates>> kAttentionRates = {{&KernelRates::attention},

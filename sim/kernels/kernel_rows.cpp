@@ -87,7 +87,7 @@ void add_quantisation(KernelRow& row, Precision precision, std::int64_t elements
 
 bool read_gemm(const NamedCells& c, Precision precision, KernelRow& row) {
   const std::int64_t m = c.whole("m"), n = c.whole("n"), k = c.whole("k");
-  row.kind = m < 64 ? "gemm, few rows" : "gemm";
+  row.kind = c.has("power_w") ? "gemm, sustained" : m < 64 ? "gemm, few rows" : "gemm";
   add_quantisation(row, precision, m * k);
   row.ops.push_back(op_of(Gemm{.m = m, .n = n, .k = k, .result_bytes = 2}, precision));
   row.shapes = fnv1a(fmt::format("{} {}", n, k));
@@ -150,6 +150,19 @@ bool read_ops(const NamedCells& c, KernelRow& row) {
 }
 
 }  // namespace
+
+std::vector<std::string> kernel_tables(const std::string& path) {
+  namespace fs = std::filesystem;
+  if (!fs::is_directory(path)) return {path};
+  std::vector<std::string> tables;
+  for (const fs::directory_entry& entry : fs::directory_iterator(path)) {
+    const std::string name = entry.path().string();
+    if (name.ends_with(".csv") || name.ends_with(".csv.gz")) tables.push_back(name);
+  }
+  if (tables.empty()) throw Error(path + ": has no table, .csv or .csv.gz; give a folder of measured kernels");
+  std::sort(tables.begin(), tables.end());
+  return tables;
+}
 
 void read_kernel_rows(const std::string& path, KernelRows& rows) {
   const std::string text = read_input(path, kMostMeasurements);

@@ -31,12 +31,15 @@ struct KernelRows {
 
 // Reads a table of measured kernels (CSV with a header, gzipped or not) whose name begins with a GPU's:
 // "h100-sxm_gemm.csv". The header tells the kind of kernel; times are in a column us, microseconds.
-//   gemm       fw, prec, m, n, k            y (m, n) = x (m, k) times a weight
+//   gemm       fw, prec, m, n, k            y (m, n) = x (m, k) times a weight; with power_w: repeated for a second
 //   attention  fw, prec, batch, seq, heads, kv_heads, head_dim, window    causal, no tokens before
 //   attention  fw, prec, batch, seq, heads, head_dim                      all pairs of tokens
 //   experts    fw, prec, tokens, hidden, inter, topk, experts, tp, ep     the two products and the activation between
 //   quantize   fw, prec, op, m, k           scale_matrix: 16 bits to 8
 // Adds the rows; throws Error "path:line: what, and what to do".
 void read_kernel_rows(const std::string& path, KernelRows& rows);
+
+// Returns the tables (.csv and .csv.gz) in a folder, sorted by name; of a file, the file itself.
+std::vector<std::string> kernel_tables(const std::string& path);
 
 }  // namespace orrery

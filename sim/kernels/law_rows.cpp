@@ -63,6 +63,7 @@ bool is_fitted(const KernelRow& row, const KernelLaws& laws) {
            (family->kernels.empty() ||
             std::find(family->kernels.begin(), family->kernels.end(), row.kernel) != family->kernels.end());
   };
+  if (row.kind == "gemm, sustained") return false;
   if (row.kind.starts_with("gemm")) return row.precision != "fp8_block" && is_one_of(family_of(laws.products, row.gpu));
   return row.kind == "attention, causal" && is_one_of(family_of(laws.attention, row.gpu));
 }

@@ -33,6 +33,12 @@ TEST(KernelLawsOthers, ClocksFollowPower) {
   EXPECT_GT(told.attention, 0.5);
 }
 
+TEST(KernelLawsOthers, AttentionIsThatOfTheSameComputeCapability) {
+  const KernelLaws& laws = built_in_kernel_laws();
+  EXPECT_EQ(rates_from_others(laws, "b300").attention, laws.rates.at("gb300").attention);
+  EXPECT_EQ(rates_from_others(laws, "gb200").attention_tail, laws.rates.at("b200").attention_tail);
+}
+
 TEST(KernelLawsOthers, AGpuWithoutEightBitProductsHasNoRateOfThem) {
   EXPECT_EQ(rates_from_others(built_in_kernel_laws(), "a100-sxm-80gb").fp8, 0);
 }

@@ -23,7 +23,7 @@ TEST(Cluster, EveryGpuIsWhole) {
     EXPECT_EQ(gpu.uncalibrated, gpu.architecture == Architecture::other) << id;
     EXPECT_TRUE(gpu.nvlink_links == 0 || gpu.nvlink_GBps > 0) << id;
   }
-  EXPECT_EQ(data_names("gpus").size(), 30u);
+  EXPECT_EQ(data_names("gpus").size(), 31u);
 }
 
 TEST(Cluster, EveryFigureHasASource) {

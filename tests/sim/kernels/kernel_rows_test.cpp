@@ -57,6 +57,26 @@ TEST(KernelRows, ProductsOfAnyWidth) {
   EXPECT_EQ(r.not_covered.size(), 1U);
 }
 
+TEST(KernelRows, ProductsUnderLoadAreAKindOfTheirOwn) {
+  const KernelRows r =
+      Table("fw,ver,src,prec,m,n,k,us,power_w,power_limit_w\ntrtllm,1,torch,bfloat16,4096,1024,512,20,900,1000\n")
+          .read();
+  ASSERT_EQ(r.rows.size(), 1U);
+  EXPECT_EQ(r.rows[0].kind, "gemm, sustained");
+  EXPECT_EQ(r.rows[0].kernel, "torch");
+}
+
+TEST(KernelRows, TablesOfAFolder) {
+  const auto folder = std::filesystem::temp_directory_path() / fmt::format("kernel_tables_{}", ::getpid());
+  std::filesystem::create_directories(folder);
+  EXPECT_THROW(kernel_tables(folder.string()), Error);
+  for (const char* name : {"b.csv", "a.csv.gz", "README.md"}) std::ofstream(folder / name) << "us\n";
+  const std::vector<std::string> tables = {(folder / "a.csv.gz").string(), (folder / "b.csv").string()};
+  EXPECT_EQ(kernel_tables(folder.string()), tables);
+  EXPECT_EQ(kernel_tables(tables.back()), std::vector<std::string>{tables.back()});
+  std::filesystem::remove_all(folder);
+}
+
 TEST(KernelRows, AttentionWithAndWithoutAMask) {
   const KernelRows causal =
       Table(

@@ -38,6 +38,8 @@ TEST(LawRows, LawsHoldForKnownGpusAndKinds) {
   EXPECT_TRUE(is_fitted(row, laws));
   EXPECT_FALSE(is_fitted(product("vllm", "bfloat16", 4096, 4096), laws));
   EXPECT_FALSE(is_fitted(product("trtllm", "fp8_block", 4096, 4096), laws));
+  row.kind = "gemm, sustained";
+  EXPECT_FALSE(is_fitted(row, laws));
   row.gpu = "v100-pcie";
   EXPECT_FALSE(time_by_laws(row, find_gpu("v100-pcie"), laws));
   row = product("trtllm", "fp8", 4096, 4096);
