@@ -62,6 +62,7 @@ struct HashedShapes {
     all(a.batch, a.heads, a.kv_heads, a.query, a.key, a.head_dim, a.value_dim, a.window, a.direction,
         std::bit_cast<std::uint64_t>(a.softcap), std::bit_cast<std::uint64_t>(a.pairs), a.hops, a.keys_apart, a.merges,
         a.drops);
+    if (a.eight_bit) all(a.eight_bit);
     if (a.chosen > 0) all(a.chosen);
     if (a.compressed > 0) all(a.chosen, a.compressed);
     if (a.cached > 0) all(a.cached, a.cached_row);

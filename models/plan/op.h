@@ -153,7 +153,8 @@ struct FlashAttention {
   std::int64_t hops = 0;
   bool keys_apart = false;
   bool merges = false;
-  bool drops = false;  // dropout of the probabilities: every pair costs a random number, in forward and in backward
+  bool eight_bit = false;  // whether its products are in 8 bits
+  bool drops = false;      // dropout of the probabilities: every pair costs a random number, in forward and in backward
   std::int64_t chosen = 0;  // > 0: a query sees at most so many keys, those that an index chose (IndexScores)
   // > 0: number of compressed keys (Pool), of which a query sees some beside a window of keys; `pairs` counts both
   std::int64_t compressed = 0;

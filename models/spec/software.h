@@ -67,6 +67,7 @@ struct Software {
     bool dense_embedding_gradient = true;
     // whether products of weight gradients add their result to the fp32 gradient buffer directly
     bool gradient_accumulation_fusion = true;
+    EightBitAttention eight_bit_attention = EightBitAttention::never;
     bool compile = false;      // whether chains of element-wise ops are fused into fewer kernels
     bool cuda_graphs = false;  // whether steps run as CUDA graphs, so that the host spends no time per kernel
   };
