@@ -172,7 +172,8 @@ class CostModel {
         compute(i, t, lie[kSlowdown][0] / kSlowdownUnit);
       t.issue = issue(op);
     }
-    if (!spec_.software.kernels.cuda_graphs) add_host_overheads(plan_, spec_.software, far_stage_us(), result);
+    if (!spec_.software.kernels.cuda_graphs)
+      add_host_overheads(plan_, spec_.software, far_stage_us() + woven_us(spec_), result);
     if (spec_.software.host.blocking_launches) block_launches(result);
     return result;
   }
