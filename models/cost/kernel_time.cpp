@@ -96,6 +96,7 @@ struct KernelTime {
 
   // Returns the time of the products of all experts of a layer. Whether they run as one kernel per expert on several
   // streams or as one grouped kernel, together they fill the multiprocessors, so they are timed as one batched product.
+  // A grouped kernel reaches the rate of a single product; streams of kernels do not (grouped_fraction).
   Seconds operator()(const GroupedGemm& g) const {
     const std::int64_t rows = std::max<std::int64_t>(1, ceil_div(g.rows, g.groups));
     const bool weights = g.role == Gemm::Role::weight_gradient, input = g.role == Gemm::Role::input_gradient;
@@ -106,7 +107,7 @@ struct KernelTime {
                                    : g.in,
                       .batch = g.groups,
                       .result_bytes = g.result_bytes};
-    const double fraction = profile.gemm.grouped_fraction *
+    const double fraction = (g.one_kernel ? 1 : profile.gemm.grouped_fraction) *
                             (is_eight_bit(op.precision) ? profile.gemm.narrow_gain : 1);
     Seconds best = std::numeric_limits<double>::max();
     for (const Tile& tile : profile.gemm.tiles)
@@ -231,7 +232,7 @@ struct LawOf {
 }  // namespace
 
 Seconds kernel_time(const Op& op, Bytes width, const Gpu& gpu, const Profile& profile, std::string_view attention) {
-  if (kernels_of(op.work) == 0) return 0;
+  if (kernels_of(op.work) == 0 || op.within) return 0;
   const bool formulas = has_formulas(profile);
   const bool sampled = !profile.measured.ops.empty();
   Op plain;

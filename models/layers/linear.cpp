@@ -103,10 +103,10 @@ static void over_gathered(LayerTape& layer, const std::string& name, const Gathe
   product(with_rows(forward, behind * c.local_rows, Gemm::Rows::behind), others);
 }
 
-CastSlots to_fp8(LayerTape& layer, const std::string& name, Id x, std::int64_t elements, bool transpose) {
+CastSlots to_fp8(LayerTape& layer, const std::string& name, Id x, std::int64_t elements, bool transpose, bool within) {
   if (!layer.eight_bit) return {x, x};
   const Id rows = layer.tape.slot(name + " in fp8", elements);
-  BlockBuilder::Uses uses = {.reads = {x}, .writes = {rows}};
+  BlockBuilder::Uses uses = {.reads = {x}, .writes = {rows}, .within = within};
   if (transpose) uses.writes.push_back(layer.tape.slot(name + " in fp8, transposed", elements));
   layer.tape.emit(name + " to fp8", Cast{elements, layer.context.width, 1, transpose}, uses);
   return {rows, uses.writes.back()};

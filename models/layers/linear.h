@@ -33,7 +33,9 @@ struct CastSlots {
 // the collective moves piece number `piece` of that many equal parts.
 void tensor_collective(LayerTape& layer, const std::string& name, CollectiveKind kind, Id from, Id to,
                        std::int64_t columns, Bytes width, std::int64_t piece = 0, std::int64_t parts = 1);
-CastSlots to_fp8(LayerTape& layer, const std::string& name, Id x, std::int64_t elements, bool transpose);
+// Records the cast of a product's operand. within: whether the kernel that computes x casts it too.
+CastSlots to_fp8(LayerTape& layer, const std::string& name, Id x, std::int64_t elements, bool transpose,
+                 bool within = false);
 // Returns the buffers that a product reads besides its weight parameter, and records casts of the weight that the
 // product needs. Gathered weights are cast to fp8 before each use, other weights once a step (emit.cpp). Weights in NF4
 // are dequantised before each use.

@@ -41,6 +41,7 @@ constexpr SpecKey kSoftwareKeys[] = {
     {"fused_clip", "the update multiplies gradients by clip coefficient and loss scale itself", "true"},
     {"dense_embedding_gradient", "backward of a lookup fills a zeroed table and adds it", "true"},
     {"gradient_accumulation_fusion", "weight gradients add into the fp32 sums inside the product", "true"},
+    {"fused_experts", "mxfp8 on Blackwell: one kernel for all experts' products, with activation and casts", "true"},
     {"eight_bit_attention", "precisions in which attention's products are in 8 bits too", "nvfp4"},
     {"compile", "torch.compile: chains of element-wise operations fuse, fewer launches", "true"},
     {"cuda_graphs", "no host time per kernel within a step", "true"},

@@ -45,6 +45,7 @@ struct HashedShapes {
   }
   void operator()(const GroupedGemm& g) const {
     all(g.groups, g.rows, g.out, g.in, g.role, g.accumulate, g.result_bytes, g.even);
+    if (g.one_kernel) all(g.one_kernel);
   }
   void operator()(const GroupedBias& b) const { all(b.groups, b.rows, b.columns, b.even, b.weighted, b.direction); }
   void operator()(const Gate& g) const {
@@ -56,6 +57,8 @@ struct HashedShapes {
   void operator()(const SigmoidGate& g) const { all(g.rows, g.columns, g.direction); }
   void operator()(const SortChunks& s) const {
     all(s.rows, s.columns, s.sources, s.experts, s.weighted, s.even, s.back);
+    if (s.distinct > 0) all(s.distinct);
+    if (s.pads) all(s.pads);
   }
   void operator()(const CountTokens& c) const { all(c.counts); }
   void operator()(const FlashAttention& a) const {
@@ -146,6 +149,7 @@ void add_op(Hash& h, const Op& op) {
   std::visit(HashedShapes{h}, op.work);
   h.all(op.phase, op.lane, op.precision, op.weight_gradient, op.recompute, op.optimizer, op.host_waits,
         op.runtime_size);
+  if (op.within) h.add(std::string("within"));
   add_operands(h, op.operands);
   add_operands(h, op.allocates);
   add_operands(h, op.frees);

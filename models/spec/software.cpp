@@ -91,6 +91,7 @@ constexpr SoftwareKey kKeys[] = {
     value_key<&Software::Kernels::fused_clip>("fused_clip"),
     value_key<&Software::Kernels::dense_embedding_gradient>("dense_embedding_gradient"),
     value_key<&Software::Kernels::gradient_accumulation_fusion>("gradient_accumulation_fusion"),
+    value_key<&Software::Kernels::fused_experts>("fused_experts"),
     word_key<&Software::Kernels::eight_bit_attention, kEightBitAttentions>("eight_bit_attention"),
     value_key<&Software::Kernels::compile>("compile"),
     value_key<&Software::Kernels::cuda_graphs>("cuda_graphs"),

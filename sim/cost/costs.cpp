@@ -233,6 +233,7 @@ class CostModel {
 
   void compute(std::size_t i, OpTiming& t, double slowdown) const {
     const Op& op = plan_.ops[i];
+    if (op.within) return;
     // Samples in a profile are measured from the end of one kernel to the end of the next, so they include the gaps.
     const bool sampled = calibrated() && measured_time(profile_.measured, op.work, plan_.element_bytes);
     const Seconds gap =

@@ -273,6 +273,19 @@ TEST_F(Measured, Products) {
   }
 }
 
+// One kernel for all experts has the rate of a single product; ops within other kernels take no time.
+TEST_F(KernelTime, OneGroupedKernelReachesTheRateOfAProduct) {
+  GroupedGemm experts = {.groups = 8, .rows = 65536, .out = 4096, .in = 4096};
+  profile.gemm.grouped_fraction = 1;
+  const Seconds whole = time(experts);
+  profile.gemm.grouped_fraction = 0.5;
+  experts.one_kernel = true;
+  EXPECT_DOUBLE_EQ(time(experts), whole);
+  Op inside = op(Add{1 << 20});
+  inside.within = true;
+  EXPECT_EQ(kernel_time(inside, 2, gpu, profile, "fa2"), 0);
+}
+
 // Under a power limit products of 8 bits keep a higher clock than those of 16.
 TEST_F(KernelTime, NarrowProductsGainUnderThePowerLimit) {
   const Gemm g = gemm(16384, 16384, 16384);
