@@ -9,10 +9,11 @@ Scope weight_scope(const ShardingRow& row) { return row.shards_parameters ? Scop
 Scope gradient_scope(const BlockContext& c) { return fresh_gradients(c.spec, c.sharding) ? Scope::unit : Scope::state; }
 
 // Returns the precision of a block's products. With 8 bits only the layers' products read 8-bit operands (Transformer
-// Engine); embedding and output stay in bf16 (Megatron-Core).
+// Engine); embedding and output stay in bf16 (Megatron-Core, unless fp8_output_proj is set).
 Precision precision_of(const BlockContext& c, BlockRole role) {
   const Precision p = c.spec.strategy.precision;
-  return is_eight_bit(p) && role != BlockRole::layer ? Precision::bf16 : p;
+  const bool output = role == BlockRole::output && c.spec.software.kernels.eight_bit_output;
+  return is_eight_bit(p) && role != BlockRole::layer && !output ? Precision::bf16 : p;
 }
 
 }  // namespace

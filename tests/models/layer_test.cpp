@@ -305,5 +305,18 @@ TEST(Layer, OwnRowsFirst) {
   EXPECT_EQ(own.at("mlp down"), std::vector<std::int64_t>{32});
 }
 
+// Megatron-Core's fp8_output_proj: the logits' products read 8-bit operands as a layer's do.
+TEST(Layer, LogitsIn8BitsWhereTheStackHasThem) {
+  for (const bool narrow : {false, true}) {
+    const Plan plan = make_plan(
+        spec_of(test::kSmall, "precision: fp8", 32, fmt::format("profile: orrery, eight_bit_output: {}", narrow)));
+    for (const Op& op : plan.ops) {
+      if (op.name == "logits") {
+        EXPECT_EQ(op.precision, narrow ? Precision::fp8 : Precision::bf16);
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace orrery
