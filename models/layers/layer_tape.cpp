@@ -69,4 +69,33 @@ Id rows_of(LayerTape& layer, const std::string& name, const TokenRows& rows, std
   return layer.tape.slot_of_rows(name, rows.count * columns * width, rows.size);
 }
 
+CastSlots to_fp8(LayerTape& layer, const std::string& name, Id x, std::int64_t elements, bool transpose, bool within) {
+  if (!layer.eight_bit) return {x, x};
+  const bool apart = transpose && layer.context.spec.software.kernels.rowwise_scales;
+  const Id rows = layer.tape.slot(name + " in fp8", elements);
+  BlockBuilder::Uses uses = {.reads = {x}, .writes = {rows}, .within = within};
+  if (transpose && !apart) uses.writes.push_back(layer.tape.slot(name + " in fp8, transposed", elements));
+  layer.tape.emit(name + " to fp8", Cast{elements, layer.context.width, 1, transpose && !apart}, uses);
+  if (!apart) return {rows, uses.writes.back()};
+  const Id columns = layer.tape.slot(name + " in fp8, transposed", elements);
+  layer.tape.emit(name + " columns to fp8", Cast{elements, layer.context.width, 1, false},
+                  {.reads = {x}, .writes = {columns}, .within = within});
+  return {rows, columns};
+}
+
+std::vector<Id> with_weight(LayerTape& layer, const std::string& name, Id x, std::int32_t weight, const Gemm& forward) {
+  const BlockContext& c = layer.context;
+  const std::int64_t elements = forward.n * forward.k;
+  if (layer.tape.is_nf4_weight(weight)) {  // NF4: each byte has two 4-bit weights
+    const Id wide = layer.tape.slot(name + " weight", elements * c.width, Category::buffers);
+    layer.tape.emit(name + " weight from nf4", Cast{elements / 2, 1, 2 * c.width},
+                    {.writes = {wide}, .weights = {weight}});
+    return {x, wide};
+  }
+  if (!layer.eight_bit || !c.sharding.shards_parameters) return {x};
+  const Id cast = layer.tape.slot(name + " weight in fp8", elements);
+  layer.tape.emit(name + " weight to fp8", Cast{elements, c.width, 1}, {.writes = {cast}, .weights = {weight}});
+  return {x, cast};
+}
+
 }  // namespace orrery

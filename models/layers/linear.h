@@ -22,24 +22,10 @@ struct ColumnWeight {
   std::int64_t rows = 0;                    // rows of x, for replicated() only; 0: the rank's local rows
 };
 
-// Buffers of a product's fp8 input. rows: the input cast with its scale. columns: the same input transposed, if a
-// product needs the other dimension innermost (Hopper's fp8 products take both operands with k innermost: Transformer
-// Engine). Without fp8 both are the buffer of the input itself.
-struct CastSlots {
-  Id rows, columns;
-};
-
 // Records an all-gather of the rows of `from` over the tensor group, or a reduce-scatter. If `parts` is more than 1,
 // the collective moves piece number `piece` of that many equal parts.
 void tensor_collective(LayerTape& layer, const std::string& name, CollectiveKind kind, Id from, Id to,
                        std::int64_t columns, Bytes width, std::int64_t piece = 0, std::int64_t parts = 1);
-// Records the cast of a product's operand. within: whether the kernel that computes x casts it too.
-CastSlots to_fp8(LayerTape& layer, const std::string& name, Id x, std::int64_t elements, bool transpose,
-                 bool within = false);
-// Returns the buffers that a product reads besides its weight parameter, and records casts of the weight that the
-// product needs. Gathered weights are cast to fp8 before each use, other weights once a step (emit.cpp). Weights in NF4
-// are dequantised before each use.
-std::vector<Id> with_weight(LayerTape& layer, const std::string& name, Id x, std::int32_t weight, const Gemm& forward);
 // Records y = x W^T, tile by tile if the weight is cut into tiles.
 void product(LayerTape& layer, const std::string& name, const Gemm& forward, const std::vector<Id>& reads, Id y,
              const std::vector<std::int32_t>& weights, std::int32_t bias);

@@ -42,6 +42,7 @@ constexpr SpecKey kSoftwareKeys[] = {
     {"dense_embedding_gradient", "backward of a lookup fills a zeroed table and adds it", "true"},
     {"gradient_accumulation_fusion", "weight gradients add into the fp32 sums inside the product", "true"},
     {"fused_experts", "mxfp8 on Blackwell: one kernel for all experts' products, with activation and casts", "true"},
+    {"rowwise_scales", "8-bit operands have a scale for each row: rows and columns are cast apart", "true"},
     {"eight_bit_output", "the products of the logits read 8-bit operands too", "true"},
     {"eight_bit_attention", "precisions in which attention's products are in 8 bits too", "nvfp4"},
     {"compile", "torch.compile: chains of element-wise operations fuse, fewer launches", "true"},

@@ -92,6 +92,7 @@ constexpr SoftwareKey kKeys[] = {
     value_key<&Software::Kernels::dense_embedding_gradient>("dense_embedding_gradient"),
     value_key<&Software::Kernels::gradient_accumulation_fusion>("gradient_accumulation_fusion"),
     value_key<&Software::Kernels::fused_experts>("fused_experts"),
+    value_key<&Software::Kernels::rowwise_scales>("rowwise_scales"),
     value_key<&Software::Kernels::eight_bit_output>("eight_bit_output"),
     word_key<&Software::Kernels::eight_bit_attention, kEightBitAttentions>("eight_bit_attention"),
     value_key<&Software::Kernels::compile>("compile"),
