@@ -6,7 +6,7 @@
 namespace orrery {
 
 Seconds host_time(const Op& op, const Software& software) {
-  if (software.kernels.cuda_graphs) return 0;
+  if (software.kernels.cuda_graphs || op.within) return 0;
   const auto* moved = std::get_if<Collective>(&op.work);
   if (moved != nullptr && (moved->algorithm == kUserBuffers || moved->algorithm == kCopyEngines))
     return software.host.launch_us * kMicrosecond;

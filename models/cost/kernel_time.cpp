@@ -82,7 +82,8 @@ struct KernelTime {
   Seconds operator()(const Gemm& g) const {
     const bool eight_bit = linear(g) && is_eight_bit(op.precision);
     const double peak = peak_flops(gpu, linear(g) ? op.precision : storage_precision(op.precision));
-    const double fraction = g.batch > 1 ? profile.gemm.batched_fraction : 1;
+    const double fraction =
+        (g.batch > 1 ? profile.gemm.batched_fraction : 1) * (eight_bit ? profile.gemm.narrow_gain : 1);
     Seconds best = std::numeric_limits<double>::max();
     for (const Tile& tile : profile.gemm.tiles) {
       for (const std::int64_t splits : {1, 2, 4, 8}) best = std::min(best, product(g, tile, splits, peak, fraction));
@@ -96,6 +97,7 @@ struct KernelTime {
 
   // Returns the time of the products of all experts of a layer. Whether they run as one kernel per expert on several
   // streams or as one grouped kernel, together they fill the multiprocessors, so they are timed as one batched product.
+  // A grouped kernel reaches the rate of a single product; streams of kernels do not (grouped_fraction).
   Seconds operator()(const GroupedGemm& g) const {
     const std::int64_t rows = std::max<std::int64_t>(1, ceil_div(g.rows, g.groups));
     const bool weights = g.role == Gemm::Role::weight_gradient, input = g.role == Gemm::Role::input_gradient;
@@ -106,9 +108,11 @@ struct KernelTime {
                                    : g.in,
                       .batch = g.groups,
                       .result_bytes = g.result_bytes};
+    const double fraction = (g.one_kernel ? 1 : profile.gemm.grouped_fraction) *
+                            (is_eight_bit(op.precision) ? profile.gemm.narrow_gain : 1);
     Seconds best = std::numeric_limits<double>::max();
     for (const Tile& tile : profile.gemm.tiles)
-      best = std::min(best, product(one, tile, 1, peak_flops(gpu, op.precision), profile.gemm.grouped_fraction));
+      best = std::min(best, product(one, tile, 1, peak_flops(gpu, op.precision), fraction));
     const double elements = static_cast<double>(one.m) * static_cast<double>(one.n) * static_cast<double>(one.batch);
     best += exposed_result(elements, g.result_bytes, g.accumulate);
     const double part = !profile.generates || !is_eight_bit(op.precision) ? 1
@@ -133,6 +137,7 @@ struct KernelTime {
     const bool forward = a.direction == Direction::forward;
     const double dropout = !a.drops ? 1 : forward ? kernel.forward_dropout : kernel.backward_dropout;
     const double rate = peak_flops(gpu, storage_precision(op.precision)) * dropout *
+                        (a.eight_bit ? kernel.eight_bit_gain : 1) *
                         (forward ? head.forward_fraction : head.backward_fraction);
     const double more = (forward ? head.forward_keys : head.backward_keys) / keys;
     return kernel.start_us * kMicrosecond + flops * (1 + more) / rate;
@@ -233,7 +238,7 @@ struct LawOf {
 }  // namespace
 
 Seconds kernel_time(const Op& op, Bytes width, const Gpu& gpu, const Profile& profile, std::string_view attention) {
-  if (kernels_of(op.work) == 0) return 0;
+  if (kernels_of(op.work) == 0 || op.within) return 0;
   const bool formulas = has_formulas(profile);
   const bool sampled = !profile.measured.ops.empty();
   Op plain;

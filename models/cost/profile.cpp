@@ -52,6 +52,8 @@ std::vector<Tile> tiles_of(const JsonValue& gemm) {
   return tiles;
 }
 
+constexpr double kMostGain = 2;  // of products of 8 bits over those of 16, beyond their peaks
+
 AttentionHead head_from(const JsonValue& h) {
   return {h.at("head_dim").whole(1, kWidestHead),
           h.at("forward_fraction").number(sensible::kLeastPart, sensible::kMostPart),
@@ -65,6 +67,7 @@ AttentionKernel kernel_from(const JsonValue& k) {
     kernel.forward_dropout = drops->at("forward_fraction").number(sensible::kLeastPart, sensible::kMostPart);
     kernel.backward_dropout = drops->at("backward_fraction").number(sensible::kLeastPart, sensible::kMostPart);
   }
+  if (k.find("eight_bit_gain")) kernel.eight_bit_gain = constant(k, "eight_bit_gain", 1, kMostGain);
   for (const JsonValue& h : filled_list(k, "heads")) {
     kernel.heads.push_back(head_from(h));
     const std::size_t n = kernel.heads.size();
@@ -82,6 +85,7 @@ void read_formulas(Profile& p, const JsonValue& root) {
   p.gemm.batched_fraction = constant(gemm, "batched_fraction", sensible::kLeastPart, sensible::kMostPart);
   if (gemm.find("grouped_fraction"))
     p.gemm.grouped_fraction = constant(gemm, "grouped_fraction", sensible::kLeastPart, sensible::kMostPart);
+  if (gemm.find("narrow_gain")) p.gemm.narrow_gain = constant(gemm, "narrow_gain", 1, kMostGain);
   if (gemm.find("exposed_result")) p.gemm.exposed_result = constant(gemm, "exposed_result", 0, sensible::kMostPart);
   for (const JsonValue& k : filled_list(root.at("attention"), "kernels")) p.attention.push_back(kernel_from(k));
   p.memory.fraction = constant(memory, "fraction", sensible::kLeastPart, sensible::kMostPart);

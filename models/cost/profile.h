@@ -36,6 +36,7 @@ struct AttentionKernel {
   std::vector<AttentionHead> heads;  // rates for each head dimension, in ascending order of dimension
   // factors by which the forward and backward rates change if there is dropout
   double forward_dropout = 1, backward_dropout = 1;
+  double eight_bit_gain = 1;  // factor by which the rates change if its products are in 8 bits
 };
 
 // The speed of the kernels of one type of device: constants of the formulas in models/cost/kernel_time.cpp, from
@@ -52,9 +53,12 @@ struct Profile {
     // only its share of a complete wave
     double smoothing = 0;
     double batched_fraction = 1;  // fraction of the tiles' rate that the batched products of unfused attention reach
-    // The rate of the products of a layer's experts, as a fraction of the rate in `tiles`. The fraction is the same for
-    // one kernel per expert and for one grouped kernel of all experts
+    // The rate of the products of a layer's experts, as a fraction of the rate in `tiles`, where each expert's product
+    // is a kernel of its own
     double grouped_fraction = 1;
+    // The part of their peak that products of eight bits and fewer reach, over the part that those of 16 bits reach:
+    // under a power limit the clock falls more for the latter.
+    double narrow_gain = 1;
     // The fraction of a result's memory traffic time (writing the result, and reading the values that it is added to)
     // that is not hidden behind the product's arithmetic
     double exposed_result = 0;

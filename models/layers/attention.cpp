@@ -257,6 +257,10 @@ FlashAttention flash_work(LayerTape& layer, const AttentionPart& part, bool wind
       part.query,          m.head_dim,         value_dim(layer), windowed ? m.sliding_window->window : 0,
       Direction::forward,  m.attention_softcap};
   work.drops = m.dropout > 0;
+  const EightBitAttention when = layer.context.spec.software.kernels.eight_bit_attention;
+  work.eight_bit = layer.eight_bit &&
+                   (when == EightBitAttention::always ||
+                    (when == EightBitAttention::nvfp4 && layer.context.spec.strategy.precision == Precision::nvfp4));
   if (layer.context.spec.generation) return with_cache(layer.context.spec, work);
   if (m.bidirectional)
     work.pairs = static_cast<double>(part.query * (work.window > 0 ? std::min(work.window, part.query) : part.query));

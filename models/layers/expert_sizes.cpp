@@ -135,4 +135,9 @@ double parts_met(const Moe& moe, double parts) {
   return sum / static_cast<double>(moe.top_k);
 }
 
+bool fuses_experts(const Spec& spec) {
+  return spec.software.kernels.fused_experts && spec.strategy.precision == Precision::mxfp8 && spec.model.gated &&
+         spec.cluster.gpu.compute_capability / 10 == 10;
+}
+
 }  // namespace orrery

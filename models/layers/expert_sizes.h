@@ -48,4 +48,9 @@ ExpertSizes expert_sizes(const Spec& spec, std::int64_t layer, std::int64_t toke
 // experts; each part contains several groups or lies within one group.
 double parts_met(const Moe& moe, double parts);
 
+// Returns whether the stack's kernel for the products of all experts (software.fused_experts) takes these: in 8-bit
+// blocks of 32, with a gated activation, on Blackwell (Transformer Engine ops/_common.py,
+// ops/fused/forward_grouped_mlp.py: MXFP8, compute capability 10).
+bool fuses_experts(const Spec& spec);
+
 }  // namespace orrery

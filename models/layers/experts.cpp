@@ -5,6 +5,7 @@
 #include "models/layers/experts.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
 #include "models/layers/layer_parts.h"
@@ -25,6 +26,8 @@ struct Routed {
   ExpertSizes sizes;
   TokenRows sent, received, gathered;
   Id weights{}, routing{}, counts{}, arrived{}, all_arrived{};
+  bool fused = false;     // whether activation, biases and casts between an expert's products are part of these
+  bool by_nodes = false;  // whether the exchange picks each token's copies and sums them (DeepEP, HybridEP)
 };
 
 }  // namespace
@@ -56,7 +59,12 @@ static void sum_choices(LayerTape& layer, Id choices, Bytes bytes) {
 static Routed route(LayerTape& layer, Id x, const ExpertSizes& s) {
   const Model& m = layer.model;
   const Moe& moe = *m.moe;
-  Routed r{.sizes = s, .sent = {s.sent}, .received = {s.received}, .gathered = {s.gathered()}};
+  Routed r{.sizes = s,
+           .sent = {s.sent},
+           .received = {s.received},
+           .gathered = {s.gathered()},
+           .fused = fuses_experts(layer.context.spec),
+           .by_nodes = moe.hierarchical_dispatch && s.ranks > 1};
   const Id logits = replicated(layer, "router", x, m.hidden, s.experts,
                                {.name = "moe.router", .bias = moe.router_bias, .wide = true});
   std::vector<std::int32_t> bias;
@@ -130,7 +138,8 @@ static WeightedRows send(LayerTape& layer, Id x, const Routed& r) {
   const Permute out = {s.tokens, s.top_k, m.hidden, s.sent, true, true};
   const WeightedRows sent = {rows_of(layer, "sent tokens", r.sent, m.hidden, layer.context.width),
                              rows_of(layer, "sent weights", r.sent, 1, 4)};
-  layer.tape.emit("permute", out, {.reads = {x, r.weights, r.routing}, .writes = {sent.rows, sent.weights}});
+  layer.tape.emit("permute", out,
+                  {.reads = {x, r.weights, r.routing}, .writes = {sent.rows, sent.weights}, .within = r.by_nodes});
   layer.tape.on_backward([=, &layer, &m] {
     Permute back = out;
     back.expand = false;
@@ -138,7 +147,8 @@ static WeightedRows send(LayerTape& layer, Id x, const Routed& r) {
     const Id dweights = layer.tape.slot("choice weights gradient", s.tokens * s.top_k * 4);
     layer.tape.emit("permute gradient", back,
                     {.reads = {layer.tape.gradient(sent.rows), layer.tape.gradient(sent.weights), r.routing},
-                     .writes = {dx, dweights}});
+                     .writes = {dx, dweights},
+                     .within = r.by_nodes});
     layer.tape.contribute(x, dx);
     layer.tape.contribute(r.weights, dweights);
   });
@@ -152,12 +162,13 @@ static Id combine(LayerTape& layer, Id y, const Routed& r) {
   const ExpertSizes& s = r.sizes;
   const Permute sum = {s.tokens, s.top_k, m.hidden, s.sent, false, false};
   const Id out = activation(layer, "experts output", s.tokens, m.hidden);
-  layer.tape.emit("unpermute", sum, {.reads = {y, r.routing}, .writes = {out}});
+  layer.tape.emit("unpermute", sum, {.reads = {y, r.routing}, .writes = {out}, .within = r.by_nodes});
   layer.tape.on_backward([=, &layer, &m] {
     Permute back = sum;
     back.expand = true;
     const Id dy = rows_of(layer, "unpermute gradient", r.sent, m.hidden, layer.context.width);
-    layer.tape.emit("unpermute gradient", back, {.reads = {layer.tape.gradient(out), r.routing}, .writes = {dy}});
+    layer.tape.emit("unpermute gradient", back,
+                    {.reads = {layer.tape.gradient(out), r.routing}, .writes = {dy}, .within = r.by_nodes});
     layer.tape.contribute(y, dy);
   });
   return out;
@@ -170,7 +181,7 @@ static Id exchange(LayerTape& layer, const std::string& name, Id x, std::int64_t
   const TokenRows &from = back ? r.received : r.sent, &to = back ? r.sent : r.received;
   const Collective all_to_all = {CollectiveKind::all_to_all, Dimension::expert, r.sizes.moved * columns * width, width};
   // Hierarchical dispatch: a token's row goes to each node once, and the sum of its rows comes back from each node.
-  const bool by_nodes = layer.model.moe->hierarchical_dispatch, of_tokens = by_nodes && columns > 1;
+  const bool by_nodes = r.by_nodes, of_tokens = by_nodes && columns > 1;
   const auto work = [=](bool reverse) {
     Collective w = all_to_all;
     if (by_nodes) w.algorithm = of_tokens && reverse ? "hierarchical sum" : "hierarchical";
@@ -214,12 +225,23 @@ static Id over_expert_tensor(LayerTape& layer, const std::string& name, Id x, st
   return y;
 }
 
+// The sort of received rows. By nodes a token comes once for all of a rank's experts; else each expert's rows are
+// padded for products in 8 bits by a copy (Megatron-Core experts.py: quantization_padding; HybridEP pads as it copies).
+static SortChunks chunks_of(const LayerTape& layer, const Routed& r, bool weighted, bool back) {
+  const ExpertSizes& s = r.sizes;
+  SortChunks work = {s.gathered(), layer.model.hidden, s.sources(), s.local, weighted, s.padded, back};
+  const double part = r.by_nodes ? parts_met(*layer.model.moe, static_cast<double>(s.ranks)) : 0;
+  work.distinct = std::llround(part * static_cast<double>(s.gathered()));
+  work.pads = layer.eight_bit && !r.by_nodes && !s.padded;
+  return work;
+}
+
 static WeightedRows arrange(LayerTape& layer, const WeightedRows& x, const Routed& r) {
   const BlockContext& c = layer.context;
   const Model& m = layer.model;
   const ExpertSizes& s = r.sizes;
   if (s.sources() == 1 || s.local == 1) return x;
-  const SortChunks work = {s.gathered(), m.hidden, s.sources(), s.local, true, s.padded, false};
+  const SortChunks work = chunks_of(layer, r, true, false);
   const WeightedRows y = {rows_of(layer, "sorted tokens", r.gathered, m.hidden, c.width),
                           rows_of(layer, "sorted weights", r.gathered, 1, 4)};
   layer.tape.emit("sort chunks", work, {.reads = and_counts({x.rows, x.weights}, r), .writes = {y.rows, y.weights}});
@@ -242,7 +264,7 @@ static Id arrange_back(LayerTape& layer, Id x, const Routed& r) {
   const Model& m = layer.model;
   const ExpertSizes& s = r.sizes;
   if (s.sources() == 1 || s.local == 1) return x;
-  const SortChunks work = {s.gathered(), m.hidden, s.sources(), s.local, false, s.padded, true};
+  const SortChunks work = chunks_of(layer, r, false, true);
   const Id y = rows_of(layer, "unsorted outputs", r.gathered, m.hidden, c.width);
   layer.tape.emit("unsort chunks", work, {.reads = and_counts({x}, r), .writes = {y}});
   layer.tape.on_backward([=, &layer, &c, &m] {
@@ -280,17 +302,24 @@ static Id grouped(LayerTape& layer, const std::string& name, Id x, std::int64_t 
                   const std::string& weight, Cut cut, const Routed& r) {
   const BlockContext& c = layer.context;
   const ExpertSizes& s = r.sizes;
+  const bool second = cut == Cut::columns;  // its input and the first's output are cast by the kernels between them
   const auto w = layer.tape.parameter(weight, s.local * out, in, cut, false, 0, s.local);
-  const GroupedGemm forward = {
-      .groups = s.local, .rows = s.gathered(), .out = out, .in = in, .result_bytes = c.width, .even = s.padded};
+  const GroupedGemm forward = {.groups = s.local,
+                               .rows = s.gathered(),
+                               .out = out,
+                               .in = in,
+                               .result_bytes = c.width,
+                               .even = s.padded,
+                               .one_kernel = r.fused};
   const Gemm all = {.n = s.local * out, .k = in};
   const Id y = rows_of(layer, name + " output", r.gathered, out, c.width);
-  const CastSlots given = to_fp8(layer, name + " input", x, s.gathered() * in, true);
+  const CastSlots given = to_fp8(layer, name + " input", x, s.gathered() * in, true, r.fused && second);
   layer.tape.emit(
       name, forward,
       {.reads = and_counts(with_weight(layer, name, given.rows, w, all), r), .writes = {y}, .weights = {w}});
   layer.tape.on_backward([=, &layer, &c] {
-    const CastSlots of = to_fp8(layer, name + " gradient", layer.tape.gradient(y), s.gathered() * out, true);
+    const CastSlots of =
+        to_fp8(layer, name + " gradient", layer.tape.gradient(y), s.gathered() * out, true, r.fused && !second);
     const Id dx = rows_of(layer, name + " input gradient", r.gathered, in, c.width);
     GroupedGemm back = forward;
     back.role = Gemm::Role::input_gradient;
@@ -314,13 +343,17 @@ static void expert_bias(LayerTape& layer, const std::string& name, Id y, std::in
   const GroupedBias work = {
       .groups = s.local, .rows = s.gathered(), .columns = out, .even = s.padded, .weighted = weights.has_value()};
   const std::vector<Id> factors = weights ? std::vector{*weights} : std::vector<Id>{};
-  layer.tape.emit(name + " bias", work, {.reads = and_counts(factors, r), .updates = {y}, .weights = {b}});
+  // A bias without weights is added where the product's kernel writes its result, and its gradient is summed where a
+  // kernel casts or reads the result's (Transformer Engine grouped_linear.py).
+  const bool within = r.fused || !weights;
+  layer.tape.emit(name + " bias", work,
+                  {.reads = and_counts(factors, r), .updates = {y}, .weights = {b}, .within = within});
   layer.tape.on_backward([=, &layer] {
     GroupedBias back = work;
     back.direction = Direction::backward;
     std::vector<Id> reads = {layer.tape.gradient(y)};
     reads.insert(reads.end(), factors.begin(), factors.end());
-    BlockBuilder::Uses uses = {.reads = and_counts(reads, r), .weight_gradients = {b}};
+    BlockBuilder::Uses uses = {.reads = and_counts(reads, r), .weight_gradients = {b}, .within = within};
     if (weights) {
       uses.weights = {b};
       uses.writes = {rows_of(layer, "choice weights gradient", r.gathered, 1, 4)};
@@ -328,34 +361,6 @@ static void expert_bias(LayerTape& layer, const std::string& name, Id y, std::in
     }
     layer.tape.emit(name + " bias gradient", back, uses);
   });
-}
-
-// Records the gate of shared experts: y times the sigmoid of the product of x with a weight of one column.
-static Id gate_rows(LayerTape& layer, const std::string& name, Id x, Id y) {
-  const BlockContext& c = layer.context;
-  const Model& m = layer.model;
-  const Id gate = replicated(layer, name, x, m.hidden, 1, {.name = "moe.shared_gate", .wide = true});
-  const SigmoidGate work = {c.local_rows, m.hidden, Direction::forward};
-  const Id out = activation(layer, name + " result", c.local_rows, m.hidden);
-  layer.tape.emit(name + " sigmoid", work, {.reads = {y, gate}, .writes = {out}});
-  layer.tape.on_backward([=, &layer, &c, &m] {
-    SigmoidGate back = work;
-    back.direction = Direction::backward;
-    const Id dy = activation(layer, name + " input gradient", c.local_rows, m.hidden);
-    const Id dgate = activation(layer, name + " gradient", c.local_rows, 1);
-    layer.tape.emit(name + " sigmoid gradient", back,
-                    {.reads = {y, gate, layer.tape.gradient(out)}, .writes = {dy, dgate}});
-    layer.tape.contribute(y, dy);
-    layer.tape.contribute(gate, dgate);
-  });
-  return out;
-}
-
-static Id shared_experts(LayerTape& layer, Id x) {
-  const Model& m = layer.model;
-  const Id y =
-      feed_forward(layer, "shared experts", "moe.shared", x, m.moe->shared_feed_forward / layer.context.tensor, true);
-  return m.moe->shared_gate ? gate_rows(layer, "shared gate", x, y) : y;
 }
 
 Id experts(LayerTape& layer, Id x, const ExpertSizes& sizes) {
@@ -381,7 +386,7 @@ Id experts(LayerTape& layer, Id x, const ExpertSizes& sizes) {
   if (has_mlp_bias(m))
     expert_bias(layer, "experts.up", up, width * (m.gated ? 2 : 1), m.gated ? Cut::halves : Cut::rows, r, std::nullopt);
   const bool again = (layer.recompute.activation || layer.recompute.moe_activation) && !layer.recompute.layer && !whole;
-  const Id active = activate(layer, "experts activation", {up, r.gathered, width, again, mine.weights});
+  const Id active = activate(layer, "experts activation", {up, r.gathered, width, again, mine.weights, r.fused});
   const Id down = grouped(layer, "experts down", active, width, m.hidden, "moe.experts.down.weight", Cut::columns, r);
   if (has_mlp_bias(m)) expert_bias(layer, "experts.down", down, m.hidden, Cut::none, r, mine.weights);
   const Id reduced =

@@ -269,7 +269,7 @@ static Id kept_in_fp8(LayerTape& layer, const std::string& name, const Activated
   const std::int64_t columns = a.width * (layer.model.gated ? 2 : 1);
   const Id x = rows_of(layer, name + " input in fp8", a.rows, columns, 1);
   layer.tape.emit(name + " input to fp8", Cast{a.rows.count * columns, layer.context.width, 1},
-                  {.reads = {a.x}, .writes = {x}});
+                  {.reads = {a.x}, .writes = {x}, .within = a.within});
   return x;
 }
 
@@ -288,13 +288,14 @@ Id activate(LayerTape& layer, const std::string& name, const Activated& a) {
   if (a.weights) uses.reads.push_back(*a.weights);
   if (keeps_silu) uses.writes.push_back(rows_of(layer, "silu output", a.rows, a.width, c.width));
   if (a.again) layer.tape.begin_region(true);
+  uses.within = a.within;
   layer.tape.emit(name, work, uses);
   if (a.again) layer.tape.end_region();
   layer.tape.on_backward([=, &layer, &c, &m] {
     Activation back = work;
     back.direction = Direction::backward;
     const Id dx = rows_of(layer, name + " gradient", a.rows, a.width * (m.gated ? 2 : 1), c.width);
-    BlockBuilder::Uses of = {.reads = {x, layer.tape.gradient(y)}, .writes = {dx}};
+    BlockBuilder::Uses of = {.reads = {x, layer.tape.gradient(y)}, .writes = {dx}, .within = a.within};
     if (a.weights) {
       of.reads.push_back(*a.weights);
       // An expert's activation is multiplied by a weight for each row. The activation's backward op also adds this
@@ -314,7 +315,7 @@ Id activate(LayerTape& layer, const std::string& name, const Activated& a) {
 }
 
 static Id activate(LayerTape& layer, const std::string& name, Id x, std::int64_t width, bool again) {
-  return activate(layer, name, {x, {layer.context.rows, -1}, width, again, {}});
+  return activate(layer, name, {x, {layer.context.rows, -1}, width, again, {}, false});
 }
 
 Id feed_forward(LayerTape& layer, const std::string& name, const std::string& weights, Id x, std::int64_t width,
@@ -325,6 +326,34 @@ Id feed_forward(LayerTape& layer, const std::string& name, const std::string& we
   const bool again = layer.recompute.activation && !layer.recompute.layer && !layer.recompute.mlp;
   const Id active = activate(layer, name == "mlp" ? "activation" : name + " activation", up, width, again);
   return row_parallel(layer, name + " down", active, width, m.hidden, weights + ".down.weight", reduce);
+}
+
+// Records the gate of shared experts: y times the sigmoid of the product of x with a weight of one column.
+static Id gate_rows(LayerTape& layer, const std::string& name, Id x, Id y) {
+  const BlockContext& c = layer.context;
+  const Model& m = layer.model;
+  const Id gate = replicated(layer, name, x, m.hidden, 1, {.name = "moe.shared_gate", .wide = true});
+  const SigmoidGate work = {c.local_rows, m.hidden, Direction::forward};
+  const Id out = activation(layer, name + " result", c.local_rows, m.hidden);
+  layer.tape.emit(name + " sigmoid", work, {.reads = {y, gate}, .writes = {out}});
+  layer.tape.on_backward([=, &layer, &c, &m] {
+    SigmoidGate back = work;
+    back.direction = Direction::backward;
+    const Id dy = activation(layer, name + " input gradient", c.local_rows, m.hidden);
+    const Id dgate = activation(layer, name + " gradient", c.local_rows, 1);
+    layer.tape.emit(name + " sigmoid gradient", back,
+                    {.reads = {y, gate, layer.tape.gradient(out)}, .writes = {dy, dgate}});
+    layer.tape.contribute(y, dy);
+    layer.tape.contribute(gate, dgate);
+  });
+  return out;
+}
+
+Id shared_experts(LayerTape& layer, Id x) {
+  const Model& m = layer.model;
+  const Id y =
+      feed_forward(layer, "shared experts", "moe.shared", x, m.moe->shared_feed_forward / layer.context.tensor, true);
+  return m.moe->shared_gate ? gate_rows(layer, "shared gate", x, y) : y;
 }
 
 Id mlp(LayerTape& layer, Id x, bool reduce) {

@@ -17,6 +17,7 @@ struct Activated {
   std::int64_t width;
   bool again;
   std::optional<Id> weights;  // buffer with a factor for each row: the router's weight
+  bool within = false;        // whether the products' own kernels compute it
 };
 
 // Records a sum over the tensor group: an all-reduce, or a reduce-scatter to local_rows under sequence parallelism.
@@ -61,6 +62,8 @@ Id activate(LayerTape& layer, const std::string& name, const Activated& a);
 Id feed_forward(LayerTape& layer, const std::string& name, const std::string& weights, Id x, std::int64_t width,
                 bool reduce);
 Id mlp(LayerTape& layer, Id x, bool reduce);
+// Records the experts that all tokens pass, with their gate if the model has one.
+Id shared_experts(LayerTape& layer, Id x);
 // Records a norm of any number of rows, such as the heads of all tokens, with `columns` columns each; without
 // `weighted` the norm multiplies by no weights.
 Id norm_rows(LayerTape& layer, const std::string& name, Id x, std::int64_t rows, std::int64_t columns, bool weighted);

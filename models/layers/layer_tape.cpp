@@ -9,10 +9,11 @@ Scope weight_scope(const ShardingRow& row) { return row.shards_parameters ? Scop
 Scope gradient_scope(const BlockContext& c) { return fresh_gradients(c.spec, c.sharding) ? Scope::unit : Scope::state; }
 
 // Returns the precision of a block's products. With 8 bits only the layers' products read 8-bit operands (Transformer
-// Engine); embedding and output stay in bf16 (Megatron-Core).
+// Engine); embedding and output stay in bf16 (Megatron-Core, unless fp8_output_proj is set).
 Precision precision_of(const BlockContext& c, BlockRole role) {
   const Precision p = c.spec.strategy.precision;
-  return is_eight_bit(p) && role != BlockRole::layer ? Precision::bf16 : p;
+  const bool output = role == BlockRole::output && c.spec.software.kernels.eight_bit_output;
+  return is_eight_bit(p) && role != BlockRole::layer && !output ? Precision::bf16 : p;
 }
 
 }  // namespace
@@ -66,6 +67,35 @@ void bias_gradient(LayerTape& layer, const std::string& name, Id dy, std::int64_
 
 Id rows_of(LayerTape& layer, const std::string& name, const TokenRows& rows, std::int64_t columns, Bytes width) {
   return layer.tape.slot_of_rows(name, rows.count * columns * width, rows.size);
+}
+
+CastSlots to_fp8(LayerTape& layer, const std::string& name, Id x, std::int64_t elements, bool transpose, bool within) {
+  if (!layer.eight_bit) return {x, x};
+  const bool apart = transpose && layer.context.spec.software.kernels.rowwise_scales;
+  const Id rows = layer.tape.slot(name + " in fp8", elements);
+  BlockBuilder::Uses uses = {.reads = {x}, .writes = {rows}, .within = within};
+  if (transpose && !apart) uses.writes.push_back(layer.tape.slot(name + " in fp8, transposed", elements));
+  layer.tape.emit(name + " to fp8", Cast{elements, layer.context.width, 1, transpose && !apart}, uses);
+  if (!apart) return {rows, uses.writes.back()};
+  const Id columns = layer.tape.slot(name + " in fp8, transposed", elements);
+  layer.tape.emit(name + " columns to fp8", Cast{elements, layer.context.width, 1, false},
+                  {.reads = {x}, .writes = {columns}, .within = within});
+  return {rows, columns};
+}
+
+std::vector<Id> with_weight(LayerTape& layer, const std::string& name, Id x, std::int32_t weight, const Gemm& forward) {
+  const BlockContext& c = layer.context;
+  const std::int64_t elements = forward.n * forward.k;
+  if (layer.tape.is_nf4_weight(weight)) {  // NF4: each byte has two 4-bit weights
+    const Id wide = layer.tape.slot(name + " weight", elements * c.width, Category::buffers);
+    layer.tape.emit(name + " weight from nf4", Cast{elements / 2, 1, 2 * c.width},
+                    {.writes = {wide}, .weights = {weight}});
+    return {x, wide};
+  }
+  if (!layer.eight_bit || !c.sharding.shards_parameters) return {x};
+  const Id cast = layer.tape.slot(name + " weight in fp8", elements);
+  layer.tape.emit(name + " weight to fp8", Cast{elements, c.width, 1}, {.writes = {cast}, .weights = {weight}});
+  return {x, cast};
 }
 
 }  // namespace orrery

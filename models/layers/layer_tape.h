@@ -50,4 +50,20 @@ void bias_gradient(LayerTape& layer, const std::string& name, Id dy, std::int64_
 // Adds a buffer with `columns` elements of `width` bytes for each row of tokens.
 Id rows_of(LayerTape& layer, const std::string& name, const TokenRows& rows, std::int64_t columns, Bytes width);
 
+// Buffers of a product's fp8 input. rows: the input cast with its scale. columns: the same input transposed, if a
+// product needs the other dimension innermost (Hopper's fp8 products take both operands with k innermost: Transformer
+// Engine). Without fp8 both are the buffer of the input itself.
+struct CastSlots {
+  Id rows, columns;
+};
+
+// Records the cast of a product's operand. within: whether the kernel that computes x casts it too. With a scale for
+// each row (software.rowwise_scales) rows and columns are cast one after the other.
+CastSlots to_fp8(LayerTape& layer, const std::string& name, Id x, std::int64_t elements, bool transpose,
+                 bool within = false);
+// Returns the buffers that a product reads besides its weight parameter, and records casts of the weight that the
+// product needs. Gathered weights are cast to fp8 before each use, other weights once a step (emit.cpp). Weights in NF4
+// are dequantised before each use.
+std::vector<Id> with_weight(LayerTape& layer, const std::string& name, Id x, std::int32_t weight, const Gemm& forward);
+
 }  // namespace orrery

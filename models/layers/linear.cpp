@@ -104,15 +104,6 @@ static void over_gathered(LayerTape& layer, const std::string& name, const Gathe
   product(with_rows(forward, behind * c.local_rows, Gemm::Rows::behind), others);
 }
 
-CastSlots to_fp8(LayerTape& layer, const std::string& name, Id x, std::int64_t elements, bool transpose) {
-  if (!layer.eight_bit) return {x, x};
-  const Id rows = layer.tape.slot(name + " in fp8", elements);
-  BlockBuilder::Uses uses = {.reads = {x}, .writes = {rows}};
-  if (transpose) uses.writes.push_back(layer.tape.slot(name + " in fp8, transposed", elements));
-  layer.tape.emit(name + " to fp8", Cast{elements, layer.context.width, 1, transpose}, uses);
-  return {rows, uses.writes.back()};
-}
-
 // Returns the fp8 input of a product. Backward's weight gradient needs this input transposed: the transposed input is
 // kept, or the input is cast again.
 static CastSlots input_to_fp8(LayerTape& layer, const std::string& name, Id x, std::int64_t elements, bool keep) {
@@ -130,21 +121,6 @@ static Id transposed(LayerTape& layer, const std::string& name, Id x, std::int64
   const Id y = layer.tape.slot(name + " transposed", elements);
   layer.tape.emit(name + " transpose", Cast{elements, 1, 1}, {.reads = {x}, .writes = {y}});
   return y;
-}
-
-std::vector<Id> with_weight(LayerTape& layer, const std::string& name, Id x, std::int32_t weight, const Gemm& forward) {
-  const BlockContext& c = layer.context;
-  const std::int64_t elements = forward.n * forward.k;
-  if (layer.tape.is_nf4_weight(weight)) {  // NF4: each byte has two 4-bit weights
-    const Id wide = layer.tape.slot(name + " weight", elements * c.width, Category::buffers);
-    layer.tape.emit(name + " weight from nf4", Cast{elements / 2, 1, 2 * c.width},
-                    {.writes = {wide}, .weights = {weight}});
-    return {x, wide};
-  }
-  if (!layer.eight_bit || !c.sharding.shards_parameters) return {x};
-  const Id cast = layer.tape.slot(name + " weight in fp8", elements);
-  layer.tape.emit(name + " weight to fp8", Cast{elements, c.width, 1}, {.writes = {cast}, .weights = {weight}});
-  return {x, cast};
 }
 
 // Adds a linear layer's weight as tiles (ranges of its rows), which products use one after another, or as one tile.
@@ -245,6 +221,19 @@ static Id gathered_again(LayerTape& layer, const std::string& name, Id local, Id
   return transposed(layer, name + " regathered input", whole, c.rows * in);
 }
 
+// Returns whether operands are cast to 8 bits only when all ranks' rows are there. With a scale for each row torchtitan
+// has tensor parallel layers that gather in 16 bits (parallelize_llama.py: enable_float8_tensorwise_tp).
+static bool casts_late(const LayerTape& layer) {
+  return layer.eight_bit && layer.context.spec.software.kernels.rowwise_scales;
+}
+
+static Id gathered_wide(LayerTape& layer, const std::string& name, Id x, std::int64_t columns) {
+  const BlockContext& c = layer.context;
+  const Id all = layer.tape.slot(name + " arrived", c.rows * columns * c.width);
+  tensor_collective(layer, name, CollectiveKind::all_gather, x, all, columns, c.width);
+  return all;
+}
+
 Id column_parallel(LayerTape& layer, const std::string& name, Id x, std::int64_t in, std::int64_t out,
                    const ColumnWeight& weight) {
   const BlockContext& c = layer.context;
@@ -266,8 +255,11 @@ Id column_parallel(LayerTape& layer, const std::string& name, Id x, std::int64_t
   const auto adapter = adapter_of(layer, name, n, in, out, weight.cut, weight.kv_rows);
   const Gemm forward = whole(c.rows, in, out, c.width);
   const Id y = activation(layer, name + " output", c.rows, out);
-  const CastSlots given = input_to_fp8(layer, name, x, (sp ? c.local_rows : c.rows) * in, !sp);
-  const Id gathered = sp ? layer.tape.slot(name + " gathered input", c.rows * in * operand_width(layer)) : given.rows;
+  const bool late = sp && casts_late(layer), early = sp && !late;
+  const Id source = late ? gathered_wide(layer, name + " gather", x, in) : x;
+  const CastSlots given = input_to_fp8(layer, name, source, (early ? c.local_rows : c.rows) * in, !sp);
+  const Id gathered =
+      early ? layer.tape.slot(name + " gathered input", c.rows * in * operand_width(layer)) : given.rows;
   over_gathered(layer, name + " gather", {given.rows, gathered, with_weight(layer, name, gathered, w.front(), forward)},
                 in, forward,
                 [&](const Gemm& part, const std::vector<Id>& reads) { product(layer, name, part, reads, y, w, b); });
@@ -276,7 +268,10 @@ Id column_parallel(LayerTape& layer, const std::string& name, Id x, std::int64_t
     const Id dy = layer.tape.gradient(y);
     const Id dh = adapter ? hidden_gradient(layer, *adapter, dy) : dy;
     const Id input =
-        sp ? gathered_again(layer, name, given.rows, gathered, in) : input_columns(layer, name, x, c.rows * in, given);
+        late ? to_fp8(layer, name + " input again", gathered_wide(layer, name + " regather", x, in), c.rows * in, false)
+                   .rows
+        : sp ? gathered_again(layer, name, given.rows, gathered, in)
+             : input_columns(layer, name, x, c.rows * in, given);
     const CastSlots of = to_fp8(layer, name + " gradient", dy, c.rows * out, true);
     const auto of_weights = [&] {
       if (b >= 0) bias_gradient(layer, name, dy, c.rows, out, b);
@@ -378,14 +373,16 @@ Id row_parallel(LayerTape& layer, const std::string& name, Id x, std::int64_t in
     tensor_all_reduce(layer, name + " reduce", y, c.rows * out * c.width, c.width);
   layer.tape.on_backward([=, &layer, &c] {
     const Id dx = activation(layer, name + " input gradient", c.rows, in);
-    const CastSlots of =
-        to_fp8(layer, name + " gradient", layer.tape.gradient(local), (sp ? c.local_rows : c.rows) * out, !sp);
-    const Id dy = sp ? layer.tape.slot(name + " gathered gradient", c.rows * out * operand_width(layer)) : of.rows;
+    const bool late = sp && casts_late(layer), early = sp && !late;
+    const Id gradient = layer.tape.gradient(local);
+    const Id source = late ? gathered_wide(layer, name + " gradient gather", gradient, out) : gradient;
+    const CastSlots of = to_fp8(layer, name + " gradient", source, (early ? c.local_rows : c.rows) * out, !early);
+    const Id dy = early ? layer.tape.slot(name + " gathered gradient", c.rows * out * operand_width(layer)) : of.rows;
     over_gathered(
         layer, name + " gradient gather", {of.rows, dy, with_weight(layer, name + " gradient", dy, w.front(), forward)},
         out, forward,
         [&](const Gemm& part, const std::vector<Id>& from) { input_gradients(layer, name, part, from, dx, w); });
-    const Id columns = sp ? transposed(layer, name + " gathered gradient", dy, c.rows * out) : of.columns;
+    const Id columns = early ? transposed(layer, name + " gathered gradient", dy, c.rows * out) : of.columns;
     if (adapter) {
       const Id dh = hidden_gradient(layer, *adapter, dy);
       adapt_input_gradient(layer, *adapter, dh, dx);

@@ -25,22 +25,10 @@ struct ColumnWeight {
   std::int64_t rows = 0;
 };
 
-// Buffers of a product's fp8 input. rows: the input cast with its scale. columns: the same input transposed, if a
-// product needs the other dimension innermost (Hopper's fp8 products take both operands with k innermost: Transformer
-// Engine). Without fp8 both are the buffer of the input itself.
-struct CastSlots {
-  Id rows, columns;
-};
-
 // Records an all-gather or a reduce-scatter (`kind`) of the rows of `from` over the tensor group into `to`. If `parts`
 // is more than 1, the collective moves piece number `piece` of that many equal parts.
 void tensor_collective(LayerTape& layer, const std::string& name, CollectiveKind kind, Id from, Id to,
                        std::int64_t columns, Bytes width, std::int64_t piece = 0, std::int64_t parts = 1);
-CastSlots to_fp8(LayerTape& layer, const std::string& name, Id x, std::int64_t elements, bool transpose);
-// Returns the buffers that a product reads besides its weight parameter, and records casts of the weight that the
-// product needs. Gathered weights are cast to fp8 before each use, other weights once a step (emit.cpp). Weights in NF4
-// are dequantised before each use.
-std::vector<Id> with_weight(LayerTape& layer, const std::string& name, Id x, std::int32_t weight, const Gemm& forward);
 // These functions record the products of a linear layer on the layer's tape, one for each tile: with
 // strategy.offload.tiling a weight is cut into tiles, which are gathered and freed one after the other.
 // product: y = x W^T; input_gradients: dx = dy W; weight_gradients: dW += dy^T x.

@@ -45,6 +45,7 @@ struct HashedShapes {
   }
   void operator()(const GroupedGemm& g) const {
     all(g.groups, g.rows, g.out, g.in, g.role, g.accumulate, g.result_bytes, g.even);
+    if (g.one_kernel) all(g.one_kernel);
   }
   void operator()(const GroupedBias& b) const { all(b.groups, b.rows, b.columns, b.even, b.weighted, b.direction); }
   void operator()(const Gate& g) const {
@@ -56,12 +57,15 @@ struct HashedShapes {
   void operator()(const SigmoidGate& g) const { all(g.rows, g.columns, g.direction); }
   void operator()(const SortChunks& s) const {
     all(s.rows, s.columns, s.sources, s.experts, s.weighted, s.even, s.back);
+    if (s.distinct > 0) all(s.distinct);
+    if (s.pads) all(s.pads);
   }
   void operator()(const CountTokens& c) const { all(c.counts); }
   void operator()(const FlashAttention& a) const {
     all(a.batch, a.heads, a.kv_heads, a.query, a.key, a.head_dim, a.value_dim, a.window, a.direction,
         std::bit_cast<std::uint64_t>(a.softcap), std::bit_cast<std::uint64_t>(a.pairs), a.hops, a.keys_apart, a.merges,
         a.drops);
+    if (a.eight_bit) all(a.eight_bit);
     if (a.chosen > 0) all(a.chosen);
     if (a.compressed > 0) all(a.chosen, a.compressed);
     if (a.cached > 0) all(a.cached, a.cached_row);
@@ -145,6 +149,7 @@ void add_op(Hash& h, const Op& op) {
   std::visit(HashedShapes{h}, op.work);
   h.all(op.phase, op.lane, op.precision, op.weight_gradient, op.recompute, op.optimizer, op.host_waits,
         op.runtime_size);
+  if (op.within) h.add(std::string("within"));
   add_operands(h, op.operands);
   add_operands(h, op.allocates);
   add_operands(h, op.frees);

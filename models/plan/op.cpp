@@ -32,9 +32,14 @@ struct WorkCost {
     return {2 * d(g.rows) * d(g.out) * d(g.in), passed + d(g.rows) * (d(g.out) + d(g.in)) * d(width)};
   }
   // The biases of experts: forward reads and writes every row of tokens, backward only reads every row.
+  // A bias times the router's weight is applied by eager operations in fp32 (Megatron-Core experts.py, _apply_bias):
+  // the product, its sum with the rows, the parts of all experts joined, a cast; 28 bytes an element. Backward casts to
+  // fp32 and back, multiplies by the weight and by the bias, sums both over rows and over columns, and joins: 40 bytes.
   Cost operator()(const GroupedBias& b) const {
-    const double passes = b.direction == Direction::forward ? 2 : 1, elements = d(b.rows) * d(b.columns);
-    return {(b.weighted ? 2 : 1) * elements, passes * elements * d(width) + (b.weighted ? 4 * d(b.rows) : 0)};
+    const bool forward = b.direction == Direction::forward;
+    const double passes = forward ? 2 : 1, elements = d(b.rows) * d(b.columns);
+    if (b.weighted) return {2 * elements, elements * (forward ? 2 * d(width) + 24 : 4 * d(width) + 32)};
+    return {elements, passes * elements * d(width)};
   }
   // The passes are those of Megatron-Core's router (router.py, moe_utils.py) over fp32 scores: softmax (2), top-k (1),
   // scattering the chosen probabilities and the map of choices (3), load and auxiliary loss (3), counts (1); backward
@@ -58,7 +63,8 @@ struct WorkCost {
     return {passes * elements, (passes * elements + 2 * d(g.rows)) * d(width)};
   }
   Cost operator()(const SortChunks& s) const {
-    return {0, 2 * d(s.rows) * (d(s.columns) * d(width) + (s.weighted ? 4 : 0))};
+    const double tokens = d(s.distinct > 0 ? s.distinct : s.rows);
+    return {0, (d(s.rows) * (s.pads ? 3 : 1) + tokens) * (d(s.columns) * d(width) + (s.weighted ? 4 : 0))};
   }
   Cost operator()(const CountTokens& c) const { return {0, 4 * d(c.counts)}; }
   // Fused attention: forward has two matrix products, backward five (scores again, dV, dP, dQ, dK), over the query-key
@@ -269,14 +275,18 @@ struct WorkCost {
 
 struct Kernels {
   int operator()(const Gemm&) const { return 1; }
-  // Transformer Engine calls cuBLAS once for each expert, so there is one kernel an expert.
-  int operator()(const GroupedGemm& g) const { return static_cast<int>(g.groups); }
-  int operator()(const GroupedBias& b) const { return static_cast<int>(b.groups); }
+  // Transformer Engine calls cuBLAS once for each expert, so there is one kernel an expert, unless its CuTe kernel
+  // takes all of them.
+  int operator()(const GroupedGemm& g) const { return g.one_kernel ? 1 : static_cast<int>(g.groups); }
+  int operator()(const GroupedBias& b) const {
+    if (!b.weighted) return static_cast<int>(b.groups);
+    return b.direction == Direction::forward ? 2 + 2 * static_cast<int>(b.groups) : 2 + 5 * static_cast<int>(b.groups);
+  }
   int operator()(const Gate& g) const { return g.direction == Direction::forward ? 15 : 12; }
   int operator()(const Permute&) const { return 2; }
   // An unfused sigmoid gate launches one kernel for each operation of eager PyTorch.
   int operator()(const SigmoidGate& g) const { return g.direction == Direction::forward ? 2 : 4; }
-  int operator()(const SortChunks&) const { return 2; }
+  int operator()(const SortChunks& s) const { return s.pads ? 3 : 2; }
   int operator()(const CountTokens&) const { return 2; }
   int operator()(const FlashAttention& a) const {
     return (a.direction == Direction::forward ? 1 : 3) + (a.merges ? 1 : 0);

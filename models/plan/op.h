@@ -68,13 +68,14 @@ struct Gemm {
 // A grouped matrix product: one product for each of this rank's `groups` experts. `rows` is the number of rows of all
 // experts together; the rows are sorted by expert, and each product reads its own expert's rows. The weights (out, in)
 // of the experts lie one after another. even: every expert has equally many rows; else each expert's number of rows is
-// the number of tokens counted for it (CountTokens).
+// the number of tokens counted for it (CountTokens). one_kernel: all products are one kernel, else one each.
 struct GroupedGemm {
   std::int64_t groups = 0, rows = 0, out = 0, in = 0;
   Gemm::Role role = Gemm::Role::output;  // which product of the layer: output, input_gradient or weight_gradient
   bool accumulate = false;
   Bytes result_bytes = 2;
   bool even = false;
+  bool one_kernel = false;
 };
 
 // The op adds each expert's bias (groups, columns) to the expert's rows, which are sorted as in GroupedGemm: y += b, or
@@ -126,10 +127,14 @@ struct SigmoidGate {
 
 // The op sorts the rows that a rank received from the ranks of its expert parallel group, which are ordered by source
 // rank and then by expert, into the order of experts; `back` sorts them into the order of source ranks again. weighted:
-// the router's weights are moved too, as in Permute.
+// the router's weights are moved too, as in Permute. distinct > 0: the rows are copies of that many tokens, which are
+// read once each, and of whose results one sum is written. pads: the rows are copied once more, each expert's to the
+// multiple that products in 8 bits need.
 struct SortChunks {
   std::int64_t rows = 0, columns = 0, sources = 0, experts = 0;
   bool weighted = false, even = false, back = false;
+  std::int64_t distinct = 0;
+  bool pads = false;
 };
 
 // The host reads from a buffer of `counts` numbers how many tokens its rank sends to and receives from other ranks for
@@ -155,7 +160,8 @@ struct FlashAttention {
   std::int64_t hops = 0;
   bool keys_apart = false;
   bool merges = false;
-  bool drops = false;  // dropout of the probabilities: every pair costs a random number, in forward and in backward
+  bool eight_bit = false;  // whether the kernel's products are in 8 bits
+  bool drops = false;      // dropout of the probabilities: every pair costs a random number, in forward and in backward
   std::int64_t chosen = 0;  // if above 0, a query sees only keys that an index chose (IndexScores), at most this many
   // > 0: number of compressed keys (Pool: one key of several tokens), of which a query sees some beside a window of
   // ordinary keys; `pairs` counts the pairs with both

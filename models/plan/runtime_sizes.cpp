@@ -28,6 +28,7 @@ struct OverRows {
   }
   Work operator()(SortChunks s) const {
     s.rows = share(s.rows);
+    s.distinct = share(s.distinct);
     return s;
   }
   Work operator()(Activation a) const {

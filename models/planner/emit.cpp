@@ -76,6 +76,20 @@ bool StepWalk::adds_late(const Pass& pass, const Op& op) const {
          action.micro_batch != chunks_[action.chunk].last_micro_batch && !ends_update(draft_, action);
 }
 
+// Returns whether a woven action gives way to the other one after the op `at` of a block: after the last of the
+// transfers that take tokens to experts or back, not after an exchange for which the host waits at once, nor, in a
+// layer with experts, after transfers of other groups (Megatron-Core model_chunk_schedule_plan.py: attention with the
+// router, dispatch, experts, combine are the nodes that alternate).
+static bool gives_way(const Plan& plan, std::span<const std::uint32_t> ops, std::size_t at) {
+  const auto for_experts = [&](std::uint32_t op) {
+    return plan.ops[op].lane == LaneKind::expert && moves(plan.ops[op]);
+  };
+  if (!moves(plan.ops[ops[at]])) return false;
+  if (!for_experts(ops[at])) return std::none_of(ops.begin(), ops.end(), for_experts);
+  if (at + 1 == ops.size()) return true;
+  return !for_experts(ops[at + 1]) && !plan.ops[ops[at + 1]].host_waits;
+}
+
 bool StepWalk::issue_next(Pass& pass) {
   const Action& action = pass.action;
   const Chunk& chunk = chunks_[action.chunk];
@@ -93,10 +107,10 @@ bool StepWalk::issue_next(Pass& pass) {
     pass.late.push_back({ops[pass.op++], frame, e});
   } else if (pass.op < end) {
     tell(&StepPart::before_op, pass, std::span(ops).first(end).subspan(pass.op));
+    moved = gives_way(plan_, std::span(ops).first(end), pass.op);
     const std::uint32_t op = ops[pass.op++];
     const TaskId task = writer_.emit_behind_held(op, frame);
     if (!forward) tell(&StepPart::after_backward_op, pass, e, op, task);
-    moved = moves(plan_.ops[op]);
   }
   if (pass.op < end) return moved;
   tell(&StepPart::after_block, pass);
@@ -130,7 +144,8 @@ void StepWalk::wait_for_input(const Action& action) {
 }
 
 // Issues one action, or several overlapped ones (a forward and a backward, `woven`), which alternate: whenever one has
-// issued a transfer, the other continues with compute. steady: the actions are between the stage's first backward and
+// issued a transfer, the other continues with compute. The backward begins, so that the tokens of its last layer's
+// combine travel under the forward's first attention. steady: the actions are between the stage's first backward and
 // its last forward.
 void StepWalk::run(std::span<const Action> woven, bool steady) {
   const Overlap& overlap = spec_.strategy.overlap;
@@ -140,6 +155,7 @@ void StepWalk::run(std::span<const Action> woven, bool steady) {
     wait_for_input(action);
     passes.push_back(begin(action));
   }
+  std::stable_partition(passes.begin(), passes.end(), [](const Pass& pass) { return !pass.forward(); });
   for (bool left = true; left;) {
     left = false;
     for (Pass& pass : passes) {

@@ -47,6 +47,11 @@ enum class LossTensor : std::uint8_t { copy, logits, in_place };
 inline constexpr Named<LossTensor> kLossTensors[] = {
     {"copy", LossTensor::copy}, {"logits", LossTensor::logits}, {"in_place", LossTensor::in_place}};
 
+// EightBitAttention says in which precisions of 8 bits and fewer the products of attention are in 8 bits too.
+enum class EightBitAttention : std::uint8_t { never, nvfp4, always };
+inline constexpr Named<EightBitAttention> kEightBitAttentions[] = {
+    {"never", EightBitAttention::never}, {"nvfp4", EightBitAttention::nvfp4}, {"always", EightBitAttention::always}};
+
 // ScatteredSends says which pipeline sends are scattered if all tensor ranks hold equal tensors to send: each rank then
 // sends only its share of the tensor, and the receivers gather the shares.
 enum class ScatteredSends : std::uint8_t { none, activations, all };

@@ -72,6 +72,14 @@ struct Software {
     bool dense_embedding_gradient = true;
     // whether matrix products that compute weight gradients add their result to the fp32 gradient buffer directly
     bool gradient_accumulation_fusion = true;
+    // 8-bit blocks of 32 on Blackwell: whether the products of all experts are one kernel each, which also adds biases,
+    // computes the activation times the router's weights, and casts what goes from one product to the next
+    bool fused_experts = false;
+    // 8 bits: whether operands have a scale for each row, so that rows and columns are cast apart (torchao's rowwise)
+    bool rowwise_scales = false;
+    // whether the products of the logits read 8-bit operands, as those of layers do
+    bool eight_bit_output = false;
+    EightBitAttention eight_bit_attention = EightBitAttention::never;
     bool compile = false;      // whether chains of element-wise ops are fused into fewer kernels
     bool cuda_graphs = false;  // whether steps run as CUDA graphs, so that the host spends no time per kernel
   };

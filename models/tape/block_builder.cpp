@@ -120,6 +120,7 @@ void BlockBuilder::emit(const std::string& name, const Work& work, const Uses& u
   op.lane = lane;
   op.precision = precision_;
   op.host_waits = u.host_waits;
+  op.within = u.within;
   for (const std::vector<Id>* slots : {&u.reads, &u.updates, &u.writes}) {
     for (const Id s : *slots) op.runtime_size = std::max(op.runtime_size, block_.buffers[s].runtime_size);
   }

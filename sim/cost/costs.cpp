@@ -174,7 +174,8 @@ class CostModel {
         compute(i, t, lie[kSlowdown][0] / kSlowdownUnit);
       t.issue = issue(op);
     }
-    if (!spec_.software.kernels.cuda_graphs) add_host_overheads(plan_, spec_.software, far_stage_us(), result);
+    if (!spec_.software.kernels.cuda_graphs)
+      add_host_overheads(plan_, spec_.software, far_stage_us() + woven_us(spec_), result);
     if (spec_.software.host.blocking_launches) block_launches(result);
     return result;
   }
@@ -227,14 +228,14 @@ class CostModel {
     costs_.filling_part = mine / whole;
   }
 
-  // Adds the issue times of ops to their durations, because with blocking launches the device idles while the host
-  // prepares the next kernel.
+  // Adds issue times to durations, because with blocking launches the device idles while the host prepares a kernel.
   static void block_launches(std::vector<OpTiming>& row) {
     for (OpTiming& t : row) t.duration += std::exchange(t.issue, 0);
   }
 
   void compute(std::size_t i, OpTiming& t, double slowdown) const {
     const Op& op = plan_.ops[i];
+    if (op.within) return;
     // Samples in a profile last from one kernel's end to the next one's; the gaps between an op's kernels are in them.
     const bool sampled = calibrated() && measured_time(profile_.measured, op.work, plan_.element_bytes);
     const Seconds gap =

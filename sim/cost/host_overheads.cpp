@@ -11,6 +11,12 @@
 #include "models/layers/placement.h"
 
 namespace orrery {
+
+double woven_us(const Spec& spec) {
+  constexpr int kNodes = 4, kNodeCalls = 4;
+  return spec.strategy.overlap.micro_batches ? kNodes * kNodeCalls * spec.software.host.call_us : 0;
+}
+
 void add_host_overheads(const Plan& plan, const Software& software, double far_us, std::vector<OpTiming>& row) {
   const auto add = [&](std::span<const std::uint32_t> ops, double us) {
     if (ops.empty()) return;

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "models/plan/plan.h"
-#include "models/spec/software.h"
+#include "models/spec/spec.h"
 #include "sim/engine/timing.h"
 
 namespace orrery {
@@ -14,5 +14,11 @@ namespace orrery {
 // exchange with the next stage); and some comes once per step, divided among the ops that update the weights. row:
 // times of every op on one class of ranks.
 void add_host_overheads(const Plan& plan, const Software& software, double far_us, std::vector<OpTiming>& row);
+
+// Returns the microseconds of host time to add per layer and pass if a forward and a backward are woven. Attention,
+// dispatch, experts and combine are then nodes of their own (Megatron-Core pipeline_parallel/utils.py, ScheduleNode):
+// each waits for an event, detaches its inputs or starts autograd, has its tensors recorded on its stream, and records
+// an event.
+double woven_us(const Spec& spec);
 
 }  // namespace orrery

@@ -114,8 +114,10 @@ void Contention::start_flow(TaskId task, Endpoint& end) {
   lane_of_flow_[end.flow] = lane;
 }
 
+// Returns the slow-down of a rank's compute. Multiprocessors taken by transfers slow what the arithmetic bounds, a
+// crowded memory what the memory bounds; an op is bound by one of the two, so the larger slow-down holds.
 Contention::Stretch Contention::compute_stretch(const Rank& rank) const {
-  return product(kAlone + rank.pressure, rank.crowding());
+  return std::max<Stretch>(kAlone + rank.pressure, rank.crowding());
 }
 
 Contention::Stretch Contention::end_stretch(const Endpoint& end, const Rank& rank) const {

@@ -273,5 +273,38 @@ TEST_F(Measured, Products) {
   }
 }
 
+// One kernel for all experts has the rate of a single product; ops within other kernels take no time.
+TEST_F(KernelTime, OneGroupedKernelReachesTheRateOfAProduct) {
+  GroupedGemm experts = {.groups = 8, .rows = 65536, .out = 4096, .in = 4096};
+  profile.gemm.grouped_fraction = 1;
+  const Seconds whole = time(experts);
+  profile.gemm.grouped_fraction = 0.5;
+  experts.one_kernel = true;
+  EXPECT_DOUBLE_EQ(time(experts), whole);
+  Op inside = op(Add{1 << 20});
+  inside.within = true;
+  EXPECT_EQ(kernel_time(inside, 2, gpu, profile, "fa2"), 0);
+}
+
+// Under a power limit products of 8 bits keep a higher clock than those of 16.
+TEST_F(KernelTime, NarrowProductsGainUnderThePowerLimit) {
+  const Gemm g = gemm(16384, 16384, 16384);
+  const Seconds wide = time(g), narrow = kernel_time(op(g, Precision::fp8), 2, gpu, profile, "fa2");
+  profile.gemm.prologue_us = 0;
+  profile.gemm.narrow_gain = 1.25;
+  EXPECT_LT(kernel_time(op(g, Precision::fp8), 2, gpu, profile, "fa2"), narrow / 1.2);
+  EXPECT_NEAR(time(g) / wide, 1, 0.02);
+}
+
+TEST_F(KernelTime, AttentionGainsIn8Bits) {
+  FlashAttention a{
+      .batch = 1, .heads = 32, .kv_heads = 32, .query = 8192, .key = 8192, .head_dim = 128, .value_dim = 128};
+  const Seconds wide = time(a);
+  profile.attention.front().eight_bit_gain = 1.25;
+  EXPECT_EQ(time(a), wide);
+  a.eight_bit = true;
+  EXPECT_NEAR(wide / time(a), 1.25, 0.01);
+}
+
 }  // namespace
 }  // namespace orrery

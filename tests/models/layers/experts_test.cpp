@@ -1,5 +1,6 @@
 // Plans of layers with experts, against closed forms of all-to-all traffic and expert computation.
 #include <map>
+#include <set>
 
 #include <gtest/gtest.h>
 
@@ -309,6 +310,59 @@ TEST(Experts, HaveTheirBiases) {
   }
   EXPECT_EQ(up, whole_up / 2);
   EXPECT_EQ(down, whole_down);
+}
+
+// The ops of a layer with experts on Blackwell: the names of those that take no time, and whether products are one
+// kernel.
+struct Within {
+  std::set<std::string> names;
+  int one_kernel = 0;
+  std::int64_t distinct = 0;
+  bool pads = false;
+};
+
+Within within(const std::string& moe, const std::string& software, const std::string& precision) {
+  const Plan plan = make_plan(parse_spec(
+      fmt::format(
+          "model: {{name: moe, layers: 1, hidden: 64, heads: 8, vocab: 256, feed_forward: 64, moe: {{experts: 8, "
+          "top_k: 2, feed_forward: 64{}}}}}\nsequence: 64\ncluster: {{node: dgx-b200, nodes: 1}}\nsoftware: "
+          "{{profile: orrery{}}}\nstrategy: {{data: 4, expert: 4, global_batch: 4, precision: {}}}\n",
+          moe, software, precision),
+      "test"));
+  Within w;
+  for (const Op& op : plan.ops) {
+    if (op.within) w.names.insert(op.name);
+    if (const auto* g = std::get_if<GroupedGemm>(&op.work)) w.one_kernel += g->one_kernel;
+    if (const auto* s = std::get_if<SortChunks>(&op.work)) {
+      w.distinct = s->distinct;
+      w.pads = s->pads;
+      EXPECT_LT(s->distinct, s->rows);
+    }
+  }
+  return w;
+}
+
+// DeepEP and HybridEP, where they exchange tokens, pick a token's copies and sum them: the sender has no copies to
+// make, and the receiver copies from distinct tokens, padded where products in 8 bits need it.
+TEST(Experts, ADispatchByNodesPicksAndSumsItsTokens) {
+  const Within flat = within("", "", "mxfp8"), nodes = within(", dispatch: hierarchical", "", "mxfp8");
+  EXPECT_TRUE(flat.names.empty());
+  EXPECT_EQ(flat.distinct, 0);
+  EXPECT_TRUE(flat.pads);
+  EXPECT_FALSE(within("", "", "bf16").pads);
+  EXPECT_EQ(nodes.names, (std::set<std::string>{"permute", "permute gradient", "unpermute", "unpermute gradient"}));
+  EXPECT_GT(nodes.distinct, 0);
+  EXPECT_FALSE(nodes.pads);
+}
+
+// Transformer Engine's fused grouped MLP is one kernel a product, with the activation and the casts between products.
+TEST(Experts, FusedExpertsAreOneKernelAProduct) {
+  const Within fused = within("", ", fused_experts: true", "mxfp8");
+  EXPECT_EQ(fused.names, (std::set<std::string>{"experts activation", "experts activation gradient",
+                                                "experts down input to fp8", "experts up gradient to fp8"}));
+  EXPECT_EQ(fused.one_kernel, 6);
+  EXPECT_EQ(within("", ", fused_experts: true", "fp8").one_kernel, 0);
+  EXPECT_EQ(within("", "", "mxfp8").one_kernel, 0);
 }
 
 }  // namespace

@@ -104,5 +104,16 @@ TEST(Op, MetricsReadTheLogitsAgain) {
   EXPECT_EQ(cost_of(loss, 2).bytes - plain, 2 * 100 * 1000 * (2 + 4 + 4 + 4));
 }
 
+// A bias times the router's weight is eager operations in fp32, 28 bytes an element and 40 in backward; a plain one is
+// read and written.
+TEST(Op, WeightedBiasesOfExpertsAreEager) {
+  GroupedBias bias = {.groups = 4, .rows = 1024, .columns = 512};
+  EXPECT_EQ(cost_of(bias, 2).bytes, 2.0 * 1024 * 512 * 2);
+  bias.weighted = true;
+  EXPECT_EQ(cost_of(bias, 2).bytes, 28.0 * 1024 * 512);
+  bias.direction = Direction::backward;
+  EXPECT_EQ(cost_of(bias, 2).bytes, 40.0 * 1024 * 512);
+}
+
 }  // namespace
 }  // namespace orrery

@@ -175,5 +175,25 @@ TEST(Emit, TransfersSayInHowManyPartsTheyGo) {
   EXPECT_EQ(parts(cut, "profile: orrery, scattered_sends: all"), std::pair(std::int64_t{1}, std::int64_t{1}));
 }
 
+// Woven, the backward begins, and the two alternate at the transfers of tokens alone: not at the counts, for which the
+// host waits.
+TEST(Emit, WovenActionsAlternateAtTokens) {
+  const Plan plan = make_plan(test::spec_of(
+      "name: moe, layers: 2, hidden: 64, heads: 8, vocab: 256, feed_forward: 64, moe: {experts: 8, top_k: 2, "
+      "feed_forward: 64}",
+      "data: 2, expert: 2, global_batch: 8, overlap: {micro_batches: true}"));
+  std::vector<std::string> tokens;
+  for (TaskId t = plan.classes[0].begin; t < plan.classes[0].end; ++t) {
+    const std::string& name = plan.op_of(t).name;
+    if (name == "dispatch" || name == "combine" || name == "dispatch gradient" || name == "combine gradient")
+      tokens.push_back(name);
+  }
+  const auto first = std::find(tokens.begin(), tokens.end(), "combine gradient");
+  ASSERT_GE(tokens.end() - first, 8);
+  const std::vector<std::string> layer = {"combine gradient", "dispatch", "dispatch gradient", "combine"};
+  EXPECT_TRUE(std::equal(layer.begin(), layer.end(), first));
+  EXPECT_TRUE(std::equal(layer.begin(), layer.end(), first + 4));
+}
+
 }  // namespace
 }  // namespace orrery

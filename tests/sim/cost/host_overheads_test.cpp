@@ -81,5 +81,14 @@ TEST(HostOverheads, OnceAStepShowsWhereTheHostReadsTheLoss) {
   EXPECT_LT(step(ahead, "false", 2000) - step(ahead, "false", 0), 1000e-6);
 }
 
+// Woven, a layer's four parts are nodes of their own in each pass.
+TEST(HostOverheads, WovenPassesHaveNodes) {
+  Spec spec = parse_spec(kModel + std::string("strategy: {data: 1, global_batch: 1}\n"), "case");
+  spec.software.host.call_us = 10;
+  EXPECT_EQ(woven_us(spec), 0);
+  spec.strategy.overlap.micro_batches = true;
+  EXPECT_EQ(woven_us(spec), 160);
+}
+
 }  // namespace
 }  // namespace orrery
