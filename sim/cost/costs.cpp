@@ -228,7 +228,7 @@ class CostModel {
     costs_.filling_part = mine / whole;
   }
 
-  // Adds issue times to durations, because with blocking launches the device idles while the host prepares a kernel.
+  // With blocking launches the device idles while the host prepares a kernel, so durations include issue times.
   static void block_launches(std::vector<OpTiming>& row) {
     for (OpTiming& t : row) t.duration += std::exchange(t.issue, 0);
   }
