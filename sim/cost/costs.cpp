@@ -281,8 +281,7 @@ class CostModel {
       choice = with_direct_all_reduce(members, c.bytes, choice);
     choice.seconds += static_cast<double>(c.tensors - 1) * nccl_next_tensor(members, c.kind);
     if (c.algorithm == kCopyEngines) choice.channels = 0;
-    const bool crosses = lie[kCrossings][static_cast<std::size_t>(c.group)] == 1;
-    if (!crosses) return choice;
+    if (lie[kCrossings][static_cast<std::size_t>(c.group)] == 0) return choice;
     const bool to_all = c.kind == CollectiveKind::all_to_all;
     return over_uplinks(op, choice, c.group, members, to_all ? Uplinks::Pattern::pairs : Uplinks::Pattern::neighbours);
   }
