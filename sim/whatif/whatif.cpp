@@ -11,18 +11,12 @@
 
 #include "models/base/error.h"
 #include "models/base/names.h"
+#include "models/base/quantile.h"
 
 namespace orrery {
 namespace {
 
 using TimeOf = std::function<double(const RunNode&)>;
-
-double median_time(std::vector<double>& times) {
-  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
-  std::nth_element(times.begin(), middle, times.end());
-  if (times.size() % 2 == 1) return *middle;
-  return (*middle + *std::max_element(times.begin(), middle)) / 2;
-}
 
 bool is_of(const RunNode& n, const std::function<bool(std::int32_t worker, std::int32_t stage)>& matches) {
   if (n.ranks.empty()) return matches(n.worker, n.stage);
@@ -51,8 +45,8 @@ class RunQuestions {
     gaps_.resize(even_.size());
     for (auto& [number, pool] : pools) {
       const double sum = std::accumulate(pool.times.begin(), pool.times.end(), 0.0);
-      even_[number] = run_.transfers[pool.op] ? median_time(pool.times) : sum / static_cast<double>(pool.times.size());
-      gaps_[number] = median_time(pool.gaps);
+      even_[number] = run_.transfers[pool.op] ? median(pool.times) : sum / static_cast<double>(pool.times.size());
+      gaps_[number] = median(pool.gaps);
     }
   }
 
