@@ -8,6 +8,7 @@
 
 #include "models/base/error.h"
 #include "models/base/names.h"
+#include "models/base/sensible.h"
 
 namespace orrery {
 namespace {
@@ -111,7 +112,8 @@ void RunRows::add(const RunRow& row) {
   if (row.worker < 0 || row.worker > kMostRanks || row.stage < 0 || row.stage > kMostRanks)
     throw Error(fmt::format("rank {} of stage {} is none of a run", row.worker, row.stage));
   if (!is_printable(row.op)) throw Error("the name of an op is no printable text in UTF-8");
-  if (!(row.time >= 0)) throw Error(fmt::format("{} takes {} s", row.op, row.time));
+  if (!(row.time >= 0))
+    throw Error(fmt::format("{} takes {} s", first_characters(row.op, sensible::kLongestWord), row.time));
   const auto worker = workers_.try_emplace(row.worker, static_cast<std::int32_t>(workers_.size())).first->second;
   if (static_cast<std::size_t>(worker) == run_.workers.size()) run_.workers.push_back(fmt::format("{}", row.worker));
   const std::int32_t lane = lanes_.try_emplace(row.lane, static_cast<std::int32_t>(lanes_.size())).first->second;

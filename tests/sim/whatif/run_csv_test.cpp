@@ -114,6 +114,8 @@ TEST(RunCsv, ErrorsSayWhereAndWhat) {
   EXPECT_EQ(error_of(header + "0,0,gemm,1\n"), "log.csv:2: has 4 cells under 5 columns");
   EXPECT_EQ(error_of(header + "0,0,gemm,1,x\n"), "log.csv:2: duration_us: 'x' is no number");
   EXPECT_EQ(error_of(header + "0,0,gemm,1,-2\n"), "log.csv:2: gemm takes -2e-06 s");
+  EXPECT_EQ(error_of(header + "0,0," + std::string(3000, 'x') + ",1,-2\n"),
+            "log.csv:2: " + std::string(40, 'x') + " takes -2e-06 s");
   EXPECT_EQ(error_of(header + "-1,0,gemm,1,2\n"), "log.csv:2: rank -1 of stage 0 is none of a run");
   EXPECT_EQ(error_of(header + "0,0,gemm,nan,2\n"), "log.csv:2: start_us: 'nan' is no number");
   EXPECT_EQ(error_of(header + "0,0,gemm\xff,1,2\n"), "log.csv:2: cell 3 is no printable text in UTF-8");

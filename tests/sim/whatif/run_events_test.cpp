@@ -145,6 +145,13 @@ TEST(RunEvents, NumbersFollowTheirWords) {
   EXPECT_EQ(error_of("DP rank 0", "gemm\\\xff"), ": the name of an op is no printable text in UTF-8");
 }
 
+TEST(RunEvents, AFileThatNamesNoRankHasAPrintableName) {
+  const std::string events = R"({"traceEvents": [)" + kernel("gemm", 0, "") + R"({"ph": "M"}]})";
+  const TraceFile good(events, "good.json"), bad(events, "bad\xff.json");
+  EXPECT_EQ(read_measured_run({good.path()}).workers.size(), 1U);
+  EXPECT_THROW(read_measured_run({bad.path()}), Error);
+}
+
 TEST(RunEvents, FilesThatHoldNoRunAreErrors) {
   const auto error_of = [](std::string_view text) -> std::string {
     const TraceFile file(text);
