@@ -93,6 +93,13 @@ bool is_printable(std::string_view text) {
   return true;
 }
 
+std::string_view first_characters(std::string_view text, std::size_t most_bytes) {
+  if (text.size() <= most_bytes) return text;
+  std::size_t end = most_bytes;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80) --end;
+  return text.substr(0, end);
+}
+
 std::string printable(std::string text) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (is_control(text, i)) text[i] = '?';

@@ -25,6 +25,9 @@ std::string unknown_name(std::string_view what, std::string_view word, std::span
 std::string printable(std::string text);
 bool is_printable(std::string_view text);  // whether a text is UTF-8 without control characters
 
+// The first characters of a text, at most so many bytes of it; no character of UTF-8 is cut in two.
+std::string_view first_characters(std::string_view text, std::size_t most_bytes);
+
 // A text of many lines made safe for a terminal: control characters become '?', except line ends and Orrery's own
 // colour codes (ESC [ 0-9 ; m), so that no name in an input file can move the cursor or set the window's title.
 std::string printable_lines(std::string text);

@@ -15,6 +15,7 @@
 #include "models/load/reader.h"
 #include "models/partition/rank_groups.h"
 #include "models/spec/recipes.h"
+#include "models/spec/sharding.h"
 
 namespace orrery {
 namespace {

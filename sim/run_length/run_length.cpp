@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "models/base/error.h"
+#include "models/base/quantile.h"
 
 namespace orrery {
 namespace {
@@ -137,12 +138,8 @@ class Play {
   Queue repaired_;  // times at which broken nodes are repaired
 };
 
-std::array<double, 3> quantiles(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const auto at = [&](double share) {
-    return values[static_cast<std::size_t>(std::llround(share * static_cast<double>(values.size() - 1)))];
-  };
-  return {at(.05), at(.5), at(.95)};
+std::array<double, 3> quantiles(const std::vector<double>& values) {
+  return {quantile(values, .05), quantile(values, .5), quantile(values, .95)};
 }
 
 }  // namespace
@@ -176,8 +173,8 @@ RunQuantiles play_often(const LongRun& run, std::uint64_t seed, std::int64_t pla
     for (std::size_t k = 0; k < t.failures.size(); ++k) q.mean.failures[k] += part * t.failures[k];
   }
   q.mean_share = q.mean.training / run.length;
-  q.training_share = quantiles(std::move(shares));
-  q.failures = quantiles(std::move(failures));
+  q.training_share = quantiles(shares);
+  q.failures = quantiles(failures);
   return q;
 }
 

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,9 +35,13 @@ struct MeasuredRun {
   std::vector<bool> transfers;       // for each kind of operation, whether it moves data between ranks
   std::vector<std::string> workers;  // names of the workers: data ranks, or ranks if the trace does not name stages
   std::int32_t stages = 1;
+  std::vector<std::string> remarks;                           // sentences about what the files lack
+  std::map<std::string, std::uint32_t, std::less<>> numbers;  // for each name in `ops`, its index
 
   // the index of a kind of operation in `ops`, to which it is added if it is new
   std::uint32_t op(std::string_view name, bool transfer);
+  // Sorts the workers: those whose names are numbers come first, in ascending order, and others by their names.
+  void sort_workers();
 };
 
 // Reads the files of one measured run, in one of three forms: CSV rows (rank, stage, step, op, micro_batch, start_us,

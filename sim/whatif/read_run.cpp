@@ -1,4 +1,7 @@
 #include <algorithm>
+#include <charconv>
+#include <limits>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -17,11 +20,29 @@ constexpr std::string_view kParquet = "PAR1";  // the first bytes of Parquet fil
 }  // namespace
 
 std::uint32_t MeasuredRun::op(std::string_view name, bool transfer) {
-  const auto found = std::find(ops.begin(), ops.end(), name);
-  if (found != ops.end()) return static_cast<std::uint32_t>(found - ops.begin());
+  if (const auto found = numbers.find(name); found != numbers.end()) return found->second;
+  const auto number = static_cast<std::uint32_t>(ops.size());
+  numbers.emplace(name, number);
   ops.emplace_back(name);
   transfers.push_back(transfer);
-  return static_cast<std::uint32_t>(ops.size() - 1);
+  return number;
+}
+
+void MeasuredRun::sort_workers() {
+  std::vector<std::tuple<std::int64_t, std::string, std::size_t>> sorted;  // number, name and index of each worker
+  for (const std::string& name : workers) {
+    std::int64_t number = 0;
+    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
+    const bool is_number = error == std::errc{} && end == name.data() + name.size();
+    sorted.emplace_back(is_number ? number : std::numeric_limits<std::int64_t>::max(), name, sorted.size());
+  }
+  std::sort(sorted.begin(), sorted.end());
+  std::vector<std::int32_t> place(sorted.size());
+  for (std::size_t i = 0; i < sorted.size(); ++i) {
+    place[std::get<2>(sorted[i])] = static_cast<std::int32_t>(i);
+    workers[i] = std::get<1>(sorted[i]);
+  }
+  for (MeasuredOp& o : operations) o.worker = place[static_cast<std::size_t>(o.worker)];
 }
 
 MeasuredRun read_measured_run(const std::vector<std::string>& files) {
@@ -44,9 +65,13 @@ MeasuredRun read_measured_run(const std::vector<std::string>& files) {
   }
   if (!rows.empty() && !kernels.empty())
     throw Error(files.front() + ": the files hold rows of ops and kernels too; give one kind of them");
-  MeasuredRun run = rows.empty() ? kernels.take() : rows.take();
-  if (run.operations.empty()) throw Error(files.front() + ": holds no operation of a run; give a trace or rows of one");
-  return run;
+  if (rows.empty() && kernels.empty())
+    throw Error(files.front() + ": holds no operation of a run; give a trace or rows of one");
+  try {
+    return rows.empty() ? kernels.take() : rows.take();
+  } catch (const Error& error) {
+    throw Error(fmt::format("{}: {}", files.front(), error.what()));
+  }
 }
 
 }  // namespace orrery

@@ -4,16 +4,11 @@
 #include <map>
 #include <vector>
 
+#include "models/base/quantile.h"
 #include "sim/whatif/measured_run.h"
 
 namespace orrery {
 namespace {
-
-double median_of(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 // For each pair of workers (first key, second key) and each transfer that both take part in: the end on the second
 // worker's clock minus the end on the first one's.
@@ -52,7 +47,7 @@ double repair_clocks(MeasuredRun& run) {
         const auto w = static_cast<std::size_t>(worker);
         if (known[w]) continue;
         known[w] = true;
-        late[w] = late[next.front()] + median_of(values);
+        late[w] = late[next.front()] + median(values);
         next.push_back(w);
       }
     }

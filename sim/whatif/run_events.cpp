@@ -1,6 +1,8 @@
 #include "sim/whatif/run_events.h"
 
+#include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <optional>
 #include <unordered_map>
 
@@ -8,6 +10,8 @@
 #include <nlohmann/json.hpp>
 
 #include "models/base/error.h"
+#include "models/base/names.h"
+#include "models/base/sensible.h"
 #include "models/trace/json_scan.h"
 #include "sim/summary/event.h"
 
@@ -22,13 +26,17 @@ std::optional<double> seconds_of(std::string_view text) {
   return static_cast<double>(time.microseconds) * 1e-6 + static_cast<double>(time.picoseconds) * 1e-12;
 }
 
-// The number behind a word in a name such as "PP rank 2, TP rank 0" or "DP rank [3]"; -1 if the word is not there.
+// The number behind a word in a name such as "PP rank 2, TP rank 0", "DP rank [3]" or "ProfilerStep#4"; -1 if the word
+// is not there. Throws Error if no number follows the word at once, or after blanks, a colon or a bracket.
 std::int64_t number_behind(std::string_view name, std::string_view word) {
   const std::size_t at = name.find(word);
   if (at == std::string_view::npos) return -1;
-  const std::size_t digit = name.find_first_of("0123456789", at + word.size());
+  const std::size_t digit = std::min(name.find_first_not_of(" \t\r\n:[", at + word.size()), name.size());
   std::int64_t value = -1;
-  if (digit != std::string_view::npos) std::from_chars(name.data() + digit, name.data() + name.size(), value);
+  const auto [end, error] = std::from_chars(name.data() + digit, name.data() + name.size(), value);
+  if (error != std::errc{} || value < 0)
+    throw Error(printable(fmt::format("no number follows '{}' in '{}'", word,
+                                      first_characters(name.substr(at), sensible::kLongestWord))));
   return value;
 }
 
@@ -45,7 +53,11 @@ class RunEvents {
       if (key == "distributedInfo") rank_ = number_behind(value, "\"rank\"");
     };
     read_trace(path, readers);
-    for (const Noted& n : noted_) n.sequence ? add_row(n, path) : add_kernel(n, path);
+    try {
+      for (const Noted& n : noted_) n.sequence ? add_row(n) : add_kernel(n, path);
+    } catch (const Error& error) {
+      throw Error(fmt::format("{}: {}", path, error.what()));
+    }
   }
 
  private:
@@ -71,7 +83,7 @@ class RunEvents {
     const auto begin = seconds_of(e.ts), time = seconds_of(e.duration);
     if (!begin || !time || *time < 0) return;
     if (!e.args.correlation.empty() && (e.category.ends_with("_runtime") || e.category.ends_with("_driver")))
-      launches_[std::string(e.args.correlation)] = *begin;
+      note_launch(e, *begin);
     if (e.name.starts_with(kStepName) && e.category == "user_annotation")
       windows_[std::string(e.pid)].push_back({number_behind(e.name, kStepName), *begin, *begin + *time});
     const bool kernel = e.category == "kernel" || e.category == "gpu_memcpy" || e.category == "gpu_memset";
@@ -89,6 +101,18 @@ class RunEvents {
     noted_.push_back(std::move(n));
   }
 
+  void note_launch(const TraceEvent& e, double begin) {
+    const std::int32_t process =
+        hosts_.try_emplace(std::string(e.pid), static_cast<std::int32_t>(hosts_.size())).first->second;
+    const std::string id(e.args.correlation);
+    const auto [first, last] = launches_.equal_range(id);
+    const auto known = std::find_if(first, last, [&](const auto& l) { return l.second.process == process; });
+    if (known == last)
+      launches_.emplace(id, Launch{process, begin});
+    else
+      known->second.begin = begin;
+  }
+
   static bool note_row(const TraceEvent& e, Noted& n) {
     const nlohmann::json args = nlohmann::json::parse(e.args.object, nullptr, false);
     if (!args.is_object() || !args.contains("step") || !args["step"].is_number_integer()) return false;
@@ -102,7 +126,7 @@ class RunEvents {
     return true;
   }
 
-  void add_row(const Noted& n, const std::string& path) {
+  void add_row(const Noted& n) {
     const std::string thread = threads_[{n.pid, n.tid}], process = processes_[n.pid];
     RunRow row{.worker = number_behind(process, "rank"),
                .stage = std::max<std::int64_t>(0, number_behind(thread, "PP rank")),
@@ -111,14 +135,10 @@ class RunEvents {
                .chunk = n.chunk,
                .sequence = *n.sequence,
                .lane = thread.substr(thread.find_last_of(',') + 1)};
-    if (row.worker < 0) throw Error(path + ": no process is named after its rank; name it \"DP rank 0\"");
+    if (row.worker < 0) throw Error("no process is named after its rank; name it \"DP rank 0\"");
     row.begin = n.begin;
     row.time = n.time;
-    try {
-      rows_.add(row);
-    } catch (const Error& error) {
-      throw Error(fmt::format("{}: {}", path, error.what()));
-    }
+    rows_.add(row);
   }
 
   void add_kernel(const Noted& n, const std::string& path) {
@@ -128,6 +148,8 @@ class RunEvents {
     const bool of_rank = process.starts_with("rank ");
     const std::int64_t rank = of_rank ? number_behind(process, "rank ") : rank_;
     const std::string file = path.substr(path.find_last_of('/') + 1);
+    if (rank < 0 && !is_printable(file))
+      throw Error("the file names no rank, and its own name is no printable text in UTF-8; rename it");
     kernels_.add({.worker = rank >= 0 ? fmt::format("{}", rank) : file,
                   .lane = fmt::format("{} {}", of_rank ? "" : n.pid, n.tid),
                   .name = n.name,
@@ -143,8 +165,7 @@ class RunEvents {
   // Steps of the kernel's own process are preferred to those of other processes. Steps that a device marks do not
   // count, since they may begin with any kernel.
   std::int64_t step_at(const Noted& n) const {
-    const auto launch = launches_.find(n.correlation);
-    const double time = n.correlation.empty() || launch == launches_.end() ? n.begin : launch->second;
+    const double time = launch_of(n).value_or(n.begin);
     const auto own = windows_.find(n.pid);
     for (const auto& [pid, windows] : windows_) {
       if (own != windows_.end() && pid != n.pid) continue;
@@ -155,6 +176,24 @@ class RunEvents {
     return windows_.empty() ? 0 : -1;
   }
 
+  // When the host launched a kernel; nullopt if the file does not say it. Launches of several processes may have one
+  // correlation id where the file holds several ranks. The kernel's own process tells them apart, and where no launch
+  // is of that process the right one is unknown.
+  std::optional<double> launch_of(const Noted& n) const {
+    const auto [first, last] = launches_.equal_range(n.correlation);
+    if (n.correlation.empty() || first == last) return std::nullopt;
+    if (std::next(first) == last) return first->second.begin;
+    const auto host = hosts_.find(n.pid);
+    if (host == hosts_.end()) return std::nullopt;
+    const auto own = std::find_if(first, last, [&](const auto& l) { return l.second.process == host->second; });
+    return own == last ? std::nullopt : std::optional(own->second.begin);
+  }
+
+  struct Launch {
+    std::int32_t process = 0;  // number of the process, in hosts_
+    double begin = 0;
+  };
+
   RunRows& rows_;
   KernelRun& kernels_;
   std::int64_t rank_ = -1;
@@ -162,7 +201,8 @@ class RunEvents {
   std::map<std::string, std::string> processes_;
   std::map<std::pair<std::string, std::string>, std::string> threads_;
   std::map<std::string, std::vector<Window>> windows_;
-  std::unordered_map<std::string, double> launches_;  // by correlation id: when the host launched a kernel
+  std::map<std::string, std::int32_t> hosts_;              // for each process that launches kernels, its number
+  std::unordered_multimap<std::string, Launch> launches_;  // by correlation id: launches of a kernel by the host
 };
 
 }  // namespace

@@ -10,8 +10,10 @@
 namespace orrery {
 
 // Collects the kernels of one measured run from traces of PyTorch's profiler, or of `orrery run --trace`. Each rank is
-// a worker. The n-th kernel of one name in a step is taken to do the same work on every rank. The n-th collective of a
-// process group is one transfer of all its ranks, and so is the n-th message from one rank to another.
+// a worker. In the order in which kernels begin, the n-th kernel of one name in a step is taken to do the same work on
+// every rank. The n-th collective of a process group in a step is one transfer of all its ranks, and so is the n-th
+// message from one rank to another. Where ranks run different numbers of them in a step, it is not known which belong
+// together: they stay transfers of one rank each, and a remark says so.
 class KernelRun {
  public:
   struct Kernel {
@@ -22,19 +24,26 @@ class KernelRun {
   };
   void add(const Kernel& kernel);
   bool empty() const { return run_.operations.empty(); }
-  MeasuredRun take() { return std::move(run_); }
+  MeasuredRun take();
 
  private:
   struct Call {
-    std::string key, name;  // key: a text that only the kernels of one transfer share; name: kind of op
-    bool sends = false;     // whether the kernel only sends
+    std::string group, name;  // group: a text that only kernels of one process group share; name: kind of op
+    bool sends = false;       // whether the kernel only sends
   };
-  Call call_of(std::int32_t worker, const std::string& arguments);
+  struct Part {
+    std::int64_t group = -1;  // index of the process group in groups_, or of the pair of ranks; -1: none
+    std::uint32_t work = 0;   // index of the kernel's name in works_
+  };
+  static Call call_of(const std::string& arguments);
+  void number_pools(const std::vector<std::size_t>& order);
+  void number_groups(const std::vector<std::size_t>& order);
 
   MeasuredRun run_;
+  std::vector<Part> parts_;  // for each operation of run_, what it takes part in
   std::map<std::string, std::int32_t> workers_, lanes_;
-  std::map<std::string, std::int64_t> groups_, seen_;
-  std::map<std::string, std::uint32_t> pools_;
+  std::map<std::string, std::int64_t> groups_;
+  std::map<std::string, std::uint32_t> works_;
 };
 
 // Reads a Chrome trace of a measured run: adds ops that a program logged (events with the arguments step and seq_id) to

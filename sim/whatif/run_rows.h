@@ -3,7 +3,6 @@
 #include <map>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "sim/whatif/measured_run.h"
@@ -15,7 +14,8 @@ namespace orrery {
 struct RunRow {
   std::int64_t worker = 0, stage = 0, step = 0;
   std::string op;
-  std::int64_t chunk = -1, sequence = -1;  // number of the model chunk, and of the op among equal ops; -1: not given
+  std::int64_t chunk = -1, micro_batch = -1;  // numbers of the model chunk and of the micro-batch; -1: not given
+  std::int64_t sequence = -1;                 // number of the op among equal ops; -1: not given
   std::string lane;            // name of the stream or thread, which runs one op after another: "compute", "pp-comm"
   double begin = 0, time = 0;  // begin and duration in seconds
 };
@@ -28,19 +28,20 @@ class RunRows {
   // Adds a row (an op of a log); throws Error for values that are impossible in a run.
   void add(const RunRow& row);
   bool empty() const { return run_.operations.empty(); }
-  MeasuredRun take();
+  MeasuredRun take();  // throws Error if rows are missing: a stage without rows, or fewer rows than ranks
 
  private:
+  void check_ranks() const;
   // Makes each forward or backward pass of a stage wait for the receive of its input, paired in order of time. Nothing
   // is tied on a stage where the numbers of receives and of passes differ.
   void tie_receives();
-  std::int64_t group_of(const RunRow& row, std::int64_t sequence);
+  std::vector<std::string> sequences() const;
+  std::int64_t group_of(const RunRow& row, const std::string& sequence);
 
   MeasuredRun run_;
-  std::vector<std::pair<RunRow, std::int64_t>> rows_;  // each op's row, and its index among ops of its key in seen_
+  std::vector<RunRow> rows_;  // for each operation of run_, its row
   std::map<std::string, std::int64_t> groups_;
   std::map<std::string, std::int32_t> lanes_;
-  std::map<std::string, std::int64_t> seen_;      // number of ops so far for each (step, name, rank, stage, chunk)
   std::map<std::int64_t, std::int32_t> workers_;  // for each data rank, its index in MeasuredRun::workers
 };
 

@@ -1,6 +1,7 @@
 #include "sim/whatif/step_graph.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <utility>
@@ -12,18 +13,19 @@ constexpr double kClockError = 1e-4;  // seconds by which the clocks of two lane
 
 using Rank = std::pair<std::int32_t, std::int32_t>;  // index of a worker (data rank), and a pipeline stage
 
-// The operations of one lane (stream or thread) of one rank, sorted by the times when they end.
-using Lane = std::vector<const MeasuredOp*>;
+// The operations of one lane (stream or thread) of one rank, sorted by the times when they end: all of them, and those
+// for which operations of other lanes wait (without sends and others marked `aside`).
+struct Lane {
+  std::vector<const MeasuredOp*> all, awaited;
+};
 
-// Returns the operation of `lane` that ended last before the operation `before` began, with a tolerance for clock
-// errors; nullptr if none did. If `before` runs in another lane, operations marked `aside` (such as sends) do not
-// count.
-const MeasuredOp* last_ended(const Lane& lane, const MeasuredOp& before) {
+// Returns the operation among those sorted by their ends that ended last before the operation `before` began, with a
+// tolerance for clock errors; nullptr if none did.
+const MeasuredOp* last_ended(const std::vector<const MeasuredOp*>& sorted, const MeasuredOp& before) {
   const auto later = [](double time, const MeasuredOp* o) { return time < o->end; };
-  auto at = std::upper_bound(lane.begin(), lane.end(), before.begin + kClockError, later);
-  while (at != lane.begin()) {
+  auto at = std::upper_bound(sorted.begin(), sorted.end(), before.begin + kClockError, later);
+  while (at != sorted.begin()) {
     const MeasuredOp* o = *--at;
-    if (o->aside && o->lane != before.lane) continue;
     const double tolerance = std::min(kClockError, 0.5 * (o->end - o->begin));
     if (o != &before && o->begin < before.begin && o->end <= before.begin + tolerance) return o;
     // an operation without duration, at the moment when `before` begins, has ended before it if it is listed earlier
@@ -104,14 +106,19 @@ class GraphBuilder {
 
   void find_waits() {
     std::map<Rank, std::map<std::int32_t, Lane>> ranks;
-    for (const MeasuredOp* o : operations_) ranks[{o->worker, o->stage}][o->lane].push_back(o);
+    for (const MeasuredOp* o : operations_) ranks[{o->worker, o->stage}][o->lane].all.push_back(o);
     for (auto& [rank, lanes] : ranks) {
-      for (auto& [number, lane] : lanes)
-        std::stable_sort(lane.begin(), lane.end(), [](const auto* a, const auto* b) { return a->end < b->end; });
+      for (auto& [number, lane] : lanes) {
+        std::stable_sort(lane.all.begin(), lane.all.end(),
+                         [](const auto* a, const auto* b) { return a->end < b->end; });
+        std::copy_if(lane.all.begin(), lane.all.end(), std::back_inserter(lane.awaited),
+                     [](const MeasuredOp* o) { return !o->aside; });
+      }
       for (const auto& [number, lane] : lanes) {
-        for (const MeasuredOp* o : lane) {
-          for (const auto& [other, earlier] : lanes) add_wait(*o, last_ended(earlier, *o));
-          if (o->needs >= 0) add_wait(*o, &run_.operations[static_cast<std::size_t>(o->needs)]);
+        for (const MeasuredOp* o : lane.all) {
+          for (const auto& [other, earlier] : lanes)
+            add_wait(*o, last_ended(other == number ? earlier.all : earlier.awaited, *o));
+          if (o->needs >= 0) add_wait(*o, &run_.operations.at(static_cast<std::size_t>(o->needs)));
         }
       }
     }
@@ -123,7 +130,7 @@ class GraphBuilder {
 
   void add_wait(const MeasuredOp& waits, const MeasuredOp* ended) {
     if (ended == nullptr) return;
-    const std::uint32_t from = node_of_[ended], to = node_of_[&waits];
+    const std::uint32_t from = node_of_.at(ended), to = node_of_.at(&waits);
     if (from < to) graph_.nodes[to].after.push_back(from);
   }
 

@@ -11,18 +11,15 @@
 
 #include "models/base/error.h"
 #include "models/base/names.h"
+#include "models/base/quantile.h"
 
 namespace orrery {
 namespace {
 
 using TimeOf = std::function<double(const RunNode&)>;
 
-double median_time(std::vector<double>& times) {
-  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
-  std::nth_element(times.begin(), middle, times.end());
-  if (times.size() % 2 == 1) return *middle;
-  return (*middle + *std::max_element(times.begin(), middle)) / 2;
-}
+// The most ops whose slowdowns are answered, since each takes a replay of the run; a table shows fewer (whatif_text).
+constexpr std::size_t kMostOps = 50;
 
 bool is_of(const RunNode& n, const std::function<bool(std::int32_t worker, std::int32_t stage)>& matches) {
   if (n.ranks.empty()) return matches(n.worker, n.stage);
@@ -51,8 +48,8 @@ class RunQuestions {
     gaps_.resize(even_.size());
     for (auto& [number, pool] : pools) {
       const double sum = std::accumulate(pool.times.begin(), pool.times.end(), 0.0);
-      even_[number] = run_.transfers[pool.op] ? median_time(pool.times) : sum / static_cast<double>(pool.times.size());
-      gaps_[number] = median_time(pool.gaps);
+      even_[number] = run_.transfers[pool.op] ? median(pool.times) : sum / static_cast<double>(pool.times.size());
+      gaps_[number] = median(pool.gaps);
     }
   }
 
@@ -68,6 +65,7 @@ class RunQuestions {
   void answer_times(WhatifAnswer& a) const {
     a.steps = std::ssize(graphs_);
     for (const StepGraph& g : graphs_) {
+      if (!(g.time > 0)) throw Error(fmt::format("step {} of the run takes {} s; leave it out", g.step, g.time));
       const double time = replayed(g, measured(), usual_gap());
       a.measured += g.time / static_cast<double>(a.steps);
       a.replayed += time / static_cast<double>(a.steps);
@@ -75,10 +73,12 @@ class RunQuestions {
     }
     a.without_gaps = mean(measured(), false);
     a.even = mean(even(), false);
+    if (!(a.without_gaps > 0 && a.even > 0))
+      throw Error("the usual times of ops add up to a step of 0 s; give a run whose ops take time");
   }
 
   void answer_slowdowns(WhatifAnswer& a) const {
-    for (std::uint32_t op = 0; op < run_.ops.size(); ++op)
+    for (const std::uint32_t op : longest_ops())
       a.by_op.push_back({run_.ops[op], slowdown(a, [&](const RunNode& n) { return n.op == op; })});
     for (std::int32_t w = 0; w < std::ssize(run_.workers); ++w)
       a.by_worker.push_back({run_.workers[static_cast<std::size_t>(w)], slowdown(a, [&](const RunNode& n) {
@@ -129,14 +129,15 @@ class RunQuestions {
     const std::int32_t op = q.without_op.empty() ? -1 : index_of(run_.ops, q.without_op, "op");
     if (q.without_stage && (*q.without_stage < 0 || *q.without_stage >= run_.stages))
       throw Error(fmt::format("--without stage={}: the run has {} stages", *q.without_stage, run_.stages));
-    const std::vector<double> stages = q.even_stages ? stage_ratios() : std::vector<double>();
+    const Ratios stages = q.even_stages ? stage_ratios() : Ratios();
     return [this, q, worker, op, stages](const RunNode& n) {
       if (static_cast<std::int32_t>(n.op) == op) return 0.0;
       const bool evened = is_of(
           n, [&](std::int32_t w, std::int32_t s) { return w == worker || (q.without_stage && s == *q.without_stage); });
       double time = evened ? even_[n.pool] : n.time;
       if (run_.transfers[n.op]) return time / q.network;
-      if (!stages.empty()) time /= stages[static_cast<std::size_t>(n.stage) * run_.ops.size() + n.op];
+      // an even time is a mean over all stages already
+      if (q.even_stages && !evened) time /= stages.at({n.stage, n.op});
       return time / q.compute;
     };
   }
@@ -163,28 +164,41 @@ class RunQuestions {
                 unknown_name(std::string(what), name, std::vector<std::string_view>(names.begin(), names.end())));
   }
 
-  // For each stage and op, at index (stage * number of ops + op): the mean time of the op on this stage over its mean
-  // on all stages.
-  std::vector<double> stage_ratios() const {
-    const std::size_t ops = run_.ops.size(), stages = static_cast<std::size_t>(run_.stages);
-    std::vector<double> sums(stages * ops, 0), counts(stages * ops, 0);
+  // The ops that take the most time, summed over ranks and steps, in the order of their indices.
+  std::vector<std::uint32_t> longest_ops() const {
+    std::vector<double> times(run_.ops.size(), 0);
+    for (const StepGraph& g : graphs_) {
+      for (const RunNode& n : g.nodes) times[n.op] += n.time;
+    }
+    std::vector<std::uint32_t> ops(times.size());
+    std::iota(ops.begin(), ops.end(), 0U);
+    std::stable_sort(ops.begin(), ops.end(), [&](std::uint32_t x, std::uint32_t y) { return times[x] > times[y]; });
+    ops.resize(std::min(kMostOps, ops.size()));
+    std::sort(ops.begin(), ops.end());
+    return ops;
+  }
+
+  // by stage and op, as far as they occur: the mean time of the op on this stage over its mean on all stages
+  using Ratios = std::map<std::pair<std::int32_t, std::uint32_t>, double>;
+
+  Ratios stage_ratios() const {
+    struct Sum {
+      double time = 0, count = 0;
+    };
+    std::map<std::pair<std::int32_t, std::uint32_t>, Sum> sums;
+    std::vector<Sum> by_op(run_.ops.size());
     for (const StepGraph& g : graphs_) {
       for (const RunNode& n : g.nodes) {
-        sums[static_cast<std::size_t>(n.stage) * ops + n.op] += n.time;
-        counts[static_cast<std::size_t>(n.stage) * ops + n.op] += 1;
+        for (Sum* s : {&sums[{n.stage, n.op}], &by_op[n.op]}) {
+          s->time += n.time;
+          s->count += 1;
+        }
       }
     }
-    std::vector<double> ratios(stages * ops, 1);
-    for (std::size_t op = 0; op < ops; ++op) {
-      double sum = 0, count = 0;
-      for (std::size_t s = 0; s < stages; ++s) {
-        sum += sums[s * ops + op];
-        count += counts[s * ops + op];
-      }
-      for (std::size_t s = 0; s < stages && sum > 0; ++s) {
-        const std::size_t at = s * ops + op;
-        if (counts[at] > 0 && sums[at] > 0) ratios[at] = sums[at] / counts[at] / (sum / count);
-      }
+    Ratios ratios;
+    for (const auto& [place, s] : sums) {
+      const Sum& all = by_op[place.second];
+      ratios[place] = s.time > 0 ? s.time / s.count / (all.time / all.count) : 1;
     }
     return ratios;
   }
@@ -213,7 +227,10 @@ bool WhatifQuestion::asks() const {
 }
 
 WhatifAnswer answer(MeasuredRun run, const WhatifQuestion& question) {
+  if (run.operations.empty()) throw Error("the run holds no operation; give a trace or rows of one");
   WhatifAnswer a;
+  a.remarks = run.remarks;
+  a.workers = run.workers;
   a.clock_shift = repair_clocks(run);
   const RunQuestions questions(std::move(run));
   questions.answer_times(a);
@@ -249,8 +266,10 @@ std::string whatif_json(const WhatifAnswer& a, const WhatifQuestion& question) {
   json["transfer_s"] = moving;
   json["skew_s"] = waiting;
   json["transfers"] = transfers;
+  json["workers"] = a.workers;
   json["work"] = a.work;
   json["clock_shift_s"] = a.clock_shift;
+  json["remarks"] = a.remarks;
   return json.dump(2) + '\n';
 }
 

@@ -37,19 +37,23 @@ struct TransferSplit {
 // in which everything is even.
 struct WhatifAnswer {
   std::int64_t steps = 0;
-  double measured = 0;      // measured step time in seconds
-  double replayed = 0;      // step time when replayed: operations begin a usual gap after those they wait for
-  double replay_error = 0;  // mean over steps of |replayed / measured - 1|
-  double without_gaps = 0;  // step time if operations began as soon as those that they wait for have ended
-  double even = 0;          // step time without gaps, where operations that do equal work take equal time
-  double asked = 0;         // step time replayed under the assumptions of the question
-  double clock_shift = 0;   // largest error found in a worker's clock, in seconds; it is corrected
-  std::vector<Slowdown> by_op, by_worker, by_stage;
+  double measured = 0;          // measured step time in seconds
+  double replayed = 0;          // step time when replayed: operations begin a usual gap after those they wait for
+  double replay_error = 0;      // mean over steps of |replayed / measured - 1|
+  double without_gaps = 0;      // step time if operations began as soon as those that they wait for have ended
+  double even = 0;              // step time without gaps, where operations that do equal work take equal time
+  double asked = 0;             // step time replayed under the assumptions of the question
+  double clock_shift = 0;       // largest error found in a worker's clock, in seconds; it is corrected
+  std::vector<Slowdown> by_op;  // slowdowns of the 50 ops that take the most time
+  std::vector<Slowdown> by_worker, by_stage;
   std::vector<TransferSplit> transfers;
+  std::vector<std::string> workers;       // names of the workers, in the order of `work`
   std::vector<std::vector<double>> work;  // for each worker and stage, compute time / mean compute time for equal work
+  std::vector<std::string> remarks;       // sentences about what the run's files lack
 };
 
-// Throws Error for a question about a rank, stage or op that the run does not have.
+// Throws Error for a run without operations, for a step that takes no time, and for a question about a rank, stage or
+// op that the run does not have.
 WhatifAnswer answer(MeasuredRun run, const WhatifQuestion& question);
 
 std::string whatif_json(const WhatifAnswer& answer, const WhatifQuestion& question);

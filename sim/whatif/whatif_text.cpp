@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "models/base/names.h"
+#include "models/base/sensible.h"
 #include "sim/print/table.h"
 
 namespace orrery {
@@ -12,6 +14,9 @@ namespace {
 
 constexpr std::size_t kMostRows = 12;   // the most rows of a table of slowdowns
 constexpr std::size_t kMostCells = 32;  // the most ranks, and the most stages, in the map of ranks and stages
+
+// The name of an op, a rank or a stage as tables show it: long names lose their ends.
+std::string name_text(const std::string& name) { return std::string(first_characters(name, sensible::kLongestWord)); }
 
 // A share as a text: "12.5 % less", or "12.5 % more" if it is negative.
 std::string less_text(double share) {
@@ -37,6 +42,7 @@ std::string times_text(const WhatifAnswer& a, const WhatifQuestion& question, co
   if (a.clock_shift > 1e-4)
     text += fmt::format("  clocks of ranks were set by the ends of their transfers, by up to {}\n",
                         time_text(a.clock_shift));
+  for (const std::string& remark : a.remarks) text += fmt::format("  {}\n", remark);
   return text;
 }
 
@@ -46,7 +52,7 @@ std::string slowdowns_text(std::string_view title, std::string_view what, const 
   Table t;
   t.columns = {{std::string(what), "", Align::left}, {"slowdown", "%"}};
   for (std::size_t i = 0; i < std::min(kMostRows, list.size()); ++i)
-    t.rows.push_back({list[i].name, fmt::format("{:+.1f}", 100 * (list[i].slowdown - 1))});
+    t.rows.push_back({name_text(list[i].name), fmt::format("{:+.1f}", 100 * (list[i].slowdown - 1))});
   std::string text = '\n' + heading(title, style) + '\n' + print(t, "  ", style.columns);
   if (list.size() > kMostRows) text += fmt::format("  and {} less slow ones\n", list.size() - kMostRows);
   return text;
@@ -60,7 +66,7 @@ std::string work_text(const WhatifAnswer& a, const Style& style) {
   for (std::size_t s = 0; s < stages; ++s)
     t.columns.push_back({a.work[0].size() > 1 ? fmt::format("stage {}", s) : "compute", "%"});
   for (std::size_t w = 0; w < std::min(kMostCells, a.work.size()); ++w) {
-    std::vector<std::string> cells = {fmt::format("{}", w)};
+    std::vector<std::string> cells = {name_text(a.workers[w])};
     for (std::size_t s = 0; s < stages; ++s) cells.push_back(fmt::format("{:+.1f}", 100 * (a.work[w][s] - 1)));
     t.rows.push_back(std::move(cells));
   }
@@ -77,7 +83,7 @@ std::string transfers_text(const WhatifAnswer& a, const Style& style) {
                {"moving", std::string(scale.unit)},
                {"waiting for the last rank", std::string(scale.unit)}};
   for (const TransferSplit& s : a.transfers)
-    t.rows.push_back({s.op, number(s.moving, scale), number(s.waiting, scale)});
+    t.rows.push_back({name_text(s.op), number(s.moving, scale), number(s.waiting, scale)});
   return '\n' + heading("Transfers of a step", style) + '\n' + print(t, "  ", style.columns);
 }
 

@@ -46,6 +46,16 @@ TEST(Names, MessagesStayOneLine) {
   EXPECT_TRUE(is_printable("\xe2\x82\xac \xf0\x9f\x98\x80"));
 }
 
+TEST(Names, NoCharacterIsCutInTwo) {
+  EXPECT_EQ(first_characters("abc", 3), "abc");
+  EXPECT_EQ(first_characters("abcd", 3), "abc");
+  EXPECT_EQ(first_characters("ab\xe2\x82\xac", 4), "ab");
+  EXPECT_EQ(first_characters("ab\xe2\x82\xac"
+                             "d",
+                             5),
+            "ab\xe2\x82\xac");
+}
+
 TEST(Names, ATextForATerminalKeepsItsColoursAlone) {
   EXPECT_EQ(printable_lines("a\n\x1b[1mb\x1b[0;31m"), "a\n\x1b[1mb\x1b[0;31m");
   EXPECT_EQ(printable_lines("\x1b[2J\x1b]0;x\x07\x1b["), "?[2J?]0;x??[");

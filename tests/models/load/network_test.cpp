@@ -14,7 +14,7 @@ Spec with_network(const std::string& network) {
       "network.yaml");
 }
 
-std::string refusal(const std::string& network) {
+std::string network_refusal(const std::string& network) {
   try {
     with_network(network);
     return "";
@@ -42,12 +42,12 @@ TEST(NetworkSpec, HasAsManyUplinksAsNicsUnlessItSaysOtherwise) {
 }
 
 TEST(NetworkSpec, NamesTheKeyThatIsWrong) {
-  EXPECT_NE(refusal("{}").find("network.yaml:2: cluster.network.leaf.nodes: missing"), std::string::npos);
-  EXPECT_NE(refusal("{leaf: {nodes: 0}}").find("leaf.nodes: 0"), std::string::npos);
-  EXPECT_NE(refusal("{leaf: {nodes: 4, Gbps: 0}}").find("leaf.Gbps: 0"), std::string::npos);
-  EXPECT_NE(refusal("{leaf: {nodes: 4}, spine: {ratio: .5}}").find("spine.ratio: 0.5"), std::string::npos);
-  EXPECT_NE(refusal("{leaf: {nodes: 4}, load: 1}").find("network.load: 1"), std::string::npos);
-  EXPECT_NE(refusal("{leaf: {nodes: 4}, routing: {kind: ecpm}}").find("ecmp"), std::string::npos);
+  EXPECT_NE(network_refusal("{}").find("network.yaml:2: cluster.network.leaf.nodes: missing"), std::string::npos);
+  EXPECT_NE(network_refusal("{leaf: {nodes: 0}}").find("leaf.nodes: 0"), std::string::npos);
+  EXPECT_NE(network_refusal("{leaf: {nodes: 4, Gbps: 0}}").find("leaf.Gbps: 0"), std::string::npos);
+  EXPECT_NE(network_refusal("{leaf: {nodes: 4}, spine: {ratio: .5}}").find("spine.ratio: 0.5"), std::string::npos);
+  EXPECT_NE(network_refusal("{leaf: {nodes: 4}, load: 1}").find("network.load: 1"), std::string::npos);
+  EXPECT_NE(network_refusal("{leaf: {nodes: 4}, routing: {kind: ecpm}}").find("ecmp"), std::string::npos);
 }
 
 }  // namespace

@@ -58,5 +58,40 @@ TEST(StepGraph, ClocksOfLanesMayDisagreeALittle) {
   EXPECT_EQ(g.nodes[2].after, (std::vector<std::uint32_t>{0}));
 }
 
+TEST(StepGraph, OnlyItsOwnLaneWaitsForASend) {
+  MeasuredRun run;
+  run.op("work", false);
+  run.operations = {op(0, 1, 0, 0.5), op(0, 1, 0.5, 1), op(0, 1, 1, 1.5), op(0, 0, 2, 3)};
+  run.operations[1].aside = true;
+  const StepGraph g = step_graphs(run)[0];
+  EXPECT_EQ(g.nodes[2].after, (std::vector<std::uint32_t>{1}));
+  run.operations[2].aside = true;
+  EXPECT_EQ(step_graphs(run)[0].nodes[3].after, (std::vector<std::uint32_t>{0}));
+}
+
+// The test takes far longer if every op goes back over all sends before it.
+TEST(StepGraph, ManySendsTakeNoTimeOfOtherLanes) {
+  constexpr int kOps = 100'000;
+  MeasuredRun run;
+  run.op("work", false);
+  for (int i = 0; i < kOps; ++i) {
+    run.operations.push_back(op(0, 1, i, i + 1));
+    run.operations.back().aside = true;
+  }
+  for (int i = 0; i < kOps; ++i) run.operations.push_back(op(0, 0, kOps + i, kOps + i + 1));
+  const StepGraph g = step_graphs(run)[0];
+  EXPECT_TRUE(g.nodes[kOps].after.empty());
+  EXPECT_EQ(g.nodes.back().after, (std::vector<std::uint32_t>{2 * kOps - 2}));
+}
+
+TEST(StepGraph, NoOpNeedsOneOfAnotherStep) {
+  MeasuredRun run;
+  run.op("work", false);
+  run.operations = {op(0, 0, 0, 1), op(0, 0, 1, 2), op(0, 0, 3, 4)};
+  run.operations[1].step = 1;
+  run.operations[2].needs = 1;
+  EXPECT_THROW(step_graphs(run), std::out_of_range);
+}
+
 }  // namespace
 }  // namespace orrery

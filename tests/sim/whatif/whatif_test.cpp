@@ -20,7 +20,7 @@ double slowdown_of(const std::vector<Slowdown>& list, const std::string& name) {
   for (const Slowdown& s : list) {
     if (s.name == name) return s.slowdown;
   }
-  return -1;
+  throw Error("no slowdown of " + name);
 }
 
 TEST(Whatif, AnEvenRunIsItsReplay) {
@@ -72,6 +72,49 @@ TEST(Whatif, QuestionsChangeTheStep) {
   EXPECT_THROW(asked({.without_rank = "7"}), Error);
   EXPECT_THROW(asked({.without_stage = 3}), Error);
   EXPECT_THROW(asked({.without_op = "gc"}), Error);
+}
+
+// A stage that is slow on every rank takes its mean over stages with `--without stage` as with `--even-stages`.
+TEST(Whatif, AnEvenStageIsNotEvenedTwice) {
+  test::PipelineLog log{.ranks = 1, .slow_rank = 0, .slow_stage = 2};
+  const auto asked = [&](const WhatifQuestion& q) { return answer(run_of(log), q).asked; };
+  const double even = asked({.even_stages = true});
+  EXPECT_NEAR(asked({.without_stage = 2, .even_stages = true}), even, 1e-9);
+  EXPECT_NEAR(asked({.without_rank = "0", .even_stages = true}), even, 1e-9);
+}
+
+MeasuredRun run_of_rows(const std::string& rows) {
+  RunRows read;
+  read_run_csv("log.csv", "rank,step,op,start_s,duration_s\n" + rows, read);
+  return read.take();
+}
+
+TEST(Whatif, RunsThatTakeNoTimeAreErrors) {
+  EXPECT_THROW(answer({}, {}), Error);
+  EXPECT_THROW(answer(run_of_rows("0,0,gemm,5,0\n"), {}), Error);
+  EXPECT_THROW(answer(run_of_rows("0,0,gemm,0,1\n0,1,gemm,5,0\n"), {}), Error);
+  EXPECT_THROW(answer(run_of_rows("0,0,gemm,5,0\n0,0,gemm,6,0\n"), {}), Error);
+  // all transfers but one take no time, so that an even step has none
+  EXPECT_THROW(answer(run_of_rows("0,0,x-all-reduce,0,1\n0,0,x-all-reduce,1,0\n0,0,x-all-reduce,1,0\n"), {}), Error);
+}
+
+TEST(Whatif, SlowdownsAreOfTheLongestOps) {
+  std::string rows;
+  for (int i = 0; i < 60; ++i) rows += fmt::format("0,0,op {},{},{}\n", i, 100 * i, i + 1);
+  const WhatifAnswer a = answer(run_of_rows(rows), {});
+  EXPECT_EQ(a.by_op.size(), 50U);
+  EXPECT_NO_THROW(slowdown_of(a.by_op, "op 10"));
+  EXPECT_THROW(slowdown_of(a.by_op, "op 9"), Error);
+}
+
+TEST(Whatif, WorkersAreInTheOrderOfTheirNumbers) {
+  const WhatifAnswer a = answer(run_of_rows("10,0,gemm,0,3\n9,0,gemm,0,1\n2,0,gemm,0,2\n"), {.without_rank = "10"});
+  EXPECT_EQ(a.workers, (std::vector<std::string>{"2", "9", "10"}));
+  EXPECT_NEAR(a.work[0][0], 1, 1e-9);
+  EXPECT_NEAR(a.work[1][0], 0.5, 1e-9);
+  EXPECT_NEAR(a.work[2][0], 1.5, 1e-9);
+  EXPECT_NEAR(a.asked, 2, 1e-9);
+  EXPECT_EQ(nlohmann::json::parse(whatif_json(a, {}))["workers"], (std::vector<std::string>{"2", "9", "10"}));
 }
 
 TEST(Whatif, JsonHoldsTheFigures) {

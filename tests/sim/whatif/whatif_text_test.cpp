@@ -11,14 +11,24 @@ TEST(WhatifText, TablesNameTheSlowest) {
   a.by_op = {{"backward-compute", 1.2}, {"gc", 1}};
   a.by_worker = {{"17", 1.25}, {"0", 0.99}};
   a.by_stage = {{"3", 1.3}};
-  a.work = {{1, 1.5}, {0.9, 1}};
+  a.workers = {"0", "17"};
+  a.work = {{0.9, 1}, {1, 1.5}};
   a.transfers = {{"all_reduce", 0.25, 0.125}};
   const std::string text = whatif_text(a, {.network = 2}, {});
   for (const char* part : {"measured        2.00  mean of 3 steps", "replayed        1.98  1.00 % off in the mean",
                            "as asked        1.80  -9.1 % of the replayed step", "backward-compute     +20.0",
-                           "17       +25.0", "0        +0.0    +50.0"})
+                           "17       +25.0", "17       +0.0    +50.0"})
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
   EXPECT_EQ(whatif_text(a, {}, {}).find("as asked"), std::string::npos);
+}
+
+TEST(WhatifText, LongNamesLoseTheirEndsAndRemarksAreShown) {
+  WhatifAnswer a{.steps = 1, .measured = 2, .replayed = 2, .without_gaps = 2, .even = 2};
+  a.by_op = {{std::string(39, 'a') + "\xe2\x82\xac", 1.2}};
+  a.remarks = {"3 transfers are not matched"};
+  const std::string text = whatif_text(a, {}, {});
+  EXPECT_NE(text.find(std::string(39, 'a') + " "), std::string::npos) << text;
+  EXPECT_NE(text.find("\n  3 transfers are not matched\n"), std::string::npos) << text;
 }
 
 }  // namespace
