@@ -9,9 +9,9 @@ namespace orrery {
 namespace {
 
 Spec with_network(const std::string& network) {
-  return parse_spec(
-      "model: gpt2\ncluster: {node: dgx-h100, nodes: 64, network: " + network + "}\nstrategy: {data: 8}\n",
-      "network.yaml");
+  return parse_spec("model: gpt2\nsequence: 1024\ncluster: {node: dgx-h100, nodes: 64, network: " + network +
+                        "}\nstrategy: {data: 8}\n",
+                    "network.yaml");
 }
 
 std::string network_refusal(const std::string& network) {
@@ -42,7 +42,7 @@ TEST(NetworkSpec, HasAsManyUplinksAsNicsUnlessItSaysOtherwise) {
 }
 
 TEST(NetworkSpec, NamesTheKeyThatIsWrong) {
-  EXPECT_NE(network_refusal("{}").find("network.yaml:2: cluster.network.leaf.nodes: missing"), std::string::npos);
+  EXPECT_NE(network_refusal("{}").find("network.yaml:3: cluster.network.leaf.nodes: missing"), std::string::npos);
   EXPECT_NE(network_refusal("{leaf: {nodes: 0}}").find("leaf.nodes: 0"), std::string::npos);
   EXPECT_NE(network_refusal("{leaf: {nodes: 4, Gbps: 0}}").find("leaf.Gbps: 0"), std::string::npos);
   EXPECT_NE(network_refusal("{leaf: {nodes: 4}, spine: {ratio: .5}}").find("spine.ratio: 0.5"), std::string::npos);

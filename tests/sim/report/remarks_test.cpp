@@ -44,10 +44,11 @@ TEST(Remarks, SayThatAWarmUpIsTooLong) {
 // A link of PCIe 5.0 carries 48 GB/s of data.
 TEST(Remarks, SayThatPcieHoldsNicsBack) {
   const auto remarks = [](int Gbps, int nodes) {
-    const Spec spec = parse_spec(fmt::format("model: gpt2\ncluster: {{node: dgx-h100, nodes: {}, nic_Gbps: {}}}\n"
-                                             "strategy: {{data: {}}}\n",
-                                             nodes, Gbps, 8 * nodes),
-                                 "nics.yaml");
+    const Spec spec =
+        parse_spec(fmt::format("model: gpt2\nsequence: 1024\ncluster: {{node: dgx-h100, nodes: {}, nic_Gbps: {}}}\n"
+                               "strategy: {{data: {}}}\n",
+                               nodes, Gbps, 8 * nodes),
+                   "nics.yaml");
     return fmt::format("{}", fmt::join(predict(spec).report.remarks, "\n"));
   };
   EXPECT_NE(remarks(800, 2).find("PCIe carries 384 of the 800 GB/s"), std::string::npos) << remarks(800, 2);

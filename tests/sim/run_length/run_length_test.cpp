@@ -119,7 +119,7 @@ TEST(RunLength, LosesMoreWithFewerSparesAndUnfinishedCheckpoints) {
 TEST(RunLength, IsThatOfTheSpec) {
   const auto run_of = [](const std::string& more) {
     const Spec spec = parse_spec(
-        "model: gpt2\ncluster: {node: dgx-h100, nodes: 4, nvme: {TB: 30, write_GBps: 20}, "
+        "model: gpt2\nsequence: 1024\ncluster: {node: dgx-h100, nodes: 4, nvme: {TB: 30, write_GBps: 20}, "
         "failures: {node_mtbf_hours: 1000, restart_s: 600, detect_s: 60, spares: 2}}\n"
         "strategy: {" +
             more + "}\n",
@@ -140,7 +140,8 @@ TEST(RunLength, IsThatOfTheSpec) {
 }
 
 TEST(RunLength, IsPrintedForPeopleAndPrograms) {
-  const Spec spec = parse_spec("model: gpt2\ncluster: {node: dgx-h100, nodes: 4}\nstrategy: {data: 32}\n", "run.yaml");
+  const Spec spec = parse_spec(
+      "model: gpt2\nsequence: 1024\ncluster: {node: dgx-h100, nodes: 4}\nstrategy: {data: 32}\n", "run.yaml");
   const Report report = predict(spec).report;
   const LongRun run = long_run(spec, report, 54);
   const RunQuantiles q = play_often(run, 1, 100);

@@ -63,7 +63,7 @@ TEST(ClusterFacts, AreReadBackAsASpec) {
   const ClusterFacts facts = read_cluster_facts(
       {folder.write("topo.txt", samples::kNvidiaSmi), folder.write("ib.txt", samples::kIbnetdiscover)});
   folder.write("fabric.yaml", facts_text(facts));
-  const std::string head = "model: gpt2\nstrategy: {data: 4}\n";
+  const std::string head = "model: gpt2\nsequence: 1024\nstrategy: {data: 4}\n";
   const Spec pasted = load_spec(folder.write("a.yaml", head + facts_text(facts) + "  gpu: h100-sxm\n"), {});
   EXPECT_EQ(pasted.cluster.gpus_per_node, 4);
   EXPECT_EQ(pasted.cluster.nics, 2);
