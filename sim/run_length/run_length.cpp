@@ -121,7 +121,7 @@ class Play {
 
   void await_node() {
     while (!repaired_.empty() && repaired_.top() <= now_) repaired_.pop();
-    while (now_ < run_.length && std::ssize(repaired_) > run_.spares) {
+    while (run_.spares >= 0 && now_ < run_.length && std::ssize(repaired_) > run_.spares) {
       spend(times_.waiting, std::max(0.0, repaired_.top() - now_));
       repaired_.pop();
     }
