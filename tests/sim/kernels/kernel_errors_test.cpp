@@ -1,5 +1,7 @@
 #include "sim/kernels/kernel_errors.h"
 
+#include <cmath>
+
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -45,6 +47,17 @@ TEST(KernelErrors, ALevelIsFoundAndTakenAway) {
   const auto parsed = nlohmann::json::parse(kernels_json(report));
   EXPECT_EQ(parsed["kernels"].size(), 3U);
   EXPECT_NE(kernels_text(report, {}).find("h100-sxm"), std::string::npos);
+}
+
+// A time that is not a number would end sorting in undefined ways.
+TEST(KernelErrors, TimesThatAreNoNumbersAreNotCovered) {
+  KernelRows rows;
+  add_products(rows, "h100-sxm", 1);
+  for (KernelRow& row : rows.rows) std::get<Gemm>(row.ops[0].work).m = 0;
+  std::get<Gemm>(rows.rows[0].ops[0].work) = {};
+  const KernelReport report = predict_kernels(rows, {});
+  for (const KernelErrors& e : report.errors) EXPECT_TRUE(std::isfinite(e.error) && std::isfinite(e.level));
+  EXPECT_FALSE(nlohmann::json::parse(kernels_json(report)).is_null());
 }
 
 // One group of shapes tells nothing about groups that its level does not come from.
