@@ -1,5 +1,7 @@
 #include "models/cost/kernel_laws.h"
 
+#include <cmath>
+
 #include <gtest/gtest.h>
 
 #include "models/base/error.h"
@@ -127,10 +129,13 @@ TEST(KernelLaws, LoadsInEightBitsDoNotFollowThePeak) {
   EXPECT_NEAR(h100.product_us(8192, 8192, 8192, true), before, 1e-6 * before);
 }
 
-TEST(KernelLaws, CountsOfTilesOfGreatProductsStayFinite) {
+TEST(KernelLaws, GreatProductsTakeNoLessThanTheirArithmetic) {
   const Laws h100("h100-sxm");
   const std::int64_t side = std::int64_t{1} << 31;
-  EXPECT_GT(h100.product_us(side, side, side), 1e15);
+  for (const std::int64_t k : {std::int64_t{64}, std::int64_t{1} << 20, side}) {
+    const double flops = 2 * std::pow(static_cast<double>(side), 2) * static_cast<double>(k);
+    EXPECT_GT(h100.product_us(side, side, k), flops / peak_flops(h100.gpu, Precision::bf16) * 1e6);
+  }
 }
 
 TEST(KernelLaws, ComputeCapabilitiesThatNobodyKnowsAreRefused) {

@@ -69,6 +69,16 @@ TEST(FitLaws, JudgedRowsDoNotChangeIt) {
   EXPECT_EQ(to_json(fit_kernel_laws(rows, built_in_kernel_laws(), "", {})), before);
 }
 
+// Tables have three words for 16 bits.
+TEST(FitLaws, RowsInHalfPrecisionAreUsed) {
+  KernelLaws made = built_in_kernel_laws();
+  made.rates.at("h100-sxm").bf16 = 0.6;
+  KernelRows rows = rows_by_laws(made, "h100-sxm");
+  std::erase_if(rows.rows, [](const KernelRow& row) { return std::get<Gemm>(row.ops[0].work).m < 3072; });
+  for (KernelRow& row : rows.rows) row.precision = "half";
+  EXPECT_NEAR(fit_kernel_laws(rows, built_in_kernel_laws(), "", {}).rates.at("h100-sxm").bf16, 0.6, 0.05);
+}
+
 TEST(FitLaws, TablesWithoutRowsOfFamiliesAreRefused) {
   EXPECT_THROW(fit_kernel_laws({}, built_in_kernel_laws(), "", {}), Error);
 }
