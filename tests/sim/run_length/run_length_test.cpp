@@ -70,7 +70,9 @@ TEST(RunLength, WaitsForDetectionRepairAndRestartOnce) {
     const RunTimes t = play(run, 9, i);
     if (t.all_failures() != 1 || t.training + t.undone > run.length - 6000) continue;
     EXPECT_NEAR(t.restarting, 300, 1e-6);
-    if (t.waiting > 0) EXPECT_NEAR(t.waiting, 5000, 1e-6);
+    if (t.waiting > 0) {
+      EXPECT_NEAR(t.waiting, 5000, 1e-6);
+    }
     waited += t.waiting > 0 ? 1 : 0;
   }
   EXPECT_GT(waited, 20);
