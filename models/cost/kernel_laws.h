@@ -14,10 +14,12 @@ namespace orrery {
 
 // The six numbers that are fitted to the measured kernels of one kind of GPU, which ran alone.
 struct KernelRates {
-  double bf16 = 0, fp8 = 0;   // fractions of the peak of products that long products reach; fp8 0: a GPU without it
-  double memory = 0;          // the fraction of the nominal memory bandwidth
-  double start_us = 0;        // what a product takes beyond its arithmetic and memory traffic
-  double attention = 0;       // the fraction of the 16-bit peak that attention reaches with long heads
+  double bf16 = 0, fp8 = 0;  // fractions of the peak of products that long products reach; fp8 0: a GPU without it
+  double memory = 0;         // the fraction of the nominal memory bandwidth
+  double start_us = 0;       // what a product takes beyond its arithmetic and memory traffic
+  // The fraction of the 16-bit peak that attention reaches, with exponentials counted as FLOPs (AttentionLaw::softmax):
+  // it may exceed 1, since both overlap, but products alone never take less than at the peak
+  double attention = 0;
   double attention_tail = 0;  // blocks of queries, in average ones, that the last multiprocessor finishes after others
 };
 
@@ -83,9 +85,13 @@ struct OperandCast {
   double bytes = 0;
 };
 
+// The bytes that stay in the L2 cache of a GPU.
+double held_in_cache(const Gpu& gpu);
+
 // Returns the time of a product alone. cached: whether its weights are in the L2 cache when it starts.
 Seconds product_time(const Gemm& g, bool eight_bit, bool cached, OperandCast cast, const Gpu& gpu,
                      const KernelRates& rates, const ProductLaw& law);
+// Throws Error for backward, cached tokens and merging, which the law is not for.
 Seconds attention_time(const FlashAttention& a, const Gpu& gpu, const KernelRates& rates, const AttentionLaw& law);
 
 // Returns the rates of a GPU as the other GPUs of its families and the data sheets tell them: its fraction of the peak
@@ -94,6 +100,7 @@ Seconds attention_time(const FlashAttention& a, const Gpu& gpu, const KernelRate
 KernelRates rates_from_others(const KernelLaws& laws, std::string_view gpu);
 
 const KernelLaws& built_in_kernel_laws();
+KernelLaws rounded(KernelLaws laws);  // to the digits that a file has
 KernelLaws parse_kernel_laws(std::string_view text, const std::string& path);
 std::string to_json(const KernelLaws& laws);
 

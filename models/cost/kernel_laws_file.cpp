@@ -7,44 +7,11 @@
 
 #include "models/base/data.h"
 #include "models/base/json_value.h"
+#include "models/cost/kernel_law_keys.h"
 #include "models/cost/kernel_laws.h"
 
 namespace orrery {
 namespace {
-
-constexpr double kMost = 1e6;  // above every number that a law has
-
-struct ProductKey {
-  const char* name;
-  double ProductLaw::*number;
-};
-constexpr ProductKey kProductKeys[] = {{"prologue_us", &ProductLaw::prologue_us},
-                                       {"smoothing", &ProductLaw::smoothing},
-                                       {"intensity", &ProductLaw::intensity},
-                                       {"overlap", &ProductLaw::overlap},
-                                       {"depth_us", &ProductLaw::depth_us},
-                                       {"split_us", &ProductLaw::split_us},
-                                       {"heat", &ProductLaw::heat},
-                                       {"cast_us", &ProductLaw::cast_us},
-                                       {"cast_part", &ProductLaw::cast_part}};
-
-struct AttentionKey {
-  const char* name;
-  double AttentionLaw::*number;
-};
-constexpr AttentionKey kAttentionKeys[] = {
-    {"key_block", &AttentionLaw::key_block}, {"result_passes", &AttentionLaw::result_passes},
-    {"softmax", &AttentionLaw::softmax},     {"softmax_slope", &AttentionLaw::softmax_slope},
-    {"start_us", &AttentionLaw::start_us},   {"heat", &AttentionLaw::heat}};
-
-struct RateKey {
-  const char* name;
-  double KernelRates::*number;
-};
-constexpr RateKey kRateKeys[] = {
-    {"bf16", &KernelRates::bf16},           {"fp8", &KernelRates::fp8},
-    {"memory", &KernelRates::memory},       {"start_us", &KernelRates::start_us},
-    {"attention", &KernelRates::attention}, {"attention_tail", &KernelRates::attention_tail}};
 
 std::vector<std::string> texts(const JsonValue& list) {
   std::vector<std::string> all;
@@ -54,7 +21,7 @@ std::vector<std::string> texts(const JsonValue& list) {
 
 template <class Keys, class Numbers>
 void read_numbers(const JsonValue& json, const Keys& keys, Numbers& numbers) {
-  for (const auto& key : keys) numbers.*key.number = json.at(key.name).number(-kMost, kMost);
+  for (const auto& key : keys) numbers.*key.number = json.at(key.name).number(key.least, key.most);
 }
 
 template <class Law, class Keys>
@@ -73,6 +40,11 @@ double rounded(double number) {
   char digits[32];
   std::snprintf(digits, sizeof digits, "%.4g", number);
   return std::strtod(digits, nullptr);
+}
+
+template <class Keys, class Numbers>
+void round_numbers(const Keys& keys, Numbers& numbers) {
+  for (const auto& key : keys) numbers.*key.number = rounded(numbers.*key.number);
 }
 
 template <class Keys, class Numbers>
@@ -110,6 +82,13 @@ KernelLaws parse_kernel_laws(std::string_view text, const std::string& path) {
   for (const JsonValue& family : root.at("attention").items())
     laws.attention.push_back(family_of_json<AttentionLaw>(family, kAttentionKeys));
   for (const auto& [gpu, numbers] : root.at("gpus").members()) read_numbers(numbers, kRateKeys, laws.rates[gpu]);
+  return laws;
+}
+
+KernelLaws rounded(KernelLaws laws) {
+  for (auto& family : laws.products) round_numbers(kProductKeys, family.law);
+  for (auto& family : laws.attention) round_numbers(kAttentionKeys, family.law);
+  for (auto& [gpu, rates] : laws.rates) round_numbers(kRateKeys, rates);
   return laws;
 }
 

@@ -39,7 +39,7 @@ double fraction_from_others(const std::vector<std::string>& gpus, const Rates& r
     if (other == gpu.id || at == rates.end() || at->second.*fraction <= 0) continue;
     points.push_back({power(find_gpu(other)), std::log(at->second.*fraction)});
   }
-  return points.empty() ? 0 : std::exp(on_line(points, power(gpu)));
+  return points.empty() ? 0 : std::min(1.0, std::exp(on_line(points, power(gpu))));
 }
 
 double median_of_others(const std::vector<std::string>& gpus, const Rates& rates, std::string_view gpu,
@@ -77,7 +77,7 @@ KernelRates rates_from_others(const KernelLaws& laws, std::string_view name) {
   KernelRates r;
   if (const auto* family = family_of(laws.products, name)) {
     r.bf16 = fraction_from_others(family->gpus, laws.rates, gpu, &KernelRates::bf16);
-    if (gpu.tflops.contains("fp8")) r.fp8 = r.bf16 * narrow_ratio_of_others(laws.rates, name);
+    if (gpu.tflops.contains("fp8")) r.fp8 = std::min(1.0, r.bf16 * narrow_ratio_of_others(laws.rates, name));
     r.memory = median_of_others(family->gpus, laws.rates, name, &KernelRates::memory);
     r.start_us = median_of_others(family->gpus, laws.rates, name, &KernelRates::start_us);
   }

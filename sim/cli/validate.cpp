@@ -207,7 +207,6 @@ Outcome validate_kernels(const ValidateOptions& options, const Common& common) {
   KernelLaws laws = built_in_kernel_laws();
   if (!options.fit.empty()) {
     laws = fit_kernel_laws(rows, std::move(laws), "", common.progress);
-    laws.source = fmt::format("fitted by orrery validate --kernels --fit to tables of {} kernels", rows.rows.size());
     OutputFile file(options.fit);
     file.write(to_json(laws));
     file.commit();

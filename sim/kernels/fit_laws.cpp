@@ -2,10 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <set>
+#include <type_traits>
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include "models/base/error.h"
+#include "models/cost/kernel_law_keys.h"
 #include "sim/kernels/law_rows.h"
 #include "sim/kernels/simplex.h"
 
@@ -31,39 +37,58 @@ double number_of(double seen, NumberScale scale, double unit) {
   return scale == NumberScale::odds ? 1 / (1 + std::exp(-seen)) : seen * unit;
 }
 
+// A number that is fitted, and how the simplex sees it; it stays in the range that a file of laws allows.
 template <class Numbers>
 struct FreeNumber {
-  double Numbers::*number;
+  LawNumber<Numbers> key;
   NumberScale scale = NumberScale::logarithm;
   double unit = 1;
+  double seen_in(const Numbers& numbers) const { return seen(numbers.*key.number, scale, unit); }
+  double at(double seen) const { return std::clamp(number_of(seen, scale, unit), key.least, key.most); }
 };
-const std::vector<FreeNumber<ProductLaw>> kProductNumbers = {
-    {&ProductLaw::prologue_us}, {&ProductLaw::smoothing, NumberScale::odds},
-    {&ProductLaw::intensity},   {&ProductLaw::overlap},
-    {&ProductLaw::depth_us},    {&ProductLaw::split_us},
-    {&ProductLaw::heat},        {&ProductLaw::cast_us},
-    {&ProductLaw::cast_part}};
-const std::vector<FreeNumber<AttentionLaw>> kAttentionNumbers = {
-    {&AttentionLaw::key_block},     {&AttentionLaw::result_passes}, {&AttentionLaw::softmax, NumberScale::units, 50},
-    {&AttentionLaw::softmax_slope}, {&AttentionLaw::start_us},      {&AttentionLaw::heat}};
-const std::vector<FreeNumber<KernelRates>> kProductRates = {
-    {&KernelRates::bf16}, {&KernelRates::fp8}, {&KernelRates::memory}, {&KernelRates::start_us}};
-const std::vector<FreeNumber<KernelRates>> kAttentionRates = {{&KernelRates::attention},
-                                                              {&KernelRates::attention_tail}};
 
-// Changes numbers so that f of them becomes least.
+// Shares of a whole are seen by their odds, and other numbers by their logarithm.
+template <class Keys>
+auto free_numbers(const Keys& keys) {
+  using Key = std::remove_cvref_t<decltype(keys[0])>;
+  std::vector<FreeNumber<typename Key::Of>> numbers;
+  for (const Key& key : keys) numbers.push_back({key, key.most == 1 ? NumberScale::odds : NumberScale::logarithm});
+  return numbers;
+}
+
+std::vector<FreeNumber<AttentionLaw>> attention_numbers() {
+  auto numbers = free_numbers(kAttentionKeys);
+  // The softmax's may be next to nothing, so that its logarithm would not tell; heads have 50 elements and more.
+  for (auto& n : numbers)
+    if (n.key.number == &AttentionLaw::softmax) n.scale = NumberScale::units, n.unit = 50;
+  return numbers;
+}
+
+// The rates of products, or of attention.
+std::vector<FreeNumber<KernelRates>> rate_numbers(bool attention) {
+  auto numbers = free_numbers(kRateKeys);
+  std::erase_if(numbers, [&](const auto& n) {
+    const bool of_attention = n.key.number == &KernelRates::attention || n.key.number == &KernelRates::attention_tail;
+    return of_attention != attention;
+  });
+  return numbers;
+}
+
+// Changes numbers so that f of them becomes least. A number that is 0, or that f does not depend on, stays as it is.
 template <class Numbers, class F>
 void minimise(Numbers& numbers, const std::vector<FreeNumber<Numbers>>& free, const F& f) {
   std::vector<FreeNumber<Numbers>> kept;
+  const double before = f(numbers);
   for (const FreeNumber<Numbers>& n : free) {
-    if (numbers.*n.number != 0) kept.push_back(n);
+    Numbers changed = numbers;
+    changed.*n.key.number /= 2;
+    if (numbers.*n.key.number != 0 && f(changed) != before) kept.push_back(n);
   }
   std::vector<double> start;
-  for (const FreeNumber<Numbers>& n : kept) start.push_back(seen(numbers.*n.number, n.scale, n.unit));
+  for (const FreeNumber<Numbers>& n : kept) start.push_back(n.seen_in(numbers));
   const auto with = [&](const std::vector<double>& values) {
     Numbers changed = numbers;
-    for (std::size_t i = 0; i < kept.size(); ++i)
-      changed.*kept[i].number = number_of(values[i], kept[i].scale, kept[i].unit);
+    for (std::size_t i = 0; i < kept.size(); ++i) changed.*kept[i].key.number = kept[i].at(values[i]);
     return changed;
   };
   const auto value = [&](const std::vector<double>& values) { return f(with(values)); };
@@ -80,8 +105,10 @@ struct FitSample {
 template <class Row, class Law>
 double error_of(const FitSample<Row>& sample, const KernelRates& rates, const Law& law) {
   double sum = 0;
-  for (const Row& row : sample.rows)
-    sum += std::min(kFarOff, std::abs(std::log(time_of(row, sample.gpu, rates, law) / row.measured)));
+  for (const Row& row : sample.rows) {
+    const double off = std::abs(std::log(time_of(row, sample.gpu, rates, law) / row.measured));
+    sum += off < kFarOff ? off : kFarOff;  // also where numbers give no finite time
+  }
   return sum / static_cast<double>(sample.rows.size());
 }
 
@@ -113,11 +140,11 @@ std::vector<const KernelRow*> thinned(const std::vector<const KernelRow*>& rows)
 
 // The rows of a GPU that laws are fitted to, by precision.
 std::vector<const KernelRow*> rows_to_fit(const KernelRows& rows, const KernelLaws& laws, const std::string& gpu,
-                                          bool attention, std::string_view precision) {
+                                          bool attention, Precision precision) {
   std::vector<const KernelRow*> taken;
   for (const KernelRow& row : rows.rows) {
-    if (row.gpu == gpu && row.precision == precision && row.kind.starts_with("attention") == attention &&
-        !is_judged(row) && is_fitted(row, laws))
+    if (row.gpu == gpu && is_attention(row) == attention && is_used_to_fit(row, laws) &&
+        row.ops.back().precision == precision)
       taken.push_back(&row);
   }
   return thinned(taken);
@@ -138,7 +165,7 @@ std::vector<FitSample<ProductRow>> product_samples(const KernelRows& rows, Kerne
   for (const std::string& name : gpus) {
     if (name == without) continue;
     FitSample<ProductRow> sample{.gpu = find_gpu(name), .rows = {}, .rates = rates_of(laws, name)};
-    for (const char* precision : {"bfloat16", "fp8"}) {
+    for (const Precision precision : {Precision::bf16, Precision::fp8}) {
       for (const KernelRow* row : rows_to_fit(rows, laws, name, false, precision))
         if (const auto product = product_row(*row, sample.gpu)) sample.rows.push_back(*product);
     }
@@ -153,14 +180,52 @@ std::vector<FitSample<AttentionRow>> attention_samples(const KernelRows& rows, K
   for (const std::string& name : gpus) {
     if (name == without) continue;
     FitSample<AttentionRow> sample{.gpu = find_gpu(name), .rows = {}, .rates = rates_of(laws, name)};
-    for (const KernelRow* row : rows_to_fit(rows, laws, name, true, "bfloat16"))
+    for (const KernelRow* row : rows_to_fit(rows, laws, name, true, Precision::bf16))
       if (const auto attention = attention_row(*row)) sample.rows.push_back(*attention);
     if (!sample.rows.empty()) samples.push_back(std::move(sample));
   }
   return samples;
 }
 
+// The text says what laws were fitted to: the number of rows of each table, and the GPUs whose numbers were kept.
+std::string source_of(const KernelRows& rows, const KernelLaws& laws) {
+  std::map<std::string, std::int64_t> tables;
+  std::set<std::string> fitted, kept;
+  for (const KernelRow& row : rows.rows) {
+    if (!is_used_to_fit(row, laws)) continue;
+    ++tables[row.table < rows.tables.size() ? rows.tables[row.table] : row.gpu];
+    fitted.insert(row.gpu + (is_attention(row) ? " (attention)" : " (products)"));
+  }
+  if (tables.empty())
+    throw Error(
+        "--fit: no table has rows of the kernels that laws are fitted to; give tables of products or attention");
+  for (const auto& [gpu, rates] : laws.rates) {
+    for (const char* part : {" (products)", " (attention)"})
+      if (!fitted.contains(gpu + part)) kept.insert(gpu + part);
+  }
+  std::vector<std::string> of_tables;
+  for (const auto& [table, n] : tables) of_tables.push_back(fmt::format("{} ({})", table, n));
+  return fmt::format(
+      "fitted by orrery validate --kernels --fit to four of five groups of shapes, {} rows of each precision "
+      "and GPU at most, of these tables (rows): {}; numbers kept: {}",
+      kFitRows, fmt::join(of_tables, ", "), kept.empty() ? "none" : fmt::format("{}", fmt::join(kept, ", ")));
+}
+
 }  // namespace
+
+RowsToFit rows_to_fit_of(const KernelRows& rows, const KernelLaws& laws) {
+  RowsToFit all;
+  for (const KernelRow& row : rows.rows)
+    if (is_used_to_fit(row, laws)) ++(is_attention(row) ? all.attention : all.products)[row.gpu];
+  return all;
+}
+
+bool is_refitted(const std::map<std::string, std::int64_t>& rows, const std::vector<std::string>& gpus,
+                 std::string_view without) {
+  const auto has_rows = [&](const std::string& gpu) { return rows.contains(gpu); };
+  const bool itself = rows.contains(std::string(without));
+  return itself && std::any_of(gpus.begin(), gpus.end(), [&](const auto& g) { return g != without && has_rows(g); });
+}
 
 KernelLaws fit_kernel_laws(const KernelRows& rows, KernelLaws laws, std::string_view without,
                            const std::function<void(std::string_view)>& progress) {
@@ -168,22 +233,26 @@ KernelLaws fit_kernel_laws(const KernelRows& rows, KernelLaws laws, std::string_
     if (progress)
       progress(without.empty() ? "fitting " + family : fmt::format("fitting {} without {}", family, without));
   };
-  const auto touched = [&](const auto& family) {
-    return without.empty() || std::find(family.gpus.begin(), family.gpus.end(), without) != family.gpus.end();
+  const RowsToFit to_fit = rows_to_fit_of(rows, laws);
+  // A family changes without a GPU only if it holds that GPU, whose rows are then missing.
+  const auto touched = [&](const auto& family, const auto& numbers) {
+    const bool member = std::find(family.gpus.begin(), family.gpus.end(), without) != family.gpus.end();
+    return without.empty() || (member && is_refitted(numbers, family.gpus, without));
   };
   for (auto& family : laws.products) {
-    if (!touched(family)) continue;
+    if (!touched(family, to_fit.products)) continue;
     says(family.name);
     auto samples = product_samples(rows, laws, family.gpus, without);
-    if (!samples.empty()) fit_family(samples, family.law, kProductNumbers, kProductRates);
+    if (!samples.empty()) fit_family(samples, family.law, free_numbers(kProductKeys), rate_numbers(false));
   }
   for (auto& family : laws.attention) {
-    if (!touched(family)) continue;
+    if (!touched(family, to_fit.attention)) continue;
     says(family.name);
     auto samples = attention_samples(rows, laws, family.gpus, without);
-    if (!samples.empty()) fit_family(samples, family.law, kAttentionNumbers, kAttentionRates);
+    if (!samples.empty()) fit_family(samples, family.law, attention_numbers(), rate_numbers(true));
   }
-  return laws;
+  if (without.empty()) laws.source = source_of(rows, laws);
+  return rounded(std::move(laws));
 }
 
 }  // namespace orrery

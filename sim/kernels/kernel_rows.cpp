@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <filesystem>
+#include <initializer_list>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -17,6 +20,10 @@ namespace orrery {
 namespace {
 
 using Cells = std::vector<std::string_view>;
+
+constexpr double kMostSize = 2147483648.0;   // 2^31: no kernel library takes a longer side of a matrix
+constexpr double kMostElements = 1e15;       // in one tensor: 2 PB in 16 bits, more than any memory
+constexpr double kLeastMicroseconds = 1e-3;  // two clocks of a GPU, less than any kernel takes
 
 Cells cells_of_line(std::string_view line) {
   Cells cells;
@@ -52,14 +59,25 @@ class NamedCells {
     const std::string_view cell = text(name);
     double value = 0;
     const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
-    if (error != std::errc{} || end != cell.data() + cell.size() || !(value >= 0 && value <= 1e15))
-      throw Error(fmt::format("{}: '{}' is no size or time", name,
-                              printable(std::string(cell.substr(0, sensible::kLongestWord)))));
+    if (error != std::errc{} || end != cell.data() + cell.size() ||
+        !(value >= 0 && value <= sensible::kMostMicroseconds))
+      fail(name, "is no size or time");
     return value;
   }
-  std::int64_t whole(std::string_view name) const { return static_cast<std::int64_t>(number(name)); }
+  // An integer from `least` to 2^31.
+  std::int64_t whole(std::string_view name, std::int64_t least = 1) const {
+    const double value = number(name);
+    if (value != std::floor(value) || value < static_cast<double>(least) || value > kMostSize)
+      fail(name, fmt::format("is no integer from {} to 2^31", least));
+    return static_cast<std::int64_t>(value);
+  }
 
  private:
+  [[noreturn]] void fail(std::string_view name, std::string_view what) const {
+    const std::string_view cell = text(name);
+    const std::string quoted = cell.size() > sensible::kLongestWord ? "the cell" : fmt::format("'{}'", cell);
+    throw Error(fmt::format("{}: {} {}", name, quoted, what));
+  }
   const Cells& header_;
   const Cells& cells_;
 };
@@ -85,8 +103,19 @@ void add_quantisation(KernelRow& row, Precision precision, std::int64_t elements
   if (precision == Precision::fp8) row.ops.push_back(op_of(Cast{elements, 2, 1}, Precision::bf16));
 }
 
+// Throws Error if a tensor with these sides has too many elements for whole numbers.
+void check_elements(std::initializer_list<std::int64_t> sides) {
+  double elements = 1;
+  for (const std::int64_t side : sides) elements *= static_cast<double>(side);
+  if (elements > kMostElements) throw Error("has a tensor of more than 1e15 elements; check the sizes");
+}
+
+// Whether a word in the tables means 16 bits.
+bool is_sixteen_bits(std::string_view word) { return precision_of_word(word) == Precision::bf16; }
+
 bool read_gemm(const NamedCells& c, Precision precision, KernelRow& row) {
   const std::int64_t m = c.whole("m"), n = c.whole("n"), k = c.whole("k");
+  for (const auto& [a, b] : {std::pair(m, n), std::pair(m, k), std::pair(n, k)}) check_elements({a, b});
   row.kind = c.has("power_w") ? "gemm, sustained" : m < 64 ? "gemm, few rows" : "gemm";
   add_quantisation(row, precision, m * k);
   row.ops.push_back(op_of(Gemm{.m = m, .n = n, .k = k, .result_bytes = 2}, precision));
@@ -100,7 +129,13 @@ bool read_attention(const NamedCells& c, Precision precision, KernelRow& row) {
   FlashAttention a{.batch = c.whole("batch"), .heads = c.whole("heads"), .query = s, .key = s};
   a.kv_heads = causal ? c.whole("kv_heads") : a.heads;
   a.head_dim = a.value_dim = c.whole("head_dim");
-  const std::int64_t window = causal ? c.whole("window") : 0;
+  check_elements({a.batch, s, a.heads, a.head_dim});
+  check_elements({a.batch, s, a.kv_heads, a.head_dim});
+  const std::int64_t window = causal ? c.whole("window", 0) : 0;
+  if (c.has("kv_prec") && !is_sixteen_bits(c.text("kv_prec"))) {
+    row.precision += fmt::format(" with a cache in {}", c.text("kv_prec"));
+    return false;
+  }
   if (window > 0 && window < s) return false;
   if (!causal) a.pairs = static_cast<double>(s) * static_cast<double>(s);
   row.kind = causal ? "attention, causal" : "attention, all pairs";
@@ -110,10 +145,13 @@ bool read_attention(const NamedCells& c, Precision precision, KernelRow& row) {
 }
 
 bool read_experts(const NamedCells& c, Precision precision, KernelRow& row) {
-  const std::int64_t ranks = c.whole("ep"), experts = c.whole("experts") / std::max<std::int64_t>(1, ranks);
-  const std::int64_t rows = c.whole("tokens") * c.whole("topk") / std::max<std::int64_t>(1, ranks);
-  const std::int64_t hidden = c.whole("hidden"), width = c.whole("inter") / std::max<std::int64_t>(1, c.whole("tp"));
+  const std::int64_t ranks = c.whole("ep"), experts = c.whole("experts") / ranks;
+  const std::int64_t rows = c.whole("tokens") * c.whole("topk") / ranks;  // at most 2^62
+  const std::int64_t hidden = c.whole("hidden"), width = c.whole("inter") / c.whole("tp");
   if (experts < 1 || rows < 1 || width < 1 || c.text("dist") != "balanced") return false;
+  check_elements({rows, hidden});
+  check_elements({rows, 2 * width});
+  check_elements({experts, 2 * width, hidden});
   row.kind = c.whole("tokens") < 64 ? "experts, few tokens" : "experts";
   add_quantisation(row, precision, rows * hidden);
   GroupedGemm up{.groups = experts, .rows = rows, .out = 2 * width, .in = hidden, .even = true};
@@ -127,10 +165,12 @@ bool read_experts(const NamedCells& c, Precision precision, KernelRow& row) {
 }
 
 bool read_quantize(const NamedCells& c, KernelRow& row) {
-  if (c.text("op") != "scale_matrix") return false;
+  if (c.text("op") != "scale_matrix" || row.precision != "fp8") return false;
+  const std::int64_t m = c.whole("m"), k = c.whole("k");
+  check_elements({m, k});
   row.kind = "quantize";
-  row.ops.push_back(op_of(Cast{c.whole("m") * c.whole("k"), 2, 1}, Precision::bf16));
-  row.shapes = fnv1a(fmt::format("{}", c.whole("k")));
+  row.ops.push_back(op_of(Cast{m * k, 2, 1}, Precision::bf16));
+  row.shapes = fnv1a(fmt::format("{}", k));
   return true;
 }
 
@@ -164,12 +204,11 @@ std::vector<std::string> kernel_tables(const std::string& path) {
   return tables;
 }
 
-void read_kernel_rows(const std::string& path, KernelRows& rows) {
-  const std::string text = read_input(path, kMostMeasurements);
-  const std::string file = std::filesystem::path(path).filename().string();
-  const std::string gpu = file.substr(0, file.find('_'));
-  std::string_view rest = text;
-  Cells header;
+namespace {
+
+// Splits the text of a table into lines and calls `take` with each that is not empty. Errors name path and line.
+template <class Take>
+void each_line(const std::string& path, std::string_view rest, const Take& take) {
   for (std::int64_t number = 1; !rest.empty(); ++number) {
     const std::size_t end = std::min(rest.find('\n'), rest.size());
     std::string_view line = rest.substr(0, end);
@@ -177,26 +216,42 @@ void read_kernel_rows(const std::string& path, KernelRows& rows) {
     if (line.ends_with('\r')) line.remove_suffix(1);
     if (line.empty()) continue;
     try {
-      if (header.empty()) {
-        header = cells_of_line(line);
-        if (std::find(header.begin(), header.end(), "us") == header.end())
-          throw Error("has no column us; give a table of measured kernels with a header");
-        continue;
-      }
-      const Cells cells = cells_of_line(line);
-      const NamedCells named(header, cells);
-      KernelRow row{.gpu = gpu};
-      row.measured = named.number("us") * 1e-6;
-      if (!read_ops(named, row) || row.measured <= 0) {
-        ++rows.not_covered[named.has("op") ? fmt::format("{}: {}", file, printable(std::string(named.text("op"))))
-                                           : fmt::format("{}: {}", file, row.precision)];
-        continue;
-      }
-      rows.rows.push_back(std::move(row));
+      if (!is_printable(line)) throw Error("holds control characters or is no UTF-8; write the table again");
+      take(line);
     } catch (const Error& error) {
       throw Error(fmt::format("{}:{}: {}", path, number, error.what()));
     }
   }
+}
+
+}  // namespace
+
+void read_kernel_rows(const std::string& path, KernelRows& rows) {
+  const std::string text = read_input(path, kMostMeasurements);
+  const std::string file = std::filesystem::path(path).filename().string();
+  if (!is_printable(file)) throw Error("a table of kernels has a name that is not printable; give it another");
+  const std::string gpu = file.substr(0, file.find('_'));
+  rows.tables.push_back(file);
+  Cells header;
+  each_line(path, text, [&](std::string_view line) {
+    if (header.empty()) {
+      header = cells_of_line(line);
+      if (std::find(header.begin(), header.end(), "us") == header.end())
+        throw Error("has no column us; give a table of measured kernels with a header");
+      return;
+    }
+    const Cells cells = cells_of_line(line);
+    const NamedCells named(header, cells);
+    KernelRow row{.gpu = gpu, .table = rows.tables.size() - 1};
+    const double us = named.number("us");
+    row.measured = us * 1e-6;
+    if (read_ops(named, row) && us >= kLeastMicroseconds) {
+      rows.rows.push_back(std::move(row));
+    } else {
+      const std::string_view what = named.has("op") ? named.text("op") : row.precision;
+      ++rows.not_covered[fmt::format("{}: {}", file, what)];
+    }
+  });
 }
 
 }  // namespace orrery

@@ -16,8 +16,8 @@ struct KernelRow {
   std::string kernel;                           // name of the kernel in the table; "" without one
   std::vector<Op> ops;
   double measured = 0;       // measured time in seconds
-  double work = 0;           // FLOPs, or bytes where there are no FLOPs
   std::uint64_t shapes = 0;  // hash (FNV-1a) of all sizes except the number of tokens
+  std::size_t table = 0;     // index of the file that holds it, in KernelRows::tables
 };
 
 // Groups of shapes are divided by their hash: every fifth is judged, and nothing is fitted to it.
@@ -26,17 +26,21 @@ inline bool is_judged(const KernelRow& row) { return row.shapes % kShapeParts ==
 
 struct KernelRows {
   std::vector<KernelRow> rows;
+  std::vector<std::string> tables;                  // names of the files, without folders
   std::map<std::string, std::int64_t> not_covered;  // number of measured kernels that no op describes, by reason
 };
 
 // Reads a table of measured kernels (CSV with a header, gzipped or not) whose name begins with a GPU's:
 // "h100-sxm_gemm.csv". The header tells the kind of kernel; times are in a column us, microseconds.
 //   gemm       fw, prec, m, n, k            y (m, n) = x (m, k) times a weight; with power_w: repeated for a second
-//   attention  fw, prec, batch, seq, heads, kv_heads, head_dim, window    causal, no tokens before
+//   attention  fw, prec, batch, seq, heads, kv_heads, head_dim, window    causal, no tokens before; with
+//     kv_prec: that of keys and values, which is 16 bits
 //   attention  fw, prec, batch, seq, heads, head_dim                      all pairs of tokens
-//   experts    fw, prec, tokens, hidden, inter, topk, experts, tp, ep     the two products and the activation between
+//   experts    fw, prec, tokens, hidden, inter, topk, experts, tp, ep, dist    where dist is balanced: the two products
+//     and the activation between
 //   quantize   fw, prec, op, m, k           scale_matrix: 16 bits to 8
-// Adds the rows; throws Error "path:line: what, and what to do".
+// Sizes are integers from 1 to 2^31, and no tensor has more than 1e15 elements. Adds the rows; throws Error "path:line:
+// what, and what to do".
 void read_kernel_rows(const std::string& path, KernelRows& rows);
 
 // Returns the tables (.csv and .csv.gz) in a folder, sorted by name; of a file, the file itself.

@@ -17,8 +17,9 @@ namespace orrery {
 namespace {
 
 struct LawRatio {
-  double value = 1, unseen = 0;  // predicted over measured; unseen 0: there are no other GPUs
+  double value = 1, unseen = 0;  // predicted over measured; unseen 0: no other GPU tells of it
   double work = 0;
+  bool shared_saw = false;
 };
 
 struct LawKey {
@@ -52,35 +53,61 @@ LawErrors law_errors_of(const LawKey& key, const std::vector<LawRatio>& ratios) 
   const double work = middle_of(ratios, 0.5, [](const LawRatio& r) { return Found(r.work); });
   e.small = middle_of(ratios, 0.5, [&](const LawRatio& r) { return r.work < work ? error(r) : Found(); });
   e.large = middle_of(ratios, 0.5, [&](const LawRatio& r) { return r.work >= work ? error(r) : Found(); });
-  if (ratios.front().unseen <= 0) return e;
-  e.unseen_level = middle_of(ratios, 0.5, [](const LawRatio& r) { return Found(r.unseen); });
-  e.unseen = middle_of(ratios, 0.5, [](const LawRatio& r) { return Found(std::abs(r.unseen - 1)); });
+  const auto told = [](const LawRatio& r) { return r.unseen > 0; };
+  if (std::none_of(ratios.begin(), ratios.end(), told)) return e;
+  e.unseen_level = middle_of(ratios, 0.5, [&](const LawRatio& r) { return told(r) ? Found(r.unseen) : Found(); });
+  e.unseen =
+      middle_of(ratios, 0.5, [&](const LawRatio& r) { return told(r) ? Found(std::abs(r.unseen - 1)) : Found(); });
+  e.shared_saw = std::any_of(ratios.begin(), ratios.end(), [](const LawRatio& r) { return r.shared_saw; });
   return e;
 }
 
 // A GPU and the laws for it with and without its own numbers.
 struct LawJudge {
-  std::optional<Gpu> gpu;
+  Gpu gpu;
   const KernelLaws& laws;
-  const KernelLaws* without;
+  const LawsWithoutGpu* without;
 
   std::optional<LawRatio> operator()(const KernelRow& row) const {
-    const auto time = time_by_laws(row, *gpu, laws);
+    const auto time = time_by_laws(row, gpu, laws);
     if (!time) return std::nullopt;
-    const auto unseen = without != nullptr ? time_by_laws(row, *gpu, *without) : std::nullopt;
-    return LawRatio{*time / row.measured, unseen.value_or(0) / row.measured, cost_of(row.ops.back().work, 2).flops};
+    LawRatio ratio{.value = *time / row.measured, .work = cost_of(row.ops.back().work, 2).flops};
+    if (without == nullptr) return ratio;
+    const LawsWithoutGpu::Family& family = is_attention(row) ? without->attention : without->products;
+    if (const auto unseen = family.told ? time_by_laws(row, gpu, without->laws) : std::nullopt) {
+      ratio.unseen = *unseen / row.measured;
+      ratio.shared_saw = family.saw;
+    }
+    return ratio;
   }
 };
+
+// Returns what is known of a GPU without it, from the number of rows of each GPU that a law is fitted to.
+template <class Law>
+LawsWithoutGpu::Family family_without(const std::vector<KernelFamily<Law>>& families, const KernelLaws& laws,
+                                      const std::map<std::string, std::int64_t>& rows, const std::string& gpu,
+                                      bool refit) {
+  const auto* family = family_of(families, gpu);
+  if (family == nullptr) return {};
+  const auto tells = [&](const std::string& other) {
+    return other != gpu && (refit ? rows.contains(other) : laws.rates.contains(other));
+  };
+  return {.told = std::any_of(family->gpus.begin(), family->gpus.end(), tells),
+          .saw = !refit || !is_refitted(rows, family->gpus, gpu)};
+}
 
 }  // namespace
 
 LawsWithout laws_without_each(const KernelRows& rows, const KernelLaws& laws, bool refit,
                               const std::function<void(std::string_view)>& progress) {
   LawsWithout all;
+  const RowsToFit to_fit = rows_to_fit_of(rows, laws);
   for (const auto& [gpu, rates] : laws.rates) {
-    KernelLaws without = refit ? fit_kernel_laws(rows, laws, gpu, progress) : laws;
-    const KernelRates told = rates_from_others(without, gpu);
-    without.rates[gpu] = told;
+    LawsWithoutGpu without{.laws = refit ? fit_kernel_laws(rows, laws, gpu, progress) : laws,
+                           .products = family_without(laws.products, laws, to_fit.products, gpu, refit),
+                           .attention = family_without(laws.attention, laws, to_fit.attention, gpu, refit)};
+    const KernelRates told = rates_from_others(without.laws, gpu);
+    without.laws.rates[gpu] = told;
     all.emplace(gpu, std::move(without));
   }
   return all;
@@ -98,7 +125,7 @@ std::vector<LawErrors> judge_laws(const KernelRows& rows, const KernelLaws& laws
     if (!is_judged(row) || judge == judges.end()) continue;
     const auto ratio = judge->second(row);
     if (!ratio) continue;
-    const bool attention = row.kind.starts_with("attention"), fitted = is_fitted(row, laws);
+    const bool attention = is_attention(row), fitted = is_fitted(row, laws);
     ratios[{row.kind, row.precision, row.framework, attention ? row.kernel : "", row.gpu, fitted}].push_back(*ratio);
     if (fitted)
       ratios[{attention ? "attention" : "all products", "", row.framework, "", row.gpu, true}].push_back(*ratio);
@@ -127,15 +154,17 @@ std::string law_errors_text(const std::vector<LawErrors>& errors, const Style& s
     const std::string framework = e.framework + (e.kernel.empty() ? "" : ' ' + e.kernel) + (e.fitted ? " *" : "");
     t.rows.push_back({e.kind, e.precision, framework, e.gpu, fmt::format("{}", e.rows), fmt::format("{:.2f}", e.level),
                       percent(e.error), percent(e.p90), percent(e.small), percent(e.large),
-                      e.unseen < 0 ? "-" : fmt::format("{:.2f}", e.unseen_level), percent(e.unseen)});
+                      e.unseen < 0 ? "-" : fmt::format("{:.2f}", e.unseen_level),
+                      percent(e.unseen) + (e.shared_saw ? " +" : "")});
   }
   if (t.rows.empty()) return "";
   return heading("Laws of kernels alone, on groups of shapes that they are not fitted to", style) + '\n' +
          print(t, "  ", style.columns) +
-         "  *: fitted to other rows of these kernels; unseen: the GPU's rates from other GPUs and its data sheet\n";
+         "  *: fitted to other rows of these kernels; unseen: the GPU's rates from other GPUs and its data sheet;\n"
+         "  +: the numbers that GPUs share are still fitted to its rows too\n";
 }
 
-std::string law_errors_json(const std::vector<LawErrors>& errors) {
+nlohmann::ordered_json law_errors_json(const std::vector<LawErrors>& errors) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const LawErrors& e : errors) {
     nlohmann::ordered_json json = {{"kind", e.kind},
@@ -153,10 +182,11 @@ std::string law_errors_json(const std::vector<LawErrors>& errors) {
     if (e.unseen >= 0) {
       json["level_unseen"] = e.unseen_level;
       json["median_error_unseen"] = e.unseen;
+      json["unseen_shared_fitted_to_gpu"] = e.shared_saw;
     }
     list.push_back(json);
   }
-  return list.dump();
+  return list;
 }
 
 }  // namespace orrery

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "models/cost/kernel_laws.h"
 #include "sim/kernels/kernel_rows.h"
 #include "sim/print/text.h"
@@ -16,18 +18,27 @@ struct LawErrors {
   std::string gpu, kind, precision, framework, kernel;
   bool fitted = false;  // whether the laws are fitted to rows like these
   std::int64_t rows = 0;
-  double level = 1;                      // predicted over measured, the median
-  double error = 0, p90 = 0;             // |predicted / measured - 1|: median, and of nine rows of ten
-  double small = 0, large = 0;           // the median of the half of rows with less work, and of that with more
-  double unseen_level = 1, unseen = -1;  // the same where the GPU's rates come from other GPUs and its data sheet
+  double level = 1;             // predicted over measured, the median
+  double error = 0, p90 = 0;    // |predicted / measured - 1|: median, and of nine rows of ten
+  double small = 0, large = 0;  // the median of the half of rows with less work, and of that with more
+  // The same where the GPU's rates come from other GPUs and its data sheet; below 0 if no other GPU tells of it.
+  double unseen_level = 1, unseen = -1;
+  bool shared_saw = false;  // whether the numbers that GPUs share were then still fitted to this GPU's rows
 };
 
-// For each kind of GPU, the laws (formulas of a kernel's time) that are fitted to the measured kernels of all other
-// kinds, to see how well they predict a GPU that nobody has measured.
-using LawsWithout = std::map<std::string, KernelLaws>;
+// The laws (formulas of a kernel's time) with a GPU's numbers from other GPUs, to see how well they predict a GPU that
+// nobody has measured. told: whether other GPUs tell of it; saw: whether shared numbers are fitted to its rows too.
+struct LawsWithoutGpu {
+  struct Family {
+    bool told = false, saw = true;
+  };
+  KernelLaws laws;
+  Family products, attention;
+};
+using LawsWithout = std::map<std::string, LawsWithoutGpu>;  // by GPU
 
-// refit: whether the laws of the other GPUs are fitted again without it, which takes a minute; else its rates alone are
-// left out.
+// refit: whether shared numbers are fitted again without each GPU, where it and others of its family have rows, which
+// takes a minute; else its rates alone are left out.
 LawsWithout laws_without_each(const KernelRows& rows, const KernelLaws& laws, bool refit,
                               const std::function<void(std::string_view)>& progress);
 
@@ -36,6 +47,6 @@ LawsWithout laws_without_each(const KernelRows& rows, const KernelLaws& laws, bo
 std::vector<LawErrors> judge_laws(const KernelRows& rows, const KernelLaws& laws, const LawsWithout& without);
 
 std::string law_errors_text(const std::vector<LawErrors>& errors, const Style& style);
-std::string law_errors_json(const std::vector<LawErrors>& errors);  // a list
+nlohmann::ordered_json law_errors_json(const std::vector<LawErrors>& errors);  // a list
 
 }  // namespace orrery

@@ -30,11 +30,15 @@ inline Seconds time_of(const AttentionRow& row, const Gpu& gpu, const KernelRate
   return attention_time(row.attention, gpu, rates, law);
 }
 
-// Returns the time of a row by the laws of its GPU; nothing if there are none for it.
+// Returns the time of a row by the laws of its GPU; nothing if there are none for it, or their time is not finite and
+// positive.
 std::optional<Seconds> time_by_laws(const KernelRow& row, const Gpu& gpu, const KernelLaws& laws);
 
 // Whether the laws are fitted to rows like this one: causal attention and products in 16 and 8 bits, of the frameworks
 // that the families name.
 bool is_fitted(const KernelRow& row, const KernelLaws& laws);
+bool is_used_to_fit(const KernelRow& row,
+                    const KernelLaws& laws);  // and whether it is one of those, which no judging uses
+inline bool is_attention(const KernelRow& row) { return row.kind.starts_with("attention"); }
 
 }  // namespace orrery

@@ -37,5 +37,21 @@ TEST(KernelLawsFile, ErrorsNameFileAndKey) {
   }
 }
 
+// No GPU's products exceed its peak, and no time is below zero.
+TEST(KernelLawsFile, EveryNumberHasItsRange) {
+  const nlohmann::json good = nlohmann::json::parse(data_file("kernel_laws.json"));
+  const auto with = [&](const char* path, double value) {
+    nlohmann::json changed = good;
+    changed[nlohmann::json::json_pointer(path)] = value;
+    return changed.dump();
+  };
+  EXPECT_NO_THROW(parse_kernel_laws(with("/gpus/b200/bf16", 1), "laws.json"));
+  EXPECT_THROW(parse_kernel_laws(with("/gpus/b200/bf16", 1.2), "laws.json"), Error);
+  EXPECT_THROW(parse_kernel_laws(with("/gpus/b200/memory", -0.1), "laws.json"), Error);
+  EXPECT_THROW(parse_kernel_laws(with("/products/0/law/smoothing", 2), "laws.json"), Error);
+  EXPECT_THROW(parse_kernel_laws(with("/products/0/law/overlap", 0), "laws.json"), Error);
+  EXPECT_THROW(parse_kernel_laws(with("/attention/0/law/start_us", -5), "laws.json"), Error);
+}
+
 }  // namespace
 }  // namespace orrery

@@ -43,5 +43,17 @@ TEST(KernelLawsOthers, AGpuWithoutEightBitProductsHasNoRateOfThem) {
   EXPECT_EQ(rates_from_others(built_in_kernel_laws(), "a100-sxm-80gb").fp8, 0);
 }
 
+// A line through steep rates would pass the peak.
+TEST(KernelLawsOthers, NoFractionExceedsThePeak) {
+  KernelLaws laws = built_in_kernel_laws();
+  for (const std::string& gpu : laws.products.front().gpus) {
+    laws.rates.at(gpu).bf16 = 0.95 * std::pow(watts_per_flops(gpu) / watts_per_flops("b200"), 1.5);
+    laws.rates.at(gpu).fp8 = 1.5 * laws.rates.at(gpu).bf16;
+  }
+  const KernelRates told = rates_from_others(laws, "h100-sxm");
+  EXPECT_LE(told.bf16, 1);
+  EXPECT_LE(told.fp8, 1);
+}
+
 }  // namespace
 }  // namespace orrery

@@ -5,4 +5,4 @@ $ orrery validate --kernels tables --fit laws.json
 $ cat laws.json
 stdout Laws of kernels alone
 stdout gemm +bfloat16 +trtllm \* +h100-sxm +1
-stdout "_source": "fitted by orrery validate --kernels --fit to tables of 2 kernels"
+stdout "_source": "fitted by orrery validate --kernels --fit to .*: h100-sxm_gemm.csv \([12]\); numbers kept: .*b200 \(products\)

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "models/base/error.h"
 #include "sim/kernels/law_rows.h"
 
 namespace orrery {
@@ -43,10 +44,54 @@ TEST(FitLaws, FindsTheRatesThatRowsWereMadeWith) {
   EXPECT_NEAR(found.rates.at(gpu).bf16, 0.6, 0.03);
   EXPECT_NEAR(found.rates.at(gpu).memory, 0.7, 0.03);
   EXPECT_NEAR(found.rates.at(gpu).start_us, 3, 0.2);
+  EXPECT_EQ(found.rates.at(gpu).fp8, built_in_kernel_laws().rates.at(gpu).fp8);  // which no row tells of
   // GPUs without rows keep their numbers, and so does a family whose rows are left out.
   EXPECT_EQ(found.rates.at("l40s").bf16, built_in_kernel_laws().rates.at("l40s").bf16);
   const KernelLaws without = fit_kernel_laws(rows, built_in_kernel_laws(), gpu, {});
   EXPECT_EQ(to_json(without), to_json(built_in_kernel_laws()));
+  EXPECT_NE(found.source.find("h100-sxm (120)"), std::string::npos) << found.source;
+  EXPECT_NE(found.source.find("l40s (products)"), std::string::npos) << found.source;
+  EXPECT_EQ(found.rates.at(gpu).bf16, rounded(found).rates.at(gpu).bf16);
+}
+
+// Rows of every fifth group of shapes judge laws: whatever they say, the laws stay the same.
+TEST(FitLaws, JudgedRowsDoNotChangeIt) {
+  KernelRows rows = rows_by_laws(built_in_kernel_laws(), "h100-sxm");
+  std::erase_if(rows.rows, [](const KernelRow& row) { return std::get<Gemm>(row.ops[0].work).m < 512; });
+  const std::string before = to_json(fit_kernel_laws(rows, built_in_kernel_laws(), "", {}));
+  std::int64_t judged = 0;
+  for (KernelRow& row : rows.rows) {
+    if (!is_judged(row)) continue;
+    row.measured *= 10;
+    ++judged;
+  }
+  EXPECT_GT(judged, 0);
+  EXPECT_EQ(to_json(fit_kernel_laws(rows, built_in_kernel_laws(), "", {})), before);
+}
+
+// Tables have three words for 16 bits.
+TEST(FitLaws, RowsInHalfPrecisionAreUsed) {
+  KernelLaws made = built_in_kernel_laws();
+  made.rates.at("h100-sxm").bf16 = 0.6;
+  KernelRows rows = rows_by_laws(made, "h100-sxm");
+  std::erase_if(rows.rows, [](const KernelRow& row) { return std::get<Gemm>(row.ops[0].work).m < 3072; });
+  for (KernelRow& row : rows.rows) row.precision = "half";
+  EXPECT_NEAR(fit_kernel_laws(rows, built_in_kernel_laws(), "", {}).rates.at("h100-sxm").bf16, 0.6, 0.05);
+}
+
+TEST(FitLaws, TablesWithoutRowsOfFamiliesAreRefused) {
+  EXPECT_THROW(fit_kernel_laws({}, built_in_kernel_laws(), "", {}), Error);
+}
+
+// A GPU whose tensor cores have no 8 bits may have such rows, of kernels that work in 16 bits.
+TEST(FitLaws, EightBitRowsOfAGpuWithoutThemAreLeftOut) {
+  KernelRows rows = rows_by_laws(built_in_kernel_laws(), "a100-sxm-80gb");
+  std::erase_if(rows.rows, [](const KernelRow& row) { return std::get<Gemm>(row.ops[0].work).m < 3072; });
+  KernelRow eight = rows.rows.front();
+  eight.precision = "fp8";
+  eight.ops[0].precision = Precision::fp8;
+  rows.rows.push_back(eight);
+  EXPECT_NO_THROW(fit_kernel_laws(rows, built_in_kernel_laws(), "", {}));
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "sim/kernels/kernel_errors.h"
 
+#include <cmath>
+
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -45,6 +47,19 @@ TEST(KernelErrors, ALevelIsFoundAndTakenAway) {
   const auto parsed = nlohmann::json::parse(kernels_json(report));
   EXPECT_EQ(parsed["kernels"].size(), 3U);
   EXPECT_NE(kernels_text(report, {}).find("h100-sxm"), std::string::npos);
+}
+
+// A time that is not a number would end sorting in undefined ways.
+TEST(KernelErrors, TimesThatAreNoNumbersAreNotCovered) {
+  KernelRows rows;
+  add_products(rows, "h100-sxm", 1);
+  for (std::size_t i = 0; i < rows.rows.size(); i += 3) {
+    rows.rows[i].ops[0].work = FlashAttention{.batch = 1, .heads = 1, .kv_heads = 1};  // of no tokens
+    rows.rows[i].ops[0].precision = Precision::bf16;
+  }
+  const KernelReport report = predict_kernels(rows, {});
+  for (const KernelErrors& e : report.errors) EXPECT_TRUE(std::isfinite(e.error) && std::isfinite(e.level));
+  EXPECT_EQ(report.not_covered.at("h100-sxm: no finite time is predicted"), 14);
 }
 
 // One group of shapes tells nothing about groups that its level does not come from.

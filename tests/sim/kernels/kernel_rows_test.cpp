@@ -14,7 +14,7 @@ namespace {
 
 class Table {
  public:
-  explicit Table(std::string_view text)
+  explicit Table(const std::string& text)
       : path_(std::filesystem::temp_directory_path() / fmt::format("h100-sxm_kernels_{}.csv", ::getpid())) {
     std::ofstream(path_) << text;
   }
@@ -110,6 +110,50 @@ TEST(KernelRows, ErrorsSayWhereAndWhat) {
   EXPECT_EQ(Table("fw,prec,m,n,k\n").error(), ":1: has no column us; give a table of measured kernels with a header");
   EXPECT_EQ(Table("fw,prec,m,n,k,us\na,bfloat16,1,2\n").error(), ":2: has 4 cells under 6 columns");
   EXPECT_EQ(Table("fw,prec,m,n,k,us\na,bfloat16,1,2,x,3\n").error(), ":2: k: 'x' is no size or time");
+}
+
+// Sizes are whole, and products of them stay whole numbers.
+TEST(KernelRows, SizesAreIntegersThatMemoriesHold) {
+  const std::string header = "fw,prec,m,n,k,us\na,bfloat16,";
+  for (const char* size : {"0", "1.5", "1e11", "4294967296"}) {
+    EXPECT_EQ(Table(header + size + ",2,3,4\n").error(), fmt::format(":2: m: '{}' is no integer from 1 to 2^31", size));
+  }
+  EXPECT_EQ(Table(header + "2147483648,2147483648,64,4\n").error(),
+            ":2: has a tensor of more than 1e15 elements; check the sizes");
+  EXPECT_EQ(Table(header + "2147483648,64,64,4\n").read().rows.size(), 1U);
+  EXPECT_NE(Table("op,fw,prec,m,k,us\nscale_matrix,a,fp8,2147483648,2147483648,1\n").error(), "");
+  EXPECT_NE(Table("fw,prec,batch,seq,heads,head_dim,us\na,bfloat16,2147483648,2147483648,8,128,9\n").error(), "");
+  const std::string experts = "fw,prec,tokens,hidden,inter,topk,experts,tp,ep,dist,us\na,bfloat16,";
+  EXPECT_NE(Table(experts + "2147483648,7168,2048,2147483648,256,1,1,balanced,9\n").error(), "");
+  EXPECT_NE(Table(experts + "64,7168,2048,8,256,0,1,balanced,9\n").error(), "");
+}
+
+TEST(KernelRows, NoKernelTakesLessThanANanosecond) {
+  const KernelRows r = Table("fw,prec,m,n,k,us\na,bfloat16,1,2,3,0\na,bfloat16,1,2,3,1e-300\n").read();
+  EXPECT_TRUE(r.rows.empty());
+  EXPECT_EQ(r.not_covered.begin()->second, 2);
+}
+
+TEST(KernelRows, NamesThatCannotBePrintedAreRefused) {
+  const std::string refused = ":2: holds control characters or is no UTF-8; write the table again";
+  EXPECT_EQ(Table("fw,prec,m,n,k,us\na\xff,bfloat16,1,2,3,4\n").error(), refused);
+  EXPECT_EQ(Table("fw,prec,m,n,k,us\na,bfloat16,1,2,\x1b[2J,4\n").error(), refused);
+  std::string letters;
+  for (int i = 0; i < 30; ++i) letters += "\u00e9";
+  EXPECT_EQ(Table("fw,prec,m,n,k,us\na,bfloat16,1,2," + letters + ",4\n").error(),
+            ":2: k: the cell is no size or time");
+}
+
+TEST(KernelRows, EightBitCachesAndOtherCastsAreNotCovered) {
+  const KernelRows attention = Table(
+                                   "fw,prec,kv_prec,batch,seq,heads,kv_heads,head_dim,window,us\n"
+                                   "vllm,bfloat16,fp8,2,1024,8,2,128,0,9\n")
+                                   .read();
+  EXPECT_TRUE(attention.rows.empty());
+  EXPECT_TRUE(attention.not_covered.begin()->first.ends_with("bfloat16 with a cache in fp8"));
+  const KernelRows casts =
+      Table("op,fw,prec,m,k,us\nscale_matrix,a,nvfp4,64,64,1\nscale_matrix,a,fp8,64,64,1\n").read();
+  EXPECT_EQ(casts.rows.size(), 1U);
 }
 
 }  // namespace

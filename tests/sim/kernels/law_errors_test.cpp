@@ -38,11 +38,29 @@ TEST(LawErrors, GroupsThatNothingIsFittedToAreJudged) {
     EXPECT_TRUE(e.fitted);
     EXPECT_NEAR(e.level, e.gpu == "b200" ? 0.8 : 1, 1e-9);
     EXPECT_NEAR(e.error, e.gpu == "b200" ? 0.2 : 0, 1e-9);
-    EXPECT_GE(e.unseen, 0);
+    // Other GPUs' rates predict it too, if worse than its own; shared numbers are those that were fitted to it.
+    EXPECT_GT(e.unseen, 0);
+    EXPECT_LT(e.unseen, 0.5);
+    EXPECT_NEAR(e.unseen_level, e.level, 0.3);
+    EXPECT_TRUE(e.shared_saw);
   }
   EXPECT_NE(law_errors_text(errors, {}).find("trtllm *"), std::string::npos);
-  EXPECT_EQ(nlohmann::json::parse(law_errors_json(errors)).size(), 4U);
+  EXPECT_EQ(law_errors_json(errors).size(), 4U);
+  EXPECT_TRUE(law_errors_json(errors)[0]["unseen_shared_fitted_to_gpu"].get<bool>());
   EXPECT_EQ(law_errors_text({}, {}), "");
+}
+
+// Laws that are fitted again without a GPU did not see it; where no other GPU has rows, nothing tells of it.
+TEST(LawErrors, UnseenIsWhatOtherGpusTell) {
+  KernelRows rows = made_rows(1);
+  const LawsWithout both = laws_without_each(rows, built_in_kernel_laws(), true, {});
+  for (const LawErrors& e : judge_laws(rows, built_in_kernel_laws(), both)) {
+    EXPECT_GT(e.unseen, 0) << e.gpu;
+    EXPECT_FALSE(e.shared_saw);
+  }
+  std::erase_if(rows.rows, [](const KernelRow& row) { return row.gpu == "b200"; });
+  const LawsWithout one = laws_without_each(rows, built_in_kernel_laws(), true, {});
+  for (const LawErrors& e : judge_laws(rows, built_in_kernel_laws(), one)) EXPECT_LT(e.unseen, 0) << e.gpu;
 }
 
 }  // namespace
