@@ -113,6 +113,13 @@ Broken trouble_rules(const Spec& spec) {
   Broken share = at_least({{"cluster.stragglers.share", c.straggler_share, 0, 1},
                            {"cluster.stragglers.slowdown", c.straggler_slowdown, 1}});
   if (!share.what.empty()) return share;
+  if (c.variation) {
+    // Beyond a third of the mean a normal distribution has times below 0 too often to stand for kernels.
+    constexpr double kMost = 0.3;
+    Broken b = at_least({{"cluster.variation.gpus", c.variation->gpus, 0, kMost},
+                         {"cluster.variation.kernels", c.variation->kernels, 0, kMost}});
+    if (!b.what.empty()) return b;
+  }
   if (!spec.cluster.failures) return {};
   const Failures& f = *spec.cluster.failures;
   const Broken b = at_least({{"cluster.failures.node_mtbf_hours", f.node_mtbf_hours, 0},

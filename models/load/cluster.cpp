@@ -26,6 +26,7 @@ constexpr SpecKey kClusterKeys[] = {
     {"stragglers", "ranks whose compute is slow, by name or by share", "[{rank: 5, slowdown: 1.2}]",
      "list of maps, or a map", "none"},
     {"failures", "failures of nodes, for goodput and search", "{restart_s: 300}"},
+    {"variation", "how GPUs and kernels of one kind differ; asks for quantiles of the step", "{gpus: 0.03}"},
 };
 constexpr SpecKey kOversubscriptionKeys[] = {
     {"above_gpus", "GPUs of a job from which on it holds; 0: never", "3072"},
@@ -51,6 +52,10 @@ constexpr SpecKey kStragglerKeys[] = {
 constexpr SpecKey kStragglerShareKeys[] = {
     {"share", "share of ranks that are slow, drawn by the seed", "0.1"},
     {"slowdown", "factor on the time of a slow rank's compute", "1.2"},
+};
+constexpr SpecKey kVariationKeys[] = {
+    {"gpus", "standard deviation of products and attention from GPU to GPU, a share of their time", "0.03"},
+    {"kernels", "standard deviation of a kernel from run to run, a share of its time", "0.02"},
 };
 constexpr SpecKey kFailureKeys[] = {
     {"node_mtbf_hours", "mean time between failures of a node", "50000"},
@@ -134,6 +139,12 @@ void read_troubles(const SpecSection& cluster, Cluster& c) {
     section.take("detect_s", failures.detect_s);
     section.take("spares", failures.spares);
     section.take("repair_hours", failures.repair_hours);
+  }
+  if (const SpecNode* node = cluster.find("variation"); node != nullptr) {
+    const SpecSection section(cluster.reader(), node, "cluster.variation", kVariationKeys);
+    Variation& variation = c.variation.emplace();
+    section.take("gpus", variation.gpus);
+    section.take("kernels", variation.kernels);
   }
 }
 

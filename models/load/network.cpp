@@ -1,4 +1,7 @@
 // This file reads cluster.network: the leaf switches of a cluster, their uplinks, and how flows are routed over them.
+#include <set>
+
+#include "models/base/data.h"
 #include "models/base/input_file.h"
 #include "models/load/reader.h"
 
@@ -6,12 +9,34 @@ namespace orrery {
 namespace {
 
 constexpr SpecKey kNetworkKeys[] = {
+    {"name", "built-in network (orrery list networks)", "llama3-roce", "name"},
     {"file", "keys of this map from a file that orrery import-topology wrote", "fabric.yaml"},
     {"kind", "rails: a leaf for each NIC of a node; fat-tree: one for all", "rails", "rails | fat-tree"},
     {"leaf", "a leaf switch", "{nodes: 32, uplinks: 32, Gbps: 400}"},
     {"spine", "parts of the spine, whose links to each other are shared", "{leaves: 64, ratio: 7}"},
     {"routing", "choice among equal links", "{kind: ecmp, queue_pairs: 4}"},
     {"load", "share of the uplinks' rate that other jobs take", "0.3"},
+    {"sites", "buildings, and the links between them", "{nodes: 1024, Gbps: 12800, ms: 5}"},
+    {"placement", "which nodes the job has: the first ones, one of each leaf in turn, or any", "scattered",
+     "contiguous | scattered | random"},
+    {"job_nodes", "numbers of the job's nodes in the order of its ranks, in the place of a placement", "[3, 17]"},
+    {"faults", "links that are slow, by name or by share", "[{node: 17, Gbps: 100}]", "list of maps, or a map", "none"},
+    {"seed", "seed of a random placement and of a share of faults", "1"},
+};
+constexpr SpecKey kSiteKeys[] = {
+    {"nodes", "nodes of a site", "1024"},
+    {"Gbps", "rate of all links of a site to the others, each way", "12800"},
+    {"ms", "time of a bit from one site to another", "5"},
+};
+constexpr SpecKey kFaultKeys[] = {
+    {"node", "a node whose NICs are slow", "17"},
+    {"Gbps", "rate of each of these NICs", "100"},
+    {"leaf", "a leaf some of whose uplinks are down", "3"},
+    {"uplinks", "uplinks of this leaf that work", "20"},
+};
+constexpr SpecKey kFaultShareKeys[] = {
+    {"share", "share of NICs that are slow, drawn by the seed", "0.001"},
+    {"Gbps", "rate of a slow NIC", "100"},
 };
 constexpr SpecKey kLeafKeys[] = {
     {"nodes", "nodes on a leaf", "32"},
@@ -49,40 +74,107 @@ void move_to_line(SpecNode& node, int line) {
 
 }  // namespace
 
-// Returns the spec's map with the keys of the file that it names, where it does not give them itself. Values of the
-// file have the line of the key `file`, which messages then name.
-static SpecNode with_file(const SpecSection& cluster, const SpecNode& network) {
-  const SpecNode* file = network.find("file");
-  if (file == nullptr || file->kind != SpecNode::Kind::scalar) return network;
-  const std::string path = beside(cluster.reader().path, file->text);
-  const SpecNode root = parse_tree(read_input(path, kMostSettings), path);
+// Puts the keys that are given over those of the network in a file. Values of the file have the line at which the file
+// is named, which messages then give.
+static SpecNode put_over_file(const SpecNode& root, const SpecNode& named, const SpecNode& given,
+                              const SpecSection& cluster, const std::string& path) {
   const SpecNode* in_file =
       root.find("cluster") != nullptr ? root.find("cluster")->find("network") : root.find("network");
   if (in_file == nullptr || in_file->kind != SpecNode::Kind::map)
-    cluster.reader().fail(*file, "cluster.network.file", fmt::format("{} has no network", path));
+    cluster.reader().fail(named, "cluster.network.file", fmt::format("{} has no network", path));
   SpecNode all = *in_file;
-  move_to_line(all, file->line);
-  put_over(all, network);
+  move_to_line(all, named.line);
+  if (given.kind == SpecNode::Kind::map) put_over(all, given);
   return all;
 }
 
-void read_network(const SpecSection& cluster, Cluster& c) {
-  const SpecNode* given = cluster.find("network");
-  if (given == nullptr) return;
-  const SpecNode all = with_file(cluster, *given), *node = &all;
-  Network& n = c.network.emplace();
-  const SpecSection network(cluster.reader(), node, "cluster.network", kNetworkKeys);
-  std::string file;
-  network.take("file", file);
-  network.take_named(
-      "kind", n.kind, find_network_kind, [](NetworkKind k) { return name_of(k); }, "default");
-  const SpecSection leaf(cluster.reader(), network.find("leaf"), "cluster.network.leaf", kLeafKeys);
-  if (leaf.find("nodes") == nullptr) cluster.reader().fail(*node, "cluster.network.leaf.nodes", "missing");
+// Returns the spec's map with the keys of the built-in network or of the file that it names, where it does not give
+// them itself. A name alone stands for {name: NAME}.
+static SpecNode with_base(const SpecSection& cluster, const SpecNode& network) {
+  const bool word = network.kind == SpecNode::Kind::scalar;
+  const SpecNode* name = word ? &network : network.find("name");
+  if (name != nullptr && name->kind == SpecNode::Kind::scalar) {
+    const std::string path = fmt::format("networks/{}.json", name->text);
+    const SpecNode root =
+        cluster.located(*name, "network.name", [&] { return parse_tree(std::string(data_file(path)), path); });
+    return put_over_file(root, *name, network, cluster, path);
+  }
+  const SpecNode* file = network.find("file");
+  if (file == nullptr || file->kind != SpecNode::Kind::scalar) return network;
+  const std::string path = beside(cluster.reader().path, file->text);
+  return put_over_file(parse_tree(read_input(path, kMostSettings), path), *file, network, cluster, path);
+}
+
+static void read_leaf(const SpecSection& network, const SpecNode& at, const Cluster& c, Network& n) {
+  const SpecSection leaf(network.reader(), network.find("leaf"), "cluster.network.leaf", kLeafKeys);
+  const bool other = network.find("sites") != nullptr || network.find("faults") != nullptr;
+  if (network.find("leaf") == nullptr && other) return;
+  if (leaf.find("nodes") == nullptr) network.reader().fail(at, "cluster.network.leaf.nodes", "missing");
   leaf.take_count("nodes", n.leaf_nodes, kMostRanks);
   n.leaf_uplinks = n.leaf_nodes * (n.kind == NetworkKind::rails ? 1 : std::max(1, c.nics));
   leaf.take_count("uplinks", n.leaf_uplinks, kMostRanks, "as many as NICs below a leaf");
   n.leaf_Gbps = c.nic_Gbps;
   leaf.take("Gbps", n.leaf_Gbps, "a NIC's");
+}
+
+static void read_sites(const SpecSection& network, Network& n) {
+  const SpecNode* node = network.find("sites");
+  if (node == nullptr) return;
+  const SpecSection sites(network.reader(), node, "cluster.network.sites", kSiteKeys);
+  for (const std::string_view key : {"nodes", "Gbps", "ms"}) {
+    if (sites.find(key) == nullptr) network.reader().fail(*node, sites.name(key), "missing");
+  }
+  sites.take_count("nodes", n.site_nodes, kMostRanks);
+  sites.take("Gbps", n.site_Gbps);
+  sites.take("ms", n.site_ms);
+}
+
+static void read_placement(const SpecSection& network, Network& n) {
+  network.take_named(
+      "placement", n.placement, find_placement, [](Placement p) { return name_of(p); }, "default");
+  if (!network.take("job_nodes", n.job_nodes)) return;
+  if (network.find("placement") != nullptr)
+    network.reader().fail(*network.find("job_nodes"), "cluster.network.job_nodes",
+                          "they are the placement; leave cluster.network.placement out");
+  n.placement = Placement::listed;
+}
+
+static void read_faults(const SpecSection& network, Network& n) {
+  const SpecNode* node = network.find("faults");
+  if (node == nullptr) return;
+  if (node->kind == SpecNode::Kind::map) {
+    const SpecSection share(network.reader(), node, "cluster.network.faults", kFaultShareKeys);
+    share.take("share", n.fault_share);
+    share.take("Gbps", n.fault_Gbps);
+    return;
+  }
+  if (node->kind != SpecNode::Kind::list)
+    network.reader().fail(*node, "cluster.network.faults",
+                          "a list [{node: 17, Gbps: 100}], or {share: 0.001, Gbps: 100}, is needed here");
+  for (const SpecNode& item : node->items) {
+    const SpecSection section(network.reader(), &item, "cluster.network.faults", kFaultKeys);
+    LinkFault& fault = n.faults.emplace_back();
+    section.take("node", fault.node);
+    section.take("Gbps", fault.Gbps);
+    section.take("leaf", fault.leaf);
+    section.take("uplinks", fault.uplinks);
+    if ((fault.node < 0) == (fault.leaf < 0))
+      network.reader().fail(item, "cluster.network.faults", "a node with Gbps, or a leaf with uplinks, is needed here");
+  }
+}
+
+void read_network(const SpecSection& cluster, Cluster& c) {
+  const SpecNode* given = cluster.find("network");
+  if (given == nullptr) return;
+  const SpecNode all = with_base(cluster, *given), *node = &all;
+  Network& n = c.network.emplace();
+  const SpecSection network(cluster.reader(), node, "cluster.network", kNetworkKeys);
+  std::string file;
+  network.take("name", file);
+  network.take("file", file);
+  network.take_named(
+      "kind", n.kind, find_network_kind, [](NetworkKind k) { return name_of(k); }, "default");
+  read_leaf(network, *node, c, n);
   const SpecSection spine(cluster.reader(), network.find("spine"), "cluster.network.spine", kSpineKeys);
   spine.take_count("leaves", n.spine_leaves, kMostRanks);
   spine.take("ratio", n.spine_ratio);
@@ -91,18 +183,70 @@ void read_network(const SpecSection& cluster, Cluster& c) {
       "kind", n.routing, find_routing, [](Routing r) { return name_of(r); }, "default");
   routing.take_count("queue_pairs", n.queue_pairs, kMostQueuePairs);
   network.take("load", n.load);
+  read_sites(network, n);
+  read_placement(network, n);
+  read_faults(network, n);
+  network.take("seed", n.seed);
+}
+
+static Broken fault_rules(const Cluster& c) {
+  for (const LinkFault& f : c.network->faults) {
+    if (f.node >= c.nodes)
+      return broken("cluster.network.faults", "cluster.network.faults: node {} is not one of {}", f.node, c.nodes);
+    if (f.node >= 0 && !(f.Gbps > 0))
+      return broken("cluster.network.faults", "cluster.network.faults: {} Gbps is no rate of a link", f.Gbps);
+    const std::int64_t leaf_nodes = c.network->leaf_nodes;
+    if (f.leaf >= 0 && (leaf_nodes == 0 || f.leaf > (c.nodes - 1) / leaf_nodes))
+      return broken("cluster.network.faults", "cluster.network.faults: there is no leaf {}", f.leaf);
+    if (f.leaf >= 0 && (f.uplinks < 1 || f.uplinks > c.network->leaf_uplinks))
+      return broken("cluster.network.faults", "cluster.network.faults: {} uplinks are not 1 to {}", f.uplinks,
+                    c.network->leaf_uplinks);
+  }
+  return {};
+}
+
+static Broken job_node_rules(const Spec& spec) {
+  const Cluster& c = spec.cluster;
+  if (c.network->placement != Placement::listed) return {};
+  const std::int64_t needed = ceil_div(spec.gpus, c.gpus_per_node);
+  std::set<std::int64_t> seen;
+  for (const std::int64_t node : c.network->job_nodes) {
+    if (node < 0 || node >= c.nodes)
+      return broken("cluster.network.job_nodes", "cluster.network.job_nodes: node {} is not one of {}", node, c.nodes);
+    if (!seen.insert(node).second)
+      return broken("cluster.network.job_nodes", "cluster.network.job_nodes: node {} is listed twice", node);
+  }
+  if (c.nvlink_domain > c.gpus_per_node)
+    return broken("cluster.network.job_nodes",
+                  "cluster.network.job_nodes: a list cannot part the nodes of NVLink domains");
+  if (std::ssize(c.network->job_nodes) < needed)
+    return broken("cluster.network.job_nodes", "cluster.network.job_nodes: {} nodes are listed, {} GPUs need {}",
+                  c.network->job_nodes.size(), spec.gpus, needed);
+  return {};
 }
 
 Broken network_rules(const Spec& spec) {
   if (!spec.cluster.network) return {};
   const Network& n = *spec.cluster.network;
-  if (!(n.leaf_Gbps > 0))
+  if (n.leaf_nodes > 0 && !(n.leaf_Gbps > 0))
     return broken("cluster.network.leaf.Gbps", "cluster.network.leaf.Gbps: {} is no rate of a link", n.leaf_Gbps);
   if (!(n.spine_ratio >= 1))
     return broken("cluster.network.spine.ratio", "cluster.network.spine.ratio: {} is below 1", n.spine_ratio);
   if (!(n.load >= 0 && n.load < 1))
     return broken("cluster.network.load", "cluster.network.load: {} is no share from 0 to below 1", n.load);
-  return {};
+  if (n.site_nodes > 0 && !(n.site_Gbps > 0))
+    return broken("cluster.network.sites.Gbps", "cluster.network.sites.Gbps: {} is no rate of a link", n.site_Gbps);
+  // Light goes around half the Earth in 100 ms of fibre.
+  if (!(n.site_ms >= 0 && n.site_ms <= 1000))
+    return broken("cluster.network.sites.ms", "cluster.network.sites.ms: {} is no time from 0 to 1,000", n.site_ms);
+  if (!(n.fault_share >= 0 && n.fault_share <= 1))
+    return broken("cluster.network.faults.share", "cluster.network.faults.share: {} is no share", n.fault_share);
+  if (n.fault_share > 0 && !(n.fault_Gbps > 0))
+    return broken("cluster.network.faults.Gbps", "cluster.network.faults.Gbps: {} is no rate of a link", n.fault_Gbps);
+  if (n.placement == Placement::scattered && n.leaf_nodes == 0)
+    return broken("cluster.network.placement", "cluster.network.placement: scattered needs cluster.network.leaf");
+  if (Broken b = fault_rules(spec.cluster); !b.what.empty()) return b;
+  return job_node_rules(spec);
 }
 
 }  // namespace orrery

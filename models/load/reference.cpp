@@ -19,11 +19,11 @@ constexpr const char* kSpecs[] = {
     "vision: {layers: 1, hidden: 8, heads: 2, feed_forward: 8}}\n"
     "sequence: 8\n"
     "cluster: {gpu: h100-sxm, host: {}, nvme: {}, storage: {}, stragglers: {}, failures: {}, "
-    "network: {leaf: {nodes: 1}}}\n"
+    "variation: {}, network: {leaf: {nodes: 1}, sites: {nodes: 1, Gbps: 1, ms: 0}, faults: {}}}\n"
     "strategy: {parameter_server: {}, zero_quantize: {}, checkpoint: {}}\n",
     "model: {layers: 2, hidden: 8, heads: 2, feed_forward: 8, vocab: 8, lora: {rank: 1}, moe: {imbalance: {}}}\n"
     "sequence: {length: 8, documents: {}, images: {}}\n"
-    "cluster: {gpu: h100-sxm, stragglers: [{}]}\n"
+    "cluster: {gpu: h100-sxm, stragglers: [{}], network: {leaf: {nodes: 1}, faults: [{node: 0}]}}\n"
     "strategy: {context_kind: {}, schedule: {file: order.txt}}\n",
     "model: {layers: 2, hidden: 8, heads: 2, feed_forward: 8, vocab: 8}\n"
     "sequence: 8\n"

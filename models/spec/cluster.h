@@ -12,6 +12,7 @@
 #include "models/base/precision.h"
 #include "models/base/units.h"
 #include "models/spec/network.h"
+#include "models/spec/variation.h"
 
 namespace orrery {
 
@@ -98,14 +99,14 @@ struct Cluster {
   // capacity and bandwidths of each memory tier, indexed by index_of(tier); only tiers behind the host, such as disks,
   // have a value
   std::array<std::optional<Store>, kTiers> stores;
-  // unit (weights gathered together) of the block that comes before this one in the pass; both may be of one unit
-  std::optional<Store> storage;
-  double power_kW = 0;  // power draw of a node, kW
+  std::optional<Store> storage;  // storage that all nodes share
+  double power_kW = 0;           // power draw of a node, kW
   std::vector<Straggler> stragglers;
   // every rank that is not in `stragglers` is slow with probability straggler_share, drawn with the spec's seed; its
   // compute then takes straggler_slowdown times as long
   double straggler_share = 0, straggler_slowdown = 1;
   std::optional<Failures> failures;
+  std::optional<Variation> variation;  // how GPUs and kernels differ; none: as the profile's figures have it
 };
 
 std::int64_t gpus_of(const Cluster& c);

@@ -3,16 +3,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "models/base/random.h"
+
 namespace orrery {
 namespace {
 
 // A hash function, SplitMix64 (Steele, Lea and Flood 2014): numbers that differ in one bit give very different results.
-std::uint64_t mixed(std::uint64_t x) {
-  x += 0x9e3779b97f4a7c15ULL;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
-  return x ^ (x >> 31);
-}
+std::uint64_t mixed(std::uint64_t x) { return mix_bits(x + 0x9e3779b97f4a7c15ULL); }
 
 // Returns a document's length in tokens for a uniformly distributed number above 0 and below 1.
 std::int64_t length_of(const Documents& d, double uniform) {

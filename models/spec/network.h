@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 namespace orrery {
 
@@ -14,6 +15,18 @@ enum class Routing : std::uint8_t { adaptive, ecmp, d_mod_k };
 // every node is on a leaf of rail i, so that there is a leaf for each NIC of a node.
 enum class NetworkKind : std::uint8_t { fat_tree, rails };
 
+// Which of the cluster's nodes a job has, in the order of its ranks. contiguous: the first ones. scattered: one of each
+// leaf in turn. random: drawn from all nodes by Network::seed. listed: those of Network::job_nodes.
+enum class Placement : std::uint8_t { contiguous, scattered, random, listed };
+
+// A link that is slower than its kind: the NICs of a node at Gbps each, or a leaf (all leaves of its nodes, with rails)
+// of which only `uplinks` links work. Of node and leaf one is -1.
+struct LinkFault {
+  std::int64_t node = -1, leaf = -1;
+  double Gbps = 0;
+  std::int64_t uplinks = 0;
+};
+
 // The switches of a cluster: leaf switches, to which nodes are cabled, and the spine above them.
 struct Network {
   NetworkKind kind = NetworkKind::rails;
@@ -25,10 +38,24 @@ struct Network {
   Routing routing = Routing::adaptive;
   std::int64_t queue_pairs = 1;  // number of queue pairs of a connection, among which its bytes are divided
   double load = 0;               // share of the uplinks' rate that other jobs take
+
+  // Sites (buildings) of `site_nodes` nodes each, 0: all nodes are at one site. site_Gbps: rate of all links of a site
+  // to the others, each way; site_ms: the time of a bit from one site to another, milliseconds.
+  std::int64_t site_nodes = 0;
+  double site_Gbps = 0, site_ms = 0;
+
+  Placement placement = Placement::contiguous;
+  std::vector<std::int64_t> job_nodes;  // numbers of the job's nodes, if they are listed
+  std::vector<LinkFault> faults;
+  // Every NIC of the cluster is at fault_Gbps with probability fault_share, drawn by the seed.
+  double fault_share = 0, fault_Gbps = 0;
+  std::int64_t seed = 1;  // of a random placement and of NICs at fault
 };
 
 NetworkKind find_network_kind(std::string_view name);  // throws Error listing the known names
 Routing find_routing(std::string_view name);           // throws Error listing the known names
+Placement find_placement(std::string_view name);       // throws Error listing the known names
+std::string_view name_of(Placement p);
 std::string_view name_of(NetworkKind k);
 std::string_view name_of(Routing r);
 

@@ -194,6 +194,7 @@ Section bubble(const Spec& spec, const Report& report) {
                        s.pipeline, s.micro_batches(), s.virtual_stages);
   }
   section.lines.push_back(line + fmt::format("simulated {}", percent_text(report.bubble_fraction)));
+  if (report.variation) section.lines.push_back(variation_line(report));
   if (const std::string roll_back = roll_back_line(report); !roll_back.empty()) section.lines.push_back(roll_back);
   for (const WeightRow& w : report.weights) {
     section.lines.push_back(fmt::format("{}: {} version{} of its weights, gradients of weights {} update{} old", w.name,

@@ -84,6 +84,16 @@ Table clusters() {
   return t;
 }
 
+Table networks() {
+  Table t;
+  t.columns = {{"network", "", Align::left}, {"about", "", Align::left}};
+  for (const std::string_view name : data_names("networks")) {
+    const auto file = ordered_json::parse(data_file(fmt::format("networks/{}.json", name)));
+    t.rows.push_back({std::string(name), file.value("about", "")});
+  }
+  return t;
+}
+
 template <class Rows>
 Table named(const char* what, const Rows& rows) {
   Table t;
@@ -157,10 +167,10 @@ struct NamedList {
   std::string_view name;
   Table (*make)();
 };
-constexpr NamedList kLists[] = {{"models", models},       {"clusters", clusters},   {"gpus", gpus},
-                                {"schedules", schedules}, {"shardings", shardings}, {"software", software},
-                                {"recipes", recipes},     {"limits", limits},       {"keys", keys},
-                                {"aliases", aliases}};
+constexpr NamedList kLists[] = {{"models", models},     {"clusters", clusters},   {"networks", networks},
+                                {"gpus", gpus},         {"schedules", schedules}, {"shardings", shardings},
+                                {"software", software}, {"recipes", recipes},     {"limits", limits},
+                                {"keys", keys},         {"aliases", aliases}};
 
 // An entry of a table as a JSON value: a number if the entry is one, null for "-", else a text.
 ordered_json value_of(const std::string& cell) {

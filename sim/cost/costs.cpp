@@ -23,6 +23,7 @@
 #include "sim/cost/server_costs.h"
 #include "sim/cost/shared_links.h"
 #include "sim/cost/uplinks.h"
+#include "sim/cost/variation.h"
 
 namespace orrery {
 namespace {
@@ -53,7 +54,7 @@ class CostModel {
     }
     costs_.notes.resize(plan.ops.size());
     node_gpus_ = nccl_node_gpus(spec.cluster);
-    slowest_ = slowest_beyond_a_node(profile.spread, job_gpus);
+    slowest_ = spec.cluster.variation ? 1 : slowest_beyond_a_node(profile.spread, job_gpus);
   }
 
   Costs run() {
@@ -79,6 +80,7 @@ class CostModel {
     add_step_begin();
     find_shared_links(plan_, spec_.cluster, costs_.timing);
     costs_.timing.one_queue = plan_.one_queue;
+    if (spec_.cluster.variation) wait_for_slowest_kernels(plan_, spec_.cluster.variation->kernels, costs_.timing);
     return std::move(costs_);
   }
 
@@ -240,10 +242,7 @@ class CostModel {
     const bool sampled = calibrated() && measured_time(profile_.measured, op.work, plan_.element_bytes);
     const Seconds gap =
         sampled ? profile_.measured.gap : profile_.kernel_gap_us * kMicrosecond * kernels_of(op.work, profile_);
-    // GPUs of one model differ in speed at work that the clock limits, but hardly at work that memory bandwidth limits.
-    const bool clocked = std::holds_alternative<Gemm>(op.work) || std::holds_alternative<GroupedGemm>(op.work) ||
-                         std::holds_alternative<FlashAttention>(op.work);
-    const Seconds time = (compute_[i] * (clocked ? slowest_ : 1) + gap) * slowdown;
+    const Seconds time = (compute_[i] * (is_clocked(op) ? slowest_ : 1) + gap) * slowdown;
     t.duration = picoseconds(time);
     t.memory = time > 0 ? memory_share(cost_of(op.work, plan_.element_bytes).bytes / time) : 0;
   }
@@ -282,8 +281,7 @@ class CostModel {
     choice.seconds += static_cast<double>(c.tensors - 1) * nccl_next_tensor(members, c.kind);
     if (c.algorithm == kCopyEngines) choice.channels = 0;
     if (lie[kCrossings][static_cast<std::size_t>(c.group)] == 0) return choice;
-    const bool to_all = c.kind == CollectiveKind::all_to_all;
-    return over_uplinks(op, choice, c.group, members, to_all ? Uplinks::Pattern::pairs : Uplinks::Pattern::neighbours);
+    return over_uplinks(op, choice, c.group, members, pattern_of(c.kind), trips_of(c.kind, choice.algorithm));
   }
 
   static NcclChoice in_a_step(const NcclModel& members, const Collective& c) {
@@ -325,10 +323,11 @@ class CostModel {
   }
 
   // Returns the cost of a transfer that crosses uplinks which may be short or shared (uplinks.h).
-  NcclChoice over_uplinks(std::size_t op, NcclChoice c, Dimension d, const NcclModel& members, Uplinks::Pattern p) {
+  NcclChoice over_uplinks(std::size_t op, NcclChoice c, Dimension d, const NcclModel& members, Uplinks::Pattern p,
+                          double trips = 1) {
     const NcclTopology& t = members.topology;
     const double node_bytes = c.nic_share * t.nics * t.nic_GBps * 1e9 * c.seconds;
-    return lasting(c, uplinks_.time(op, d, p, {node_bytes, t.nics, c.seconds, c.channels}));
+    return slowed(c, uplinks_, op, d, p, {node_bytes, t.nics, c.seconds, c.channels, trips});
   }
 
   // Returns whether a collective that adds arrays is made of copies and sums by Orrery's own algorithms, not by NCCL.
@@ -348,6 +347,7 @@ class CostModel {
     t.memory = memory_share(2 * wire);
     t.nic = static_cast<Rate>(std::min(choice.nic_share, 1.0) * static_cast<double>(kFullRate));
     t.nvlink = static_cast<Rate>(std::min(choice.nvlink_share, 1.0) * static_cast<double>(kFullRate));
+    t.uplink = static_cast<Rate>(std::min(choice.uplink_share, 1.0) * static_cast<double>(kFullRate));
     if (const auto* c = std::get_if<Collective>(&plan_.ops[op].work)) {
       if (sums_by_moves(*c)) {
         const double measured = kPressureUnit * (profile_.measured.sum_slowdown - 1);

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "sim/cost/hashed_routes.h"
+#include "sim/cost/placement.h"
 
 namespace orrery {
 namespace {
@@ -13,17 +14,23 @@ constexpr auto kPipeline = static_cast<std::size_t>(Dimension::pipeline);
 constexpr double kGbps = 1e9 / 8;  // bytes per second
 // A number of GPUs above any cluster's.
 constexpr std::int64_t kAllGpus = 1'000'000'000'000;
+// Bytes of the buffer of a connection that carries large messages (NCCL_BUFFSIZE; protocol Simple).
+constexpr double kBuffer = 4 << 20;
 
 }  // namespace
 
 Uplinks::Uplinks(const Plan& plan, const Cluster& cluster, std::int64_t node_gpus)
-    : plan_(plan), node_gpus_(node_gpus) {
+    : plan_(plan), node_gpus_(node_gpus), places_(places_of(cluster, node_gpus)) {
   const double gpu_rate = cluster.nics * cluster.nic_Gbps * kGbps / cluster.gpus_per_node;
   if (cluster.oversubscribed_above_gpus > 0 && cluster.oversubscription > 1) {
     const double nics = gpu_rate * static_cast<double>(cluster.oversubscribed_above_gpus);
     add({.gpus = cluster.oversubscribed_above_gpus, .capacity = nics / cluster.oversubscription}, gpu_rate);
   }
-  if (cluster.network) add_network(cluster);
+  if (cluster.network) {
+    add_leaves(cluster);
+    add_sites(cluster);
+    add_slow_nics(cluster);
+  }
   std::array<bool, kDimensions> to_all{};
   for (const Op& op : plan.ops) {
     const auto* c = std::get_if<Collective>(&op.work);
@@ -40,19 +47,21 @@ Uplinks::Uplinks(const Plan& plan, const Cluster& cluster, std::int64_t node_gpu
 // Adds a level, unless its uplinks spread flows evenly and are as fast as the NICs below them.
 void Uplinks::add(Level level, double gpu_rate) {
   const bool short_of = level.capacity < gpu_rate * static_cast<double>(level.gpus) * (1 - 1e-9);
-  if (short_of || level.hashed_uplinks > 0) levels_.push_back(level);
+  if (short_of || level.hashed_uplinks > 0 || level.away > 0) levels_.push_back(level);
 }
 
-void Uplinks::add_network(const Cluster& cluster) {
+void Uplinks::add_leaves(const Cluster& cluster) {
   const Network& n = *cluster.network;
+  if (n.leaf_nodes == 0) return;
   const double gpu_rate = cluster.nics * cluster.nic_Gbps * kGbps / cluster.gpus_per_node;
   const std::int64_t switches = n.kind == NetworkKind::rails ? std::max(1, cluster.nics) : 1;
   const double uplink = n.leaf_Gbps * kGbps * (1 - n.load);
-  const double leaf = static_cast<double>(switches * n.leaf_uplinks) * uplink;
+  const std::int64_t working = least_uplinks(cluster, node_gpus_, places_, plan_.workers());
+  const double leaf = static_cast<double>(switches * working) * uplink;
   const bool apart = n.spine_leaves > 1;  // whether the spine's parts are a level above the leaves
   add({.gpus = n.leaf_nodes * cluster.gpus_per_node,
        .capacity = apart ? leaf : leaf / n.spine_ratio,
-       .hashed_uplinks = n.routing == Routing::ecmp ? n.leaf_uplinks : 0,
+       .hashed_uplinks = n.routing == Routing::ecmp ? working : 0,
        .queue_pairs = n.queue_pairs,
        .switches = switches,
        .uplink = uplink,
@@ -65,20 +74,46 @@ void Uplinks::add_network(const Cluster& cluster) {
         gpu_rate);
 }
 
+void Uplinks::add_sites(const Cluster& cluster) {
+  const Network& n = *cluster.network;
+  if (n.site_nodes == 0) return;
+  const double gpu_rate = cluster.nics * cluster.nic_Gbps * kGbps / cluster.gpus_per_node;
+  add({.gpus = n.site_nodes > kAllGpus / cluster.gpus_per_node ? kAllGpus : n.site_nodes * cluster.gpus_per_node,
+       .capacity = n.site_Gbps * kGbps,
+       .away = n.site_ms * 1e-3},
+      gpu_rate);
+}
+
+void Uplinks::add_slow_nics(const Cluster& cluster) {
+  const double rate = slowest_nic_Gbps(cluster, node_gpus_, places_, plan_.workers());
+  const auto nics = static_cast<double>(cluster.nics) * static_cast<double>(node_gpus_) / cluster.gpus_per_node;
+  add({.gpus = node_gpus_, .capacity = nics * rate * kGbps, .switches = std::max<std::int64_t>(1, std::llround(nics))},
+      cluster.nics * cluster.nic_Gbps * kGbps / cluster.gpus_per_node);
+}
+
+std::int64_t Uplinks::domain_of(const Level& level, std::int64_t rank) const {
+  if (places_.empty()) return rank / level.gpus;
+  const std::int64_t seat = plan_.seat_of(rank), node = seat / node_gpus_;
+  const std::int64_t place = node < std::ssize(places_) ? places_[node] : node;
+  return (place * node_gpus_ + seat % node_gpus_) / level.gpus;
+}
+
+// A pipeline sends activations forward and gradients back. The busiest domain of either direction counts; where both
+// leave one domain at the same moment, they meet in the engine (Contention).
 void Uplinks::count_edges(Level& level, std::size_t dimension) const {
-  std::map<std::int64_t, double> leaving;
+  std::map<std::int64_t, double> forward, back;
   double& most = level.edges[dimension];
+  const auto leave = [&](std::int64_t from, std::int64_t to, std::map<std::int64_t, double>& leaving) {
+    const std::int64_t domain = domain_of(level, from);
+    if (domain == domain_of(level, to) || node_of(from) == node_of(to)) return;
+    most = std::max(most, ++leaving[domain]);
+  };
   for (const auto& group : plan_.dimensions[dimension].groups) {
-    const auto leave = [&](std::int64_t from, std::int64_t to) {
-      if (from / level.gpus == to / level.gpus || node_of(from) == node_of(to)) return;
-      most = std::max(most, ++leaving[from / level.gpus]);
-    };
     for (std::size_t i = 0; i + 1 < group.size(); ++i) {
-      leave(group[i], group[i + 1]);
-      // A pipeline transfers in both directions at once, activations forward and gradients back, so both count.
-      if (dimension == kPipeline) leave(group[i + 1], group[i]);
+      leave(group[i], group[i + 1], forward);
+      if (dimension == kPipeline) leave(group[i + 1], group[i], back);
     }
-    if (dimension != kPipeline && group.size() > 1) leave(group.back(), group.front());
+    if (dimension != kPipeline && group.size() > 1) leave(group.back(), group.front(), forward);
   }
 }
 
@@ -92,7 +127,7 @@ void Uplinks::count_pairs(Level& level, std::size_t dimension) const {
   for (const auto& group : plan_.dimensions[dimension].groups) {
     std::map<std::int64_t, double> in_domain, in_node;
     for (const std::int32_t rank : group) {
-      ++in_domain[rank / level.gpus];
+      ++in_domain[domain_of(level, rank)];
       ++in_node[node_of(rank)];
     }
     const auto size = static_cast<double>(group.size());
@@ -104,7 +139,7 @@ void Uplinks::count_pairs(Level& level, std::size_t dimension) const {
     }
     for (const std::int32_t rank : group) {
       const double members = in_node[node_of(rank)];
-      sent[rank / level.gpus].from_nodes += (size - members) / node;
+      sent[domain_of(level, rank)].from_nodes += (size - members) / node;
     }
   }
   for (const auto& [domain, s] : sent) {
@@ -115,16 +150,17 @@ void Uplinks::count_pairs(Level& level, std::size_t dimension) const {
 }
 
 bool Uplinks::crosses(std::int64_t from, std::int64_t to) const {
-  return std::ranges::any_of(levels_, [&](const Level& l) { return from / l.gpus != to / l.gpus; });
+  return std::ranges::any_of(levels_, [&](const Level& l) { return domain_of(l, from) != domain_of(l, to); });
 }
 
 bool Uplinks::crosses(Dimension d, std::int64_t rank) const {
   if (levels_.empty()) return false;
   const GroupTable& table = plan_.dimensions[static_cast<std::size_t>(d)];
   const auto& group = table.groups[table.member_of[rank]];
-  // Members are in rank order, so the group is in more than one pod if its first and last members are in different
-  // pods.
-  return crosses(group.front(), group.back());
+  // Members are in rank order, so if nodes are too, the group is in more than one domain if its first and last members
+  // are.
+  if (places_.empty()) return crosses(group.front(), group.back());
+  return std::ranges::any_of(group, [&](std::int32_t member) { return crosses(group.front(), member); });
 }
 
 // Returns the seconds that a level's uplinks need for a transfer. Rings that use fewer NICs than there are rails use
@@ -137,6 +173,15 @@ Seconds Uplinks::need(const Level& level, Dimension d, Pattern pattern, const No
   const double rails = pairs ? 1 : std::min(1.0, nics / static_cast<double>(level.switches));
   const double part = std::min(1.0, static_cast<double>(level.gpus) / static_cast<double>(node_gpus_));
   return away > 0 ? away * part * sent.bytes / (level.capacity * rails) : 0;
+}
+
+// Returns the least time of a transfer between sites whose connections may each have as much on its way as NCCL's
+// buffer holds, until an acknowledgement is back. An all-to-all has a connection for every pair of ranks, which is
+// never full.
+Seconds Uplinks::waiting(const Level& level, Pattern pattern, const NodeTraffic& sent) const {
+  if (pattern == Pattern::pairs) return 0;
+  const double connections = static_cast<double>(std::max<std::int64_t>(1, sent.channels));
+  return sent.bytes / connections * 2 * level.away / kBuffer;
 }
 
 Seconds Uplinks::least_time(Dimension d, Pattern pattern, const NodeTraffic& sent) const {
@@ -152,6 +197,9 @@ Seconds Uplinks::time(std::size_t op, Dimension d, Pattern pattern, const NodeTr
       most = std::max(most, hashed_time(level, static_cast<std::size_t>(d), pattern, sent));
   }
   if (!(most > 0) || !(sent.seconds > 0)) return most;
+  for (const Level& level : levels_) {
+    if (level.away > 0) most = std::max(most, waiting(level, pattern, sent)) + sent.trips * level.away;
+  }
   for (const Level& level : levels_) {
     const UplinkUse use = {most / sent.seconds, need(level, d, pattern, sent) / most, level.gpus, op};
     if (std::pair(use.slowdown, use.share) > std::pair(busiest_.slowdown, busiest_.share)) busiest_ = use;
@@ -176,6 +224,18 @@ Seconds Uplinks::hashed_time(const Level& level, std::size_t d, Pattern pattern,
                               level.queue_pairs * connections, domains * level.switches};
   const double demand = sent.bytes / nics / sent.seconds / level.uplink * flows / static_cast<double>(hashed.flows);
   return sent.seconds * (1 - away + away * mean_slowdown(hashed, demand));
+}
+
+NcclChoice slowed(NcclChoice choice, Uplinks& uplinks, std::size_t op, Dimension d, Uplinks::Pattern pattern,
+                  const NodeTraffic& sent) {
+  if (sent.seconds > 0) choice.uplink_share = uplinks.least_time(d, pattern, sent) / sent.seconds;
+  return lasting(choice, uplinks.time(op, d, pattern, sent));
+}
+
+double trips_of(CollectiveKind kind, NcclAlgorithm algorithm) {
+  if (kind == CollectiveKind::all_to_all || algorithm == NcclAlgorithm::point_to_point) return 1;
+  const double once = algorithm == NcclAlgorithm::ring ? 2 : 1;
+  return kind == CollectiveKind::all_reduce ? 2 * once : once;
 }
 
 }  // namespace orrery

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "models/base/units.h"
+#include "models/cost/nccl/model.h"
 #include "models/plan/plan.h"
 #include "models/spec/cluster.h"
 
@@ -16,6 +17,9 @@ struct NodeTraffic {
   std::int64_t nics = 1;      // number of a node's NICs that the group uses, each for the same share of the bytes
   Seconds seconds = 0;        // time of the transfer
   std::int64_t channels = 1;  // number of NCCL's channels, each of which has connections of its own
+  // number of times that a byte goes from one domain to another, one time after the other, until the transfer has
+  // ended: four in a ring's all-reduce, which takes everything around twice, there and back
+  double trips = 1;
 };
 
 // The effect of a domain's uplinks (a leaf's, a part of the spine's, or a pod's) on a transfer.
@@ -34,8 +38,11 @@ struct UplinkUse {
 // that spans several domains sends out of each of them the bytes that one node sends to its neighbours (a double tree
 // of binary trees crosses a boundary four times with half the buffer, a ring once with twice the buffer). In an
 // all-to-all, every member inside a domain sends to every member outside. Where a hash chooses uplinks, the transfer
-// lasts as long as its slowest flow, a mean over hashes (hashed_routes.h). Other traffic on the uplinks at the same
-// moment is ignored.
+// lasts as long as its slowest flow, a mean over hashes (hashed_routes.h). Between sites a transfer also waits for bits
+// on their way: once for every trip, and where a connection's bytes on the way would be more than NCCL's buffer holds.
+//
+// A job's nodes lie in the cluster as cluster.network.placement says. A node with slow NICs slows the transfers of all
+// groups that leave a node: NCCL divides a group's bytes evenly over its NICs, and a step waits for its slowest group.
 class Uplinks {
  public:
   // Between which ranks a group's transfer crosses a domain's boundary. neighbours: between two nodes that follow each
@@ -68,6 +75,7 @@ class Uplinks {
     // second, the switches of a domain, and the NICs on one of them.
     std::int64_t hashed_uplinks = 0, queue_pairs = 1, switches = 1;
     double uplink = 0, switch_nics = 0;
+    Seconds away = 0;  // time of a bit from one domain to another
 
     // For each dimension of parallelism, over the bytes that one group sends out of a node: the bytes that all groups
     // together send out of the busiest domain, as rings and trees (edges) or as all-to-all (pairs), and the bytes that
@@ -77,17 +85,34 @@ class Uplinks {
 
   Seconds need(const Level& level, Dimension d, Pattern pattern, const NodeTraffic& sent) const;
   void add(Level level, double gpu_rate);
-  void add_network(const Cluster& cluster);
+  void add_leaves(const Cluster& cluster);
+  void add_sites(const Cluster& cluster);
+  void add_slow_nics(const Cluster& cluster);
   void count_edges(Level& level, std::size_t dimension) const;
   void count_pairs(Level& level, std::size_t dimension) const;
-  // the node, or domain of NVLink, of a rank
+  // the node, or domain of NVLink, of a rank, counted among the job's
   std::int64_t node_of(std::int64_t rank) const { return plan_.seat_of(rank) / node_gpus_; }
+  std::int64_t domain_of(const Level& level, std::int64_t rank) const;
+  Seconds waiting(const Level& level, Pattern pattern, const NodeTraffic& sent) const;
   Seconds hashed_time(const Level& level, std::size_t d, Pattern pattern, const NodeTraffic& sent) const;
 
   const Plan& plan_;
   std::int64_t node_gpus_;
+  std::vector<std::int64_t> places_;  // places_of() the job's nodes
   std::vector<Level> levels_;
   UplinkUse busiest_;
 };
+
+inline Uplinks::Pattern pattern_of(CollectiveKind kind) {
+  return kind == CollectiveKind::all_to_all ? Uplinks::Pattern::pairs : Uplinks::Pattern::neighbours;
+}
+
+// Returns the cost of a transfer over uplinks (Uplinks::time), with its share of their rate. op: index in the plan.
+NcclChoice slowed(NcclChoice choice, Uplinks& uplinks, std::size_t op, Dimension d, Uplinks::Pattern pattern,
+                  const NodeTraffic& sent);
+
+// Returns NodeTraffic::trips of a collective: a ring takes every byte around once, and in an all-reduce twice; a tree
+// takes it up, and in an all-reduce down again.
+double trips_of(CollectiveKind kind, NcclAlgorithm algorithm);
 
 }  // namespace orrery

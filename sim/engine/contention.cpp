@@ -81,7 +81,7 @@ bool Contention::on_contested_link(TaskId end) const {
   const SlotLinks& links = timing_.links[plan_.tasks[end].lane / kLanes];
   const OpTiming& t = timing_of(end);
   return (t.nic > 0 && links.nic_out != kNone && links.flows[static_cast<std::size_t>(t.group)] > 0) ||
-         (t.nvlink > 0 && links.nvlink_out != kNone) || t.host;
+         (t.nvlink > 0 && links.nvlink_out != kNone) || (t.uplink > 0 && links.uplink_out != kNone) || t.host;
 }
 
 void Contention::start_flow(TaskId task, Endpoint& end) {
@@ -89,22 +89,28 @@ void Contention::start_flow(TaskId task, Endpoint& end) {
   const SlotLinks& links = timing_.links[lane / kLanes];
   const OpTiming& t = timing_of(task);
   const std::int64_t flows = links.flows[static_cast<std::size_t>(t.group)];
-  const Rate nic = links.nic_out != kNone && flows > 0 ? t.nic : 0;
+  const Rate nic = links.nic_out != kNone ? t.nic : 0;
   const Rate nvlink = links.nvlink_out != kNone ? t.nvlink : 0;
-  Rate busiest = std::min(std::max(nic, nvlink), kFullRate);
+  const Rate uplink = links.uplink_out != kNone ? t.uplink : 0;
+  Rate busiest = std::min(std::max({nic, nvlink, uplink}), kFullRate);
   for (const Rate share : t.ports) busiest = std::max(busiest, share);
   // One flow stands for the transfers of all groups of a class of ranks. The flow's load on a NIC is that of all the
   // class's groups on the NIC; its load on NVLink is that of one rank; its load on a port (a link that ranks of a node
-  // share, such as PCIe) is that of all the class's ranks on the port.
+  // share, such as PCIe) is that of all the class's ranks on the port; its share of the uplinks is already that of all
+  // groups.
   std::array<LinkUse, FairShare::kMaxUses> uses;
   std::size_t count = 0;
   const auto use = [&](LinkId link, Rate share, std::int64_t times) {
     uses[count++] = {link, weight(share, busiest) * times};
   };
+  // A member whose load on the NIC another member carries (flows is 0) loads it with nothing, but is no faster than the
+  // NIC lets the others be, and so takes no more of its other links.
   if (nic > 0 && t.out) use(links.nic_out, nic, flows);
   if (nic > 0 && t.in) use(links.nic_in, nic, flows);
   if (nvlink > 0 && t.out) use(links.nvlink_out, nvlink, 1);
   if (nvlink > 0 && t.in) use(links.nvlink_in, nvlink, 1);
+  if (uplink > 0 && t.out) use(links.uplink_out, uplink, 1);
+  if (uplink > 0 && t.in) use(links.uplink_in, uplink, 1);
   for (std::size_t p = 0; p < kPorts; ++p) {
     if (t.ports[p] > 0) use(links.link_of_port[p], t.ports[p], links.ranks_on_port[p]);
   }

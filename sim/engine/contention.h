@@ -18,7 +18,8 @@ namespace orrery {
 //                     + yield
 //   device memory     if compute and transfers of a rank together want more than its bandwidth, all have the same
 //                     stretch
-//   NICs and NVLink   transfers on a link get max-min fair shares; a transfer is as fast as its slowest rank
+//   NICs, NVLink and uplinks
+//                     transfers on a link get max-min fair shares; a transfer is as fast as its slowest rank
 class Contention {
  public:
   using Stretch = std::uint32_t;

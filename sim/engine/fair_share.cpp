@@ -29,7 +29,7 @@ FlowId FairShare::add_flow(std::span<const LinkUse> uses, Rate limit) {
   for (std::size_t i = 0; i < uses.size(); ++i) {
     Link& link = links_[uses[i].link];
     const std::int64_t weight = uses[i].weight;
-    assert(weight > 0 && weight + link.weight < std::int64_t{1} << 38);
+    assert(weight >= 0 && weight + link.weight < std::int64_t{1} << 38);
     flow.uses[i] = {uses[i].link, static_cast<std::uint32_t>(link.flows.size()), weight};
     link.flows.push_back(id);
     link.weight += weight;

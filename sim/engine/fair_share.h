@@ -14,7 +14,8 @@ using Rate = std::int64_t;  // rate of a flow, in units of 1/2^24 of its full sp
 inline constexpr Rate kFullRate = Rate{1} << 24;
 
 // How much of a link's capacity (weight) a flow takes at full rate, in the unit of the capacity. If a flow stands for
-// several equal flows, weight is the sum over these.
+// several equal flows, weight is the sum over these. A flow of weight 0 loads the link with nothing, but grows no
+// further than the link's other flows once the link is full.
 struct LinkUse {
   LinkId link = 0;
   std::int64_t weight = 0;

@@ -31,7 +31,8 @@ struct ShortSteps {
 bool may_repeat(const Spec& spec) {
   const Strategy& s = spec.strategy;
   if (s.micro_batches() < kLong * s.pipeline || !s.schedule_file.empty() || !s.stage_replicas.empty()) return false;
-  if (asynchronous_workers(s) || spec.software.communication.post_update_validation) return false;
+  if (spec.cluster.variation || asynchronous_workers(s) || spec.software.communication.post_update_validation)
+    return false;
   // Schedules that split backward, or in which all stages meet at barriers (for a vocabulary divided among them), do
   // not repeat: they choose their order of passes by the stages' times, and fill idle times with passes differently in
   // every period.

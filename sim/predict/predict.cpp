@@ -14,6 +14,7 @@
 #include "models/spec/asynchrony.h"
 #include "sim/engine/simulate.h"
 #include "sim/predict/server_clocks.h"
+#include "sim/predict/step_quantiles.h"
 #include "sim/report/interval.h"
 
 namespace orrery {
@@ -142,6 +143,8 @@ Prediction predict(const Spec& spec, Profile profile, bool unfolded, const std::
     p.report.roll_back_s =
         roll_back_time(folded, unfolded ? costs_of(folded, spec, p.profile).timing : p.costs.timing, stop);
   }
+  if (spec.cluster.variation && !asynchronous_workers(spec.strategy))
+    p.report.variation = step_quantiles(spec, p.plan, p.costs.timing, p.report.step_time_s, stop);
   add_interval(p.report, spec, p.profile);
   // A plan is named by the hash of its folded form (one rank of each class of equal ranks), also where all ranks are
   // simulated.

@@ -87,6 +87,12 @@ struct WeightRow {
   std::int64_t versions = 1, staleness = 0;
 };
 
+// The time of a step that half of all clusters, and 95 of 100, stay below, if their GPUs and kernels differ as
+// cluster.variation says (step_quantiles.h).
+struct StepQuantiles {
+  Seconds p50 = 0, p95 = 0;
+};
+
 // The figures of one step, simulated or measured, computed from a plan and a trace. The JSON schema is orrery.report/2.
 struct Report {
   std::string source = "simulated";
@@ -114,6 +120,7 @@ struct Report {
     std::int64_t ranks_simulated = 0, ranks = 0;
     double wall_s = 0;
   } simulation;
+  std::optional<StepQuantiles> variation;    // set if the spec says how GPUs and kernels differ
   std::optional<CheckpointCost> checkpoint;  // set if the strategy writes checkpoints
   std::vector<double> losses;                // loss of each step of an executed run, mean over the batch
   std::vector<std::string> remarks;          // remarks on replaced inputs of the spec (remarks.h)

@@ -100,6 +100,7 @@ std::string to_json(const Report& r) {
                {"remarks", r.remarks},
                {"cost", {{"gpu_hours", r.gpu_hours}, {"usd", nullptr}}},
                {"simulation", simulation_json(r)}};
+  if (r.variation) root["variation"] = {{"step_p50_s", r.variation->p50}, {"step_p95_s", r.variation->p95}};
   if (r.checkpoint)
     root["checkpoint"] = {{"bytes", r.checkpoint->bytes},           {"node_bytes", r.checkpoint->of_node},
                           {"copies_s", r.checkpoint->copies},       {"writing_s", r.checkpoint->writing},

@@ -128,6 +128,13 @@ std::string roll_back_line(const Report& r) {
                      100 * r.roll_back_s / r.step_time_s);
 }
 
+std::string variation_line(const Report& r) {
+  const double from = r.step_time_s, p50 = r.variation->p50, p95 = r.variation->p95;
+  return fmt::format(
+      "GPUs differ: a step takes {} ({:+.1f} %) on half of all such clusters, at most {} ({:+.1f} %) on 95 %",
+      time_text(p50), 100 * (p50 / from - 1), time_text(p95), 100 * (p95 / from - 1));
+}
+
 std::string report_text(const Spec& spec, const Report& report, const Style& style) {
   const std::size_t bars = style.bars ? bar_columns(style) : 0;
   std::string text = title(spec, style) + '\n' + headline(report, style) + '\n';
@@ -137,6 +144,7 @@ std::string report_text(const Spec& spec, const Report& report, const Style& sty
   if (!report.weights.empty()) text += print(weights_table(report), kIndent, style.columns) + '\n';
   if (!report.losses.empty()) text += loss_text(report) + '\n';
   if (report.roll_back_s > 0) text += fmt::format("{}{}\n", kIndent, roll_back_line(report));
+  if (report.variation) text += fmt::format("{}{}\n", kIndent, variation_line(report));
   if (report.checkpoint) text += checkpoint_text(spec, *report.checkpoint, kIndent);
   for (const std::string& remark : report.remarks) text += fmt::format("{}{}\n", kIndent, remark);
   return text + fmt::format("{}limited by {}\n", kIndent, report.limit);

@@ -24,6 +24,9 @@ std::string report_text(const Spec& spec, const Report& report, const Style& sty
 // software does not validate updates afterwards.
 std::string roll_back_line(const Report& report);
 
+// Returns a line on the step's quantiles over clusters whose GPUs differ (Report::variation, which must be set).
+std::string variation_line(const Report& report);
+
 // Returns a text on the memory that is too small for a step that does not fit, and how much is lacking if that is
 // known: "22.52 GiB over", "fragmented", "host memory 310.0 GiB over", "disks 1.20 TiB over".
 std::string lack_text(const MemoryReport& memory);

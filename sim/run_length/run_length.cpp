@@ -9,6 +9,7 @@
 
 #include "models/base/error.h"
 #include "models/base/quantile.h"
+#include "models/base/random.h"
 
 namespace orrery {
 namespace {
@@ -37,18 +38,13 @@ constexpr FailureKind kKinds[] = {{"faulty GPU", 148 / kInterruptions, true},
 class Random {
  public:
   // Streams of different seeds and numbers begin at places that are hashed apart.
-  Random(std::uint64_t seed, std::uint64_t number) : state_(mix(mix(seed + 1) + number)) {}
+  Random(std::uint64_t seed, std::uint64_t number) : state_(mix_bits(mix_bits(seed + 1) + number)) {}
 
-  double uniform() { return static_cast<double>(next() >> 11) * 0x1p-53; }  // from 0 to below 1
+  double uniform() { return uniform_of(next()); }  // from 0 to below 1
   double exponential(double mean) { return -mean * std::log1p(-uniform()); }
 
  private:
-  static std::uint64_t mix(std::uint64_t z) {
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
-    return z ^ (z >> 31);
-  }
-  std::uint64_t next() { return mix(state_ += 0x9e3779b97f4a7c15ULL); }
+  std::uint64_t next() { return mix_bits(state_ += 0x9e3779b97f4a7c15ULL); }
 
   std::uint64_t state_;
 };

@@ -71,6 +71,7 @@ class Search {
     take_from_peers();
     if (result_.best.empty()) result_.least_memory = least_;
     result_.stopped = stopped();
+    add_variation();
     const bool none = result_.best.empty() && result_.counts.without_room + result_.counts.did_not_fit == 0;
     if (result_.proven && none) result_.reason = why_nothing(space_, profile_, layouts_);
     result_.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -406,6 +407,13 @@ class Search {
       if (!found.here) found.report = evaluate(space_, profile_, found.point).value();
     }
     if (result_.roomier) result_.roomier->point = point_at(space_, layouts_, result_.roomier->place);
+  }
+
+  // Adds the quantiles of steps whose GPUs differ to the strategies that are shown.
+  void add_variation() {
+    if (!space_.base().cluster.variation || result_.stopped) return;
+    for (Found& found : result_.best)
+      found.report.variation = predict(space_.spec_of(found.point), profile_, false, options_.stop).report.variation;
   }
 
   void progress() const {

@@ -72,6 +72,29 @@ void more_layers(Checks& checks, const Subject& s) {
     checks.violated("more layers' memory", fmt::format("{} -> {}", a, b), s.spec, more);
 }
 
+// A network without switches, sites and faults is the fastest. What waits for the uplinks is not compared where other
+// traffic meets it at the NICs.
+void no_switches(Checks& checks, const Subject& s) {
+  if (!s.run.spec.cluster.network) return;
+  Json plain = s.spec;
+  plain["cluster"].erase("network");
+  const Run* fast = checks.simulate(plain);
+  if (fast == nullptr || remaps(s.run) || remaps(*fast)) return;
+  const double before = s.run.report.step_time_s, after = fast->report.step_time_s;
+  if (after > before * (1 + 1e-6 + checks.slack(s.run)) + overlapping_meetings_s(s.run, *fast))
+    checks.violated("no switches", fmt::format("{:.6g} -> {:.6g} s", before, after), s.spec, plain);
+}
+
+// GPUs and kernels that differ make no step shorter than with kernels alike, and the 95th percentile is above the 50th.
+void variation(Checks& checks, const Subject& s) {
+  const Report& r = s.run.report;
+  if (!r.variation) return;
+  if (!(r.variation->p50 <= r.variation->p95) || !(r.variation->p50 > 0.5 * r.step_time_s))
+    checks.violated("variation",
+                    fmt::format("{:.6g} s: {:.6g}, {:.6g}", r.step_time_s, r.variation->p50, r.variation->p95), s.spec,
+                    s.spec);
+}
+
 // The NCCL algorithms that a run uses to reduce and gather.
 std::set<std::string> algorithms(const Run& run) {
   std::set<std::string> all;
@@ -148,6 +171,8 @@ void lower_latency(Checks& checks, const Subject& s) {
 void more_work(Checks& checks, const Subject& s) {
   const Spec& spec = s.run.spec;
   more_micro_batches(checks, s);
+  no_switches(checks, s);
+  variation(checks, s);
   if (s.spec["model"].is_object() && spec.strategy.stage_layers.empty()) {
     more_layers(checks, s);
     if (!spec.model.moe)

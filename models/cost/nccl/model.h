@@ -110,6 +110,8 @@ struct NcclChoice {
   Seconds seconds = 0;       // expected time: NCCL's estimate corrected by measurements (correction.cpp)
   double nic_share = 0;
   double nvlink_share = 0;
+  // share of the rate of uplinks (leaf switches', pods', sites') that all groups of the transfer's kind use together
+  double uplink_share = 0;
 };
 
 // Returns the choice of the same transfer with another duration; the shares of the links' rates are scaled so that the
@@ -117,6 +119,7 @@ struct NcclChoice {
 inline NcclChoice lasting(NcclChoice choice, Seconds time) {
   choice.nic_share *= choice.seconds / time;
   choice.nvlink_share *= choice.seconds / time;
+  choice.uplink_share *= choice.seconds / time;
   choice.seconds = time;
   return choice;
 }

@@ -22,7 +22,7 @@ constexpr const char* kEveryMap =
     "        moe: {experts: 8, top_k: 2, feed_forward: 64},\n"
     "        vision: {layers: 32, hidden: 64, heads: 8, feed_forward: 64}}\n"
     "sequence: 64\n"
-    "cluster: {gpu: h100-sxm, gpus_per_node: 8, nodes: 64, network: {leaf: {nodes: 8}}}\n"
+    "cluster: {gpu: h100-sxm, gpus_per_node: 8, nodes: 64, network: {leaf: {nodes: 8}}, variation: {}}\n"
     "strategy: {}\n";
 
 std::vector<std::string> keys_of_reference() {
@@ -44,9 +44,10 @@ std::string refusal_of(const std::string& key, const std::string& value) {
 // Keys of list items, parts that a node has already, lists as long as another key says, files, and what belongs to
 // adapters cannot be set by themselves.
 bool stands_alone(const std::string& key) {
-  return !key.starts_with("cluster.stragglers.") && !key.starts_with("cluster.gpu") && key != "cluster.node" &&
-         key != "cluster.network.file" && key != "strategy.stage_replicas" && key != "model.lora.targets" &&
-         key != "model.lora.weights";
+  return !key.starts_with("cluster.stragglers.") && !key.starts_with("cluster.network.faults.") &&
+         !key.starts_with("cluster.network.sites.") && key != "cluster.network.job_nodes" &&
+         !key.starts_with("cluster.gpu") && key != "cluster.node" && key != "cluster.network.file" &&
+         key != "strategy.stage_replicas" && key != "model.lora.targets" && key != "model.lora.weights";
 }
 
 std::set<std::string> words_in(const std::string& text, std::string_view between) {

@@ -43,7 +43,7 @@ TEST(Uplinks, AreShortWhereAllGroupsTogetherSendMoreThanTheyCarry) {
                            PodCase{"{tensor: 8, data: 4}", 16, 7, Dimension::tensor, false, 1.0},  // within nodes
                            PodCase{"{data: 32}", 16, 7, Dimension::data, true, 1.0},               // one ring
                            PodCase{"{tensor: 8, pipeline: 2, data: 2}", 16, 4, Dimension::pipeline, true, 4.0},
-                           PodCase{"{tensor: 8, pipeline: 4}", 8, 4, Dimension::pipeline, true, 8.0},  // there and back
+                           PodCase{"{tensor: 8, pipeline: 4}", 8, 4, Dimension::pipeline, true, 4.0},  // either way
                            PodCase{"{tensor: 8, pipeline: 2, data: 2}", 16, 4, Dimension::data, false, 1.0}}) {
     const Spec spec = pods(c.strategy, c.above_gpus, c.ratio);
     const Plan plan = make_plan(spec);
@@ -188,6 +188,69 @@ TEST(Uplinks, OfPartsOfTheSpineMayBeShort) {
   const Seconds even = predict(leaves("")).report.step_time_s;
   EXPECT_GT(predict(leaves(", network: {leaf: {nodes: 4}, spine: {leaves: 4, ratio: 64}}")).report.step_time_s, even);
   EXPECT_EQ(predict(leaves(", network: {leaf: {nodes: 4}, spine: {leaves: 16, ratio: 64}}")).report.step_time_s, even);
+}
+
+// Two sites of 32 nodes: 8 rings cross the boundary, there and back.
+TEST(Uplinks, BetweenSitesAreSlowedByRateBufferAndDistance) {
+  const Spec spec = leaves(", network: {sites: {nodes: 32, Gbps: 1600, ms: 2}}");
+  const Plan plan = make_plan(spec);
+  Uplinks uplinks(plan, spec.cluster, 8);
+  EXPECT_TRUE(uplinks.crosses(Dimension::data, 0));
+  EXPECT_FALSE(uplinks.crosses(Dimension::tensor, 0));
+  const auto time = [&](double bytes, std::int64_t channels, double trips) {
+    return uplinks.time(0, Dimension::data, Uplinks::Pattern::neighbours, {bytes, 1, 0.1, channels, trips});
+  };
+  EXPECT_NEAR(time(1e9, 1000, 4), 0.1 + 4 * 2e-3, 1e-12);               // the NICs' time and four trips
+  EXPECT_NEAR(time(50e9, 1000, 2), 8 * 50e9 / 200e9 + 2 * 2e-3, 1e-9);  // 8 rings over 200 GB/s
+  // 4 MiB of each of two channels are on their way for a round trip of 4 ms.
+  EXPECT_NEAR(time(1e9, 2, 2), 1e9 / 2 / (4 << 20) * 4e-3 + 2 * 2e-3, 1e-9);
+  EXPECT_EQ(trips_of(CollectiveKind::all_reduce, NcclAlgorithm::ring), 4);
+  EXPECT_EQ(trips_of(CollectiveKind::all_gather, NcclAlgorithm::ring), 2);
+  EXPECT_EQ(trips_of(CollectiveKind::all_reduce, NcclAlgorithm::tree), 2);
+}
+
+// A job over nodes of all leaves sends out of a leaf from every node instead of from the first and the last one.
+TEST(Uplinks, CarryMoreForScatteredJobs) {
+  const auto needed = [](const std::string& placement) {
+    const Spec spec = leaves(", network: {kind: fat-tree, leaf: {nodes: 4, uplinks: 8}, placement: " + placement + "}");
+    const Plan plan = make_plan(spec);
+    return Uplinks(plan, spec.cluster, 8).least_time(Dimension::data, Uplinks::Pattern::neighbours, {50e9});
+  };
+  EXPECT_NEAR(needed("contiguous"), 1, 1e-9);  // 8 rings of 50 GB/s over 8 uplinks of 50 GB/s
+  EXPECT_NEAR(needed("scattered"), 4, 1e-9);   // 4 nodes of a leaf, each of which sends to another leaf
+  EXPECT_GT(needed("random"), 2);
+  EXPECT_LE(needed("random"), 4);
+}
+
+TEST(Uplinks, OfALeafWithFaultsAreFewer) {
+  const auto step = [](const std::string& more) {
+    return predict(leaves(", network: {leaf: {nodes: 4}" + more + "}")).report.step_time_s;
+  };
+  const Seconds even = step("");
+  EXPECT_GT(step(", faults: [{leaf: 3, uplinks: 1}], spine: {leaves: 1, ratio: 8}"), even);
+  EXPECT_GT(step(", faults: [{node: 17, Gbps: 50}]"), 1.2 * even);
+  EXPECT_EQ(step(", faults: [{node: 17, Gbps: 400}]"), even);
+  EXPECT_EQ(step(", faults: {share: 0, Gbps: 100}"), even);
+  EXPECT_EQ(step(", faults: {share: 1, Gbps: 50}"), step(", faults: [{node: 17, Gbps: 50}]"));
+}
+
+TEST(Uplinks, RefuseWhatNoNetworkIs) {
+  for (const auto& [network, part] :
+       {std::pair{"{}", "leaf.nodes: missing"}, std::pair{"{sites: {nodes: 4}}", "sites.Gbps: missing"},
+        std::pair{"{leaf: {nodes: 4}, job_nodes: [1, 2]}", "2 nodes are listed"},
+        std::pair{"{leaf: {nodes: 4}, job_nodes: [1, 99]}", "node 99 is not one of 64"},
+        std::pair{"{leaf: {nodes: 4}, placement: nowhere}", "known: contiguous"},
+        std::pair{"{leaf: {nodes: 4}, faults: [{leaf: 16, uplinks: 1}]}", "there is no leaf 16"},
+        std::pair{"{leaf: {nodes: 4}, faults: [{node: 64, Gbps: 1}]}", "node 64 is not one of 64"},
+        std::pair{"{leaf: {nodes: 4}, faults: [{Gbps: 1}]}", "a node with Gbps, or a leaf"},
+        std::pair{"{leaf: {nodes: 4}, faults: 3}", "a list [{node: 17"}}) {
+    try {
+      leaves(std::string(", network: ") + network);
+      ADD_FAILURE() << network;
+    } catch (const Error& e) {
+      EXPECT_NE(std::string(e.what()).find(part), std::string::npos) << e.what();
+    }
+  }
 }
 
 }  // namespace

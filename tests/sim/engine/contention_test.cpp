@@ -115,5 +115,27 @@ TEST(Contention, TransfersShareAPort) {
   EXPECT_EQ(settled(c, a), kAlone);
 }
 
+// Two kinds of transfers that would each use three quarters of a leaf's uplinks take 3/2 of their time together.
+TEST(Contention, TransfersOfAStageShareItsUplinks) {
+  TinyPlan p;
+  const auto experts = p.op("experts", LaneKind::expert, {.duration = 100, .uplink = kFullRate / 4 * 3});
+  const auto sums = p.op("sums", LaneKind::data_reduce, {.duration = 100, .uplink = kFullRate / 4 * 3});
+  p.slot(0);
+  const TaskId a = p.task(experts);
+  const TaskId b = p.task(sums);
+  p.finish();
+  const Plan plan = p.plan();
+  Timing timing = p.timing();
+  timing.links.resize(1);
+  timing.links[0].uplink_out = timing.link_count++;
+  timing.links[0].uplink_in = timing.link_count++;
+  Contention c(plan, timing);
+  EXPECT_EQ(c.start_transfer({&a, 1}), kAlone);
+  EXPECT_EQ(c.start_transfer({&b, 1}), Contention::kUnsettled);
+  EXPECT_NEAR(static_cast<double>(settled(c, b)), 1.5 * kAlone, 2);
+  c.stop_transfer({&a, 1});
+  EXPECT_EQ(settled(c, b), kAlone);
+}
+
 }  // namespace
 }  // namespace orrery

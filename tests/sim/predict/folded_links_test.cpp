@@ -42,6 +42,14 @@ TEST(FoldedLinks, KnowLaggardsOnTheSameNic) {
   }
 }
 
+// Two ranks of one group share a NIC, and each competes on its own NVLink with another kind of transfer.
+TEST(FoldedLinks, TakeNoMoreOfNvlinkThanASharedNicLets) {
+  const Spec spec = spec_of("llama-3.2-1b", "{node: dgx-1v, nodes: 2}", "orrery",
+                            "{context: 4, context_kind: ulysses, data: 4, global_batch: 32, micro_batch: 4, precision: "
+                            "fp16, sharding: fsdp}");
+  EXPECT_EQ(step(spec, true), step(spec, false));
+}
+
 // With many stragglers only the replicas that are likely to be the slowest have them, and tensor groups are as slow as
 // their slowest rank (models/layout/lags.h). Of seven random jobs of 1,024 ranks the steps were at most 0.04 % shorter
 // than unfolded.

@@ -1,0 +1,95 @@
+#include "sim/cost/placement.h"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+#include <utility>
+
+#include "models/base/random.h"
+
+namespace orrery {
+namespace {
+
+// The numbers 0 to n - 1, dealt to leaves of `leaf` sets in turn: the first set of every leaf, then the second ones.
+std::vector<std::int64_t> dealt(std::int64_t n, std::int64_t leaf) {
+  std::vector<std::int64_t> places;
+  for (std::int64_t row = 0; row < leaf; ++row) {
+    for (std::int64_t place = row; place < n; place += leaf) places.push_back(place);
+  }
+  return places;
+}
+
+std::vector<std::int64_t> shuffled(std::int64_t n, std::int64_t seed) {
+  std::vector<std::int64_t> places(n);
+  std::iota(places.begin(), places.end(), 0);
+  for (std::int64_t i = n - 1; i > 0; --i) {
+    const double drawn = uniform(static_cast<std::uint64_t>(seed), static_cast<std::uint64_t>(i));
+    std::swap(places[i], places[static_cast<std::int64_t>(drawn * static_cast<double>(i + 1))]);
+  }
+  return places;
+}
+
+// The numbers of the nodes that a job of `gpus` GPUs uses.
+std::set<std::int64_t> nodes_of(const Cluster& c, std::int64_t node_gpus, const std::vector<std::int64_t>& places,
+                                std::int64_t gpus) {
+  std::set<std::int64_t> nodes;
+  for (std::int64_t gpu = 0; gpu < gpus; gpu += std::min<std::int64_t>(c.gpus_per_node, node_gpus)) {
+    const std::int64_t set = gpu / node_gpus;
+    const std::int64_t place = set < std::ssize(places) ? places[set] : set;
+    nodes.insert((place * node_gpus + gpu % node_gpus) / c.gpus_per_node);
+  }
+  return nodes;
+}
+
+}  // namespace
+
+std::vector<std::int64_t> places_of(const Cluster& c, std::int64_t node_gpus) {
+  if (!c.network) return {};
+  const Network& n = *c.network;
+  const std::int64_t sets = ceil_div(gpus_of(c), node_gpus);
+  switch (n.placement) {
+    case Placement::contiguous:
+      return {};
+    case Placement::scattered:
+      return dealt(sets, std::max<std::int64_t>(1, n.leaf_nodes * c.gpus_per_node / node_gpus));
+    case Placement::random:
+      return shuffled(sets, n.seed);
+    case Placement::listed:
+      return n.job_nodes;
+  }
+  return {};
+}
+
+double slowest_nic_Gbps(const Cluster& c, std::int64_t node_gpus, const std::vector<std::int64_t>& places,
+                        std::int64_t gpus) {
+  const Network& n = *c.network;
+  double slowest = c.nic_Gbps;
+  if (n.faults.empty() && n.fault_share == 0) return slowest;
+  const std::set<std::int64_t> nodes = nodes_of(c, node_gpus, places, gpus);
+  for (const LinkFault& fault : n.faults) {
+    if (nodes.contains(fault.node)) slowest = std::min(slowest, fault.Gbps);
+  }
+  for (const std::int64_t node : nodes) {
+    for (int nic = 0; nic < c.nics && n.fault_share > 0; ++nic) {
+      const auto number = static_cast<std::uint64_t>(node * c.nics + nic);
+      if (uniform(static_cast<std::uint64_t>(n.seed), number) < n.fault_share)
+        slowest = std::min(slowest, n.fault_Gbps);
+    }
+  }
+  return slowest;
+}
+
+std::int64_t least_uplinks(const Cluster& c, std::int64_t node_gpus, const std::vector<std::int64_t>& places,
+                           std::int64_t gpus) {
+  const Network& n = *c.network;
+  std::int64_t least = n.leaf_uplinks;
+  if (n.faults.empty()) return least;
+  std::set<std::int64_t> leaves;
+  for (const std::int64_t node : nodes_of(c, node_gpus, places, gpus)) leaves.insert(node / n.leaf_nodes);
+  for (const LinkFault& fault : n.faults) {
+    if (leaves.contains(fault.leaf)) least = std::min(least, fault.uplinks);
+  }
+  return least;
+}
+
+}  // namespace orrery

@@ -1,0 +1,79 @@
+#include "sim/cost/variation.h"
+
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include "models/base/normal.h"
+
+namespace orrery {
+namespace {
+
+// The waits at one collective of the plan, over all its tasks in one row of times.
+struct Waits {
+  double sum = 0;  // picoseconds
+  std::int64_t count = 0;
+};
+using WaitsOfRow = std::map<std::pair<std::uint32_t, std::uint32_t>, Waits>;  // by row, then op
+
+double largest_of_group(const Plan& plan, Dimension d, std::int64_t rank) {
+  const GroupTable& table = plan.dimensions[static_cast<std::size_t>(d)];
+  return largest_normal(static_cast<double>(table.groups[table.member_of[rank]].size()));
+}
+
+// Adds the waits of one class of ranks, whose tasks lie in issue order.
+void add_waits(const Plan& plan, std::uint32_t slot, const Timing& timing, WaitsOfRow& waits) {
+  const RankClass& ranks = plan.classes[slot];
+  std::map<Dimension, double> largest;
+  double variance = 0;  // sum of squares of the kernels' times since the last collective
+  for (TaskId t = ranks.begin; t < ranks.end; ++t) {
+    const Op& op = plan.op_of(t);
+    const std::uint32_t id = plan.tasks[t].op;
+    const auto duration = static_cast<double>(timing.of(slot, id).duration);
+    if (op.lane == LaneKind::compute && !moves(op)) variance += duration * duration;
+    const auto* c = std::get_if<Collective>(&op.work);
+    if (c == nullptr || !meets_in_layers(c->group)) continue;
+    const auto [it, fresh] = largest.try_emplace(c->group);
+    if (fresh) it->second = largest_of_group(plan, c->group, ranks.representative);
+    Waits& w = waits[{timing.row_of_slot[slot], id}];
+    w.sum += it->second * std::sqrt(std::exchange(variance, 0));
+    ++w.count;
+  }
+}
+
+}  // namespace
+
+bool is_clocked(const Op& op) {
+  return std::holds_alternative<Gemm>(op.work) || std::holds_alternative<GroupedGemm>(op.work) ||
+         std::holds_alternative<FlashAttention>(op.work);
+}
+
+bool meets_in_layers(Dimension d) {
+  switch (d) {
+    case Dimension::tensor:
+    case Dimension::context:
+    case Dimension::expert:
+    case Dimension::kv:
+    case Dimension::ulysses:
+    case Dimension::expert_tensor:
+    case Dimension::tensor_row:
+    case Dimension::tensor_column:
+    case Dimension::tensor_depth:
+      return true;
+    default:
+      return false;
+  }
+}
+
+void wait_for_slowest_kernels(const Plan& plan, double deviation, Timing& timing) {
+  if (!(deviation > 0)) return;
+  WaitsOfRow waits;
+  for (std::uint32_t slot = 0; slot < plan.classes.size(); ++slot) {
+    if (!plan.classes[slot].server) add_waits(plan, slot, timing, waits);
+  }
+  for (const auto& [key, w] : waits)
+    timing.rows[key.first][key.second].duration +=
+        static_cast<Picoseconds>(deviation * w.sum / static_cast<double>(w.count));
+}
+
+}  // namespace orrery

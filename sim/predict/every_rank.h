@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cmath>
+#include <numbers>
+#include <random>
+#include <vector>
+
+#include "models/plan/unfold.h"
+#include "models/planner/make_plan.h"
+#include "sim/cost/costs.h"
+#include "sim/cost/variation.h"
+#include "sim/engine/simulate.h"
+#include "sim/predict/predict.h"
+
+namespace orrery {
+
+// Simulates steps in which every rank and every kernel has a time of its own, drawn as cluster.variation says: the
+// truth that quantiles by order statistics are compared with.
+class EveryRank {
+ public:
+  EveryRank(const Spec& spec, const Profile& profile) : variation_(*spec.cluster.variation) {
+    Spec alike = spec;
+    alike.cluster.variation->kernels = 0;
+    plan_ = unfold(make_plan(alike));
+    timing_ = costs_of(plan_, alike, profile).timing;
+    give_every_task_an_op();
+  }
+
+  Seconds step(std::uint64_t seed) {
+    std::mt19937_64 bits(seed);
+    std::normal_distribution<double> normal;
+    std::vector<double> gpu;
+    constexpr double kSlowestOfEight = 1.42360030604;
+    for (std::int64_t r = 0; r < plan_.ranks; ++r)
+      gpu.push_back((1 + variation_.gpus * normal(bits)) / (1 + variation_.gpus * kSlowestOfEight));
+    for (TaskId t = 0; t < plan_.task_count(); ++t) {
+      const Op& op = plan_.ops[t];
+      double factor = is_clocked(op) ? gpu[plan_.classes[plan_.slot_of(t)].representative] : 1;
+      if (op.lane == LaneKind::compute && !moves(op)) factor *= 1 + variation_.kernels * normal(bits);
+      timing_.rows.front()[t].duration = static_cast<Picoseconds>(factor * static_cast<double>(base_[t]));
+    }
+    return seconds(simulate(plan_, timing_).step_time);
+  }
+
+ private:
+  void give_every_task_an_op() {
+    std::vector<Op> ops;
+    std::vector<OpTiming> row;
+    for (TaskId t = 0; t < plan_.task_count(); ++t) {
+      ops.push_back(plan_.op_of(t));
+      row.push_back(timing_.of(plan_.slot_of(t), plan_.tasks[t].op));
+      base_.push_back(row.back().duration);
+      plan_.tasks[t].op = t;
+    }
+    plan_.ops = std::move(ops);
+    timing_.rows = {std::move(row)};
+    timing_.row_of_slot.assign(plan_.classes.size(), 0);
+  }
+
+  Variation variation_;
+  Plan plan_;
+  Timing timing_;
+  std::vector<Picoseconds> base_;
+};
+
+}  // namespace orrery

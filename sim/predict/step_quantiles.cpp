@@ -1,0 +1,177 @@
+#include "sim/predict/step_quantiles.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <numeric>
+
+#include "models/base/normal.h"
+#include "models/base/quantile.h"
+#include "models/base/random.h"
+#include "models/spec/sharding.h"
+#include "sim/cost/variation.h"
+#include "sim/engine/simulate.h"
+
+namespace orrery {
+namespace {
+
+// The number of GPUs whose slowest the profile's times stand for: published steps ran on full nodes of eight.
+constexpr double kNode = 8;
+
+// The relative time of a GPU whose slowness is `normal` standard deviations, over that of the slowest of eight, less 1.
+double slowness_of(double deviation, double normal) {
+  static const double kSlowest = largest_normal(kNode);
+  return (1 + deviation * normal) / (1 + deviation * kSlowest) - 1;
+}
+
+// The standard normal value that the largest of n is below with the probability `share`.
+double largest_below(double share, double n) {
+  // share^(1/n) = 1 - above, where above keeps its digits for large n
+  const double above = -std::expm1(std::log(share) / n);
+  return -normal_quantile(above);
+}
+
+// The time of the reported step if what the clock limits takes 1 + slowness times as long on some stages.
+Seconds slowed_step(const Plan& plan, Timing timing, const std::function<bool(std::int64_t)>& slow, double slowness,
+                    const std::atomic<bool>* stop) {
+  const std::vector<std::vector<OpTiming>> rows = std::move(timing.rows);
+  timing.rows.clear();
+  for (std::size_t slot = 0; slot < plan.classes.size(); ++slot) {
+    std::vector<OpTiming> row = rows[timing.row_of_slot[slot]];
+    if (slow(plan.classes[slot].stage)) {
+      for (std::size_t op = 0; op < row.size(); ++op) {
+        if (is_clocked(plan.ops[op]))
+          row[op].duration += static_cast<Picoseconds>(slowness * static_cast<double>(row[op].duration));
+      }
+    }
+    timing.row_of_slot[slot] = static_cast<std::uint32_t>(timing.rows.size());
+    timing.rows.push_back(std::move(row));
+  }
+  return seconds(period_of(plan, simulate(plan, timing, stop)).length());
+}
+
+// A table of the largest of n standard normal values over w = -log(-log(share)), on which it is nearly a straight line
+// (the largest of many values tends to Gumbel's distribution).
+class LargestOf {
+ public:
+  explicit LargestOf(double n) {
+    for (int i = 0; i <= kSteps; ++i) values_.push_back(largest_below(std::exp(-std::exp(-w_of(i))), n));
+  }
+  double at(double share) const {
+    const double w = -std::log(-std::log(std::clamp(share, 1e-12, 1 - 1e-12)));
+    const double place = std::clamp((w - kLow) / (kHigh - kLow) * kSteps, 0.0, kSteps - 1e-9);
+    const auto i = static_cast<std::size_t>(place);
+    return std::lerp(values_[i], values_[i + 1], place - static_cast<double>(i));
+  }
+
+ private:
+  static constexpr int kSteps = 512;
+  static constexpr double kLow = -3.3, kHigh = 28;  // -log(-log()) of 1e-12 and of 1 - 1e-12
+  static double w_of(int i) { return kLow + (kHigh - kLow) * i / kSteps; }
+  std::vector<double> values_;
+};
+
+// Draws steps: in each, the time of the slowest replica. The number of draws is such that some millions of sets are
+// drawn in all; with many replicas the slowest of them differs so little between draws that fewer are enough.
+std::vector<double> drawn_steps(const Lockstep& sets, const StageResponse& r, double deviation, std::uint64_t seed) {
+  constexpr std::int64_t kSets = 4'000'000, kLeast = 256, kMost = 4096;
+  const std::int64_t draws = std::clamp(kSets / (sets.replicas * sets.stages), kLeast, kMost);
+  const LargestOf slowest(static_cast<double>(sets.ranks));
+  std::vector<double> steps;
+  std::uint64_t drawn = 0;
+  for (std::int64_t d = 0; d < draws; ++d) {
+    double most = 0;
+    for (std::int64_t replica = 0; replica < sets.replicas; ++replica) {
+      double sum = 0, pace = -r.base;
+      for (const Seconds pacing : r.pacing) {
+        const double x = slowness_of(deviation, slowest.at(uniform(seed, drawn++)));
+        sum += x;
+        pace = std::max(pace, pacing * x);
+      }
+      most = std::max(most, r.base + r.passing * sum + pace);
+    }
+    steps.push_back(most);
+  }
+  return steps;
+}
+
+// Joins the sets of ranks that have a rank in common with one group.
+class Sets {
+ public:
+  explicit Sets(std::int64_t ranks) : parent_(ranks) { std::iota(parent_.begin(), parent_.end(), 0); }
+  std::int64_t root(std::int64_t r) {
+    while (parent_[r] != r) r = parent_[r] = parent_[parent_[r]];
+    return r;
+  }
+  void join(std::int64_t a, std::int64_t b) { parent_[root(a)] = root(b); }
+
+ private:
+  std::vector<std::int64_t> parent_;
+};
+
+}  // namespace
+
+Lockstep lockstep_of(const Spec& spec, const Plan& plan) {
+  Sets sets(plan.ranks);
+  const bool gathers = row_of(spec.strategy.sharding).shards_parameters;
+  for (std::size_t d = 0; d < plan.dimensions.size(); ++d) {
+    const auto dimension = static_cast<Dimension>(d);
+    if (!meets_in_layers(dimension) && !(gathers && dimension == Dimension::data)) continue;
+    for (const auto& group : plan.dimensions[d].groups) {
+      for (const std::int32_t r : group) sets.join(group.front(), r);
+    }
+  }
+  Lockstep result;
+  const std::int64_t first = sets.root(0);
+  result.ranks = 0;
+  for (std::int64_t r = 0; r < plan.workers(); ++r) result.ranks += sets.root(r) == first ? 1 : 0;
+  for (const RankClass& c : plan.classes) result.stages = std::max(result.stages, c.stage + 1);
+  result.replicas = std::max<std::int64_t>(1, plan.workers() / (result.ranks * result.stages));
+  return result;
+}
+
+StageResponse stage_response(const Plan& plan, const Timing& timing, std::int64_t stages, double slowness,
+                             const std::atomic<bool>* stop) {
+  constexpr std::int64_t kSimulated = 8;
+  const auto all = [](std::int64_t) { return true; };
+  StageResponse r{.base = slowed_step(plan, timing, all, 0, stop)};
+  const Seconds together = (slowed_step(plan, timing, all, slowness, stop) - r.base) / slowness;
+  std::vector<Seconds> alone(stages, together);
+  const std::int64_t known = std::min(stages, kSimulated);
+  const auto place = [&](std::int64_t i) { return known == 1 ? 0 : i * (stages - 1) / (known - 1); };
+  for (std::int64_t i = 0; i < known && stages > 1; ++i) {
+    const std::int64_t stage = place(i);
+    const auto one = [stage](std::int64_t s) { return s == stage; };
+    alone[stage] = (slowed_step(plan, timing, one, slowness, stop) - r.base) / slowness;
+    const std::int64_t before = i == 0 ? stage : place(i - 1);
+    for (std::int64_t s = before + 1; s < stage; ++s)
+      alone[s] =
+          std::lerp(alone[before], alone[stage], static_cast<double>(s - before) / static_cast<double>(stage - before));
+  }
+  if (stages > 1) {
+    const Seconds most = *std::max_element(alone.begin(), alone.end());
+    r.passing = std::max(0.0, (together - most) / static_cast<double>(stages - 1));
+  }
+  for (const Seconds a : alone) r.pacing.push_back(std::max(0.0, a - r.passing));
+  return r;
+}
+
+StepQuantiles step_quantiles(const Spec& spec, const Plan& plan, const Timing& timing, Seconds step,
+                             const std::atomic<bool>* stop) {
+  const double deviation = spec.cluster.variation->gpus;
+  if (!(deviation > 0)) return {step, step};
+  const Lockstep sets = lockstep_of(spec, plan);
+  const auto ranks = static_cast<double>(plan.workers());
+  const double slowness = std::max(0.005, slowness_of(deviation, largest_below(0.5, ranks)));
+  const StageResponse r = stage_response(plan, timing, sets.stages, slowness, stop);
+  if (sets.stages == 1) {
+    const auto at = [&](double share) {
+      return step + r.pacing.front() * slowness_of(deviation, largest_below(share, ranks));
+    };
+    return {at(0.5), at(0.95)};
+  }
+  const std::vector<double> steps = drawn_steps(sets, r, deviation, spec.seed);
+  return {step - r.base + quantile(steps, 0.5), step - r.base + quantile(steps, 0.95)};
+}
+
+}  // namespace orrery

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "models/plan/plan.h"
+#include "models/spec/spec.h"
+#include "sim/engine/timing.h"
+#include "sim/report/report.h"
+
+namespace orrery {
+
+// Ranks of one pipeline stage that wait for each other in every layer, so that all are as slow as the slowest.
+struct Lockstep {
+  std::int64_t ranks = 1;     // number of ranks in such a set
+  std::int64_t replicas = 1;  // number of such sets on a stage, each a part of one pipeline
+  std::int64_t stages = 1;    // number of stages of a pipeline
+};
+Lockstep lockstep_of(const Spec& spec, const Plan& plan);
+
+// How a step's time depends on the slowness of a pipeline's stages: a stage of slowness x takes 1 + x times as long for
+// what GPUs' clocks limit. A step takes base + passing * (sum of all x) + the largest of pacing[i] * x[i]: every stage
+// delays a micro-batch that passes through it once, and the slowest stage sets the pace of all.
+struct StageResponse {
+  Seconds base = 0, passing = 0;
+  std::vector<Seconds> pacing;
+};
+// Finds the response by simulating the step with all stages slow, and with one stage slow at a time. Of more than eight
+// stages eight are simulated, and those between are taken to lie on a line.
+StageResponse stage_response(const Plan& plan, const Timing& timing, std::int64_t stages, double slowness,
+                             const std::atomic<bool>* stop = nullptr);
+
+// Returns the quantiles of a step over clusters whose GPUs differ as cluster.variation.gpus says. The slowness of a GPU
+// is normally distributed, and relative to the slowest of eight, as whose the profile's times are taken
+// (slowest_beyond_a_node). A set in lockstep is as slow as its slowest rank, a step as its slowest replica. With one
+// stage the quantile is that of the slowest of all ranks; with several, quantiles are taken over draws by the spec's
+// seed. spec.cluster.variation must be set; `timing` and `step` are those of the plan when all GPUs are alike.
+StepQuantiles step_quantiles(const Spec& spec, const Plan& plan, const Timing& timing, Seconds step,
+                             const std::atomic<bool>* stop = nullptr);
+
+}  // namespace orrery
