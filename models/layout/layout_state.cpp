@@ -130,9 +130,22 @@ static void add_gradients_and_states(const Draft& draft, const Chunk& chunk, boo
   block.buffers[kMoment2] = {"second moments", moments.second, Category::optimizer, true};
 }
 
+// Returns the bytes that an optimizer works on beside its states: with Muon layers, and with Adafactor two norms in fp32
+// for each tensor, that of its update and that of its weights.
+static Bytes optimizer_bytes(const Draft& draft, const Chunk& chunk) {
+  if (!draft.updates()) return 0;
+  switch (draft.facts.spec.strategy.optimizer.kind) {
+    case OptimizerKind::muon:
+      return whole_layer_elements(draft, chunk) * draft.context.width;
+    case OptimizerKind::adafactor:
+      return 4 * tensor_norms(draft, chunk);
+    default:
+      return 0;
+  }
+}
+
 // Returns the bytes of the buffer kBuckets of a chunk: the copies of all gradients that data ranks reduce, if the
-// framework makes such copies; otherwise with Muon the layers that the optimizer works on at a time, and with Adafactor
-// two norms in fp32 for each tensor: that of its update and that of its weights.
+// framework makes such copies, and the bytes that the optimizer works on.
 static Bytes bucket_bytes(const Draft& draft, const Chunk& chunk) {
   const Spec& spec = draft.facts.spec;
   const ShardingRow& row = draft.facts.row;
@@ -141,16 +154,7 @@ static Bytes bucket_bytes(const Draft& draft, const Chunk& chunk) {
                       !draft.facts.unit_gradients && draft.group_size(Dimension::data) > 1 && !row.shards_optimizer &&
                       !row.master && !row.servers;
   if (draft.facts.averaging == Averaging::copy) return chunk.weights.all * gradient_width;
-  if (beside) return chunk.weights.all * width;
-  if (!draft.updates()) return 0;
-  switch (spec.strategy.optimizer.kind) {
-    case OptimizerKind::muon:
-      return whole_layer_elements(draft, chunk) * width;
-    case OptimizerKind::adafactor:
-      return 4 * tensor_norms(draft, chunk);
-    default:
-      return 0;
-  }
+  return (beside ? chunk.weights.all * width : 0) + optimizer_bytes(draft, chunk);
 }
 
 Block state_block(const Draft& draft, const Chunk& chunk) {
