@@ -368,7 +368,6 @@ struct CpuKernels {
   }
 
   void operator()(const Load& l) const { copy_text(c, l, CpuCall::integers(c.writes[0])); }
-
   void operator()(const Cast& w) const { run_cast(c, w); }
   void operator()(const Accumulate& w) const { run_accumulate(c, w); }
   void operator()(const Fill& f) const {
@@ -384,7 +383,8 @@ struct CpuKernels {
   void operator()(const Exchange&) const {}  // does nothing: the issuing thread swaps the two buffers itself
   void operator()(const SquaredNorm& w) const { run_squared_norm(c, w); }
   void operator()(const Update& w) const { run_update(c, w); }
-  void operator()(const Orthogonalize&) const { no_kernel(); }
+  void operator()(const Orthogonalize& w) const { run_orthogonalize(c, w); }
+  void operator()(const MoveDirections& w) const { run_move_directions(c, w); }
   void operator()(const Collective&) const { no_kernel(); }
   void operator()(const Transfer&) const { no_kernel(); }
 };

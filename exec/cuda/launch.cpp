@@ -254,6 +254,7 @@ struct CudaKernels {
   void operator()(const Exchange&) const { no_kernel(); }
   void operator()(const SquaredNorm& w) const { run_squared_norm(c, w); }
   void operator()(const Orthogonalize&) const { no_kernel(); }
+  void operator()(const MoveDirections&) const { no_kernel(); }
   void operator()(const Update& w) const { run_update(c, w); }
   void operator()(const Collective&) const { no_kernel(); }
   void operator()(const Transfer&) const { no_kernel(); }

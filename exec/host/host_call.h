@@ -52,6 +52,22 @@ void run_accumulate(const CpuCall& c, const Accumulate& work);
 void run_squared_norm(const CpuCall& c, const SquaredNorm& work);
 void run_multiply(const CpuCall& c, const Multiply& work);
 void run_update(const CpuCall& c, const Update& work);
+// Returns the factor by which an op multiplies gradients: 1 / loss scale if the op reads the loss scale, times the clip
+// coefficient if it reads the gradient norm.
+double gradient_factor(const CpuCall& c);
+// Returns `n` elements of a flat buffer of a chunk's states, from element `first` on, as floats.
+inline Values state_values(const CpuCall& c, const Argument& a, std::int64_t first, std::int64_t n, Values::Mode mode) {
+  return {a.data + first * a.width, n, a.width, c.rank.format16(), mode};
+}
+// Functions that run Muon's update, defined in muon_step.cpp.
+void run_momentum(const CpuCall& c);
+void run_move_directions(const CpuCall& c, const MoveDirections& work);
+void run_orthogonalize(const CpuCall& c, const Orthogonalize& work);
+void run_muon_update(const CpuCall& c, const kernels::UpdateStep& step);
+// Functions that run Adafactor's update, defined in adafactor_step.cpp.
+void run_line_sums(const CpuCall& c);
+void run_update_norms(const CpuCall& c);
+void run_adafactor_update(const CpuCall& c, std::int64_t number);
 // Runs norms of rows whose columns are split over several ranks, defined in exec/cpu/norm.cpp.
 void run_norm_in_pieces(const CpuCall& c, const Normalize& work);
 // Functions that run matrix products, defined in exec/cpu/products.cpp.

@@ -4,6 +4,7 @@
 #include <cassert>
 #include <numeric>
 
+#include "exec/host/whole_layers.h"
 #include "models/layers/blocks.h"
 
 namespace orrery {
@@ -337,6 +338,10 @@ static void prepare_parts(const Rank& rank, const Collective& work, const Launch
 PreparedCollective prepare(const Rank& rank, const Collective& work, const Launch& launch) {
   PreparedCollective p;
   p.call = described(rank, work);
+  if (moves_layers(rank, launch)) {
+    prepare_layers(rank, work, launch, p.call);
+    return p;
+  }
   switch (work.kind) {
     case CollectiveKind::all_reduce:
       prepare_all_reduce(rank, work, launch, p);

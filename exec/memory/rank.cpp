@@ -42,6 +42,7 @@ kernels::Format16 Rank::format16() const {
 
 Bytes Rank::state_width(std::uint16_t slot) const {
   const Optimizer& o = spec.strategy.optimizer;
+  const bool sums = o.kind == OptimizerKind::adafactor;  // whether moments are sums, which are always in fp32
   switch (slot) {
     case kParameters:
     case kFreshGradients:
@@ -52,14 +53,16 @@ Bytes Rank::state_width(std::uint16_t slot) const {
       return row_of(spec.strategy.sharding).fp32_shards ? o.master_bytes : plan.element_bytes;
     case kGradients:
     case kGradientShard:
-    case kBuckets:
     case kHostGradients:
     case kNextGradients:
       return storage_bytes(spec.strategy.gradient_precision);
+    case kBuckets:
+      if (o.kind == OptimizerKind::muon) return plan.element_bytes;
+      return sums ? 4 : storage_bytes(spec.strategy.gradient_precision);
     case kMaster:
       return o.master_bytes;
     default:
-      return o.moment_bytes;
+      return sums ? 4 : o.moment_bytes;
   }
 }
 

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "kernels/cpu/adafactor.h"
 #include "models/base/error.h"
 #include "models/base/version.h"
 
@@ -58,7 +59,13 @@ Training training_of(const Spec& spec) {
     case OptimizerKind::lion:
       t.rule = {.kind = Kind::lion, .learning_rate = 1e-4, .beta2 = 0.99};
       break;
-    default:  // AdamW: check_executable() refuses specs with other optimizers
+    case OptimizerKind::muon:
+      t.rule.kind = Kind::muon;
+      break;
+    case OptimizerKind::adafactor:
+      t.rule = {.kind = Kind::adafactor, .learning_rate = kernels::kLargestStep};
+      break;
+    case OptimizerKind::adamw:
       t.rule.kind = Kind::adamw;
   }
   t.clip = spec.strategy.clip;

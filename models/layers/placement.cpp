@@ -101,7 +101,8 @@ std::vector<PlacedParameter> parameters_of(const Plan& plan, std::uint32_t state
       if (p.frozen != frozen) continue;
       const bool copy = block.role != BlockRole::embedding && p.name == kEmbeddingTable;
       const std::int64_t first = (frozen ? f.frozen_base : f.base) + p.offset;
-      placed.try_emplace(first, PlacedParameter{full_name(f, block, p), p, first, copy});
+      const bool of_layer = block.role == BlockRole::layer && p.name != kEmbeddingTable;
+      placed.try_emplace(first, PlacedParameter{full_name(f, block, p), p, first, copy, of_layer});
     }
   }
   std::vector<PlacedParameter> result;

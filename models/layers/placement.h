@@ -15,6 +15,9 @@ struct PlacedParameter {
   LocalParameter local;    // the weight's shape and cut on this rank
   std::int64_t first = 0;  // index of the weight's first element in the chunk's flat buffers
   bool copy = false;       // whether an earlier stage of the same replica holds the same weight (tied output)
+  bool of_layer = false;   // whether the weight belongs to a layer
+
+  bool layer_matrix() const { return of_layer && local.in > 1; }  // whether Muon orthogonalizes the weight
 };
 
 // Returns every trained weight (or if `frozen`, every frozen weight) of a chunk once, in the order of the chunk's flat

@@ -51,7 +51,11 @@ struct WeightCounts {
   std::map<Dimension, std::int64_t> partial;
   std::int64_t kv = 0;        // elements whose gradients the ranks with the same key/value heads sum
   std::int64_t matrices = 0;  // elements of `all` in layers' matrices, which Muon orthogonalizes
-  std::int64_t sums = 0;      // size of Adafactor's statistics: rows + columns of matrices, elements of vectors
+  // of the elements whose optimizer states one rank keeps (`own`), the most that are not in layers' matrices, on the
+  // rank with most of them; Muon updates these by AdamW
+  std::int64_t own_vectors = 0;
+  // size of Adafactor's statistics: rows + columns of matrices, elements of vectors, all before tensor ranks cut them
+  std::int64_t sums = 0;
   // Returns an estimate of how many of the `own` elements are in layers' matrices: the same fraction as of `all`
   // elements.
   std::int64_t own_matrices() const { return all == 0 ? 0 : own * matrices / all; }

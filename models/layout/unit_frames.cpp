@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "models/layers/uncut_place.h"
 #include "models/layout/host_buffers.h"
 #include "models/layout/joined_units.h"
 #include "models/layout/replicas.h"
@@ -145,6 +146,15 @@ static void add_tile_units(Draft& draft, const Entry& entry) {
   }
 }
 
+// Returns the number of Adafactor's statistics of a weight: one for each row and each column of the complete matrix, or
+// one for each element of a vector. Each rank has them all, even if it has only a part of the weight.
+static std::int64_t sums_of(const Draft& draft, const LocalParameter& p) {
+  if (draft.facts.spec.strategy.optimizer.kind != OptimizerKind::adafactor) return 0;
+  const auto size = [&](Dimension d) { return GroupPosition{0, draft.group_size(d)}; };
+  const UncutShape whole = uncut_place(draft.facts.spec.model, p, size).whole;
+  return whole.in > 1 ? whole.out + whole.in : whole.out;
+}
+
 // Adds the elements of a block's weights to the counts of its chunk: all elements, those in matrices, and those whose
 // gradients are summed over a tensor group or over ranks with the same key/value heads.
 static void count_weights(const Draft& draft, WeightCounts& counts, const Block& block) {
@@ -156,7 +166,7 @@ static void count_weights(const Draft& draft, WeightCounts& counts, const Block&
       counts.partial[group] += p.summed_over(group) ? elements : 0;
     counts.kv += p.kv_rows * p.in;
     counts.matrices += p.in > 1 && block.role == BlockRole::layer ? elements : 0;
-    counts.sums += p.in > 1 ? p.out + p.in * std::max<std::int64_t>(1, p.experts) : elements;
+    counts.sums += sums_of(draft, p);
   }
 }
 

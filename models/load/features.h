@@ -303,6 +303,8 @@ inline constexpr Feature kWholeMatrices = {"strategy.optimizer", "muon or adafac
                                              const OptimizerKind k = s.strategy.optimizer.kind;
                                              return k == OptimizerKind::muon || k == OptimizerKind::adafactor;
                                            }};
+inline constexpr Feature kMuon = {"strategy.optimizer", "muon",
+                                  [](S s) { return s.strategy.optimizer.kind == OptimizerKind::muon; }};
 inline constexpr Feature kLion = {"strategy.optimizer", "lion",
                                   [](S s) { return s.strategy.optimizer.kind == OptimizerKind::lion; }};
 inline constexpr Feature kEightBit = {"strategy.precision", "eight-bit products",

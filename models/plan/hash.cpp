@@ -107,13 +107,21 @@ struct HashedShapes {
   void operator()(const PlaceCopy& c) const { all(c.bytes, c.from, c.to, c.first, c.elements, c.width); }
   void operator()(const Wait& w) const { all(w.device); }
   void operator()(const Exchange&) const {}
-  void operator()(const SquaredNorm& n) const { all(n.elements, n.width); }
+  void operator()(const SquaredNorm& n) const {
+    all(n.elements, n.width);
+    if (n.of != SquaredNorm::Of::gradients) all(n.of);
+  }
   void operator()(const Update& u) const {
     all(u.elements, u.gradient, u.master, u.moment, u.forward, u.moments, u.fused, u.first, u.delayed, u.validated);
+    if (u.momentum) all(u.momentum);
   }
-  void operator()(const Orthogonalize& o) const { all(o.rows, o.columns, o.matrices, o.iterations); }
+  void operator()(const Orthogonalize& o) const {
+    all(o.rows, o.columns, o.matrices, o.iterations, o.first, o.parameter);
+  }
+  void operator()(const MoveDirections& m) const { all(m.elements, m.from, m.to, m.first, m.back); }
   void operator()(const Collective& c) const {
     all(c.kind, c.group, c.bytes, c.width, c.first, c.algorithm, c.maximum, c.servers, c.copies, c.tensors, c.root);
+    if (c.back) all(c.back);
   }
   void operator()(const Transfer& t) const { all(t.send, t.offset, t.bytes, t.first, t.parts); }
   void operator()(const Convolution& c) const { all(c.batch, c.sequence, c.columns, c.projected, c.taps, c.direction); }

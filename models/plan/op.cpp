@@ -184,7 +184,10 @@ struct WorkCost {
   // forward. Unfused, torch's foreach AdamW takes 20 passes: decay (2), first moment (3), second (2 + 3), root (2),
   // correction (2), epsilon (2), update (4). A fused update takes 7, so an unfused one takes 13 more, of which 12 are
   // counted here.
+  // The first part of Muon's update reads and writes gradients and moments once if it is fused; two foreach operations
+  // (the moment's, the direction's) read both once more.
   Cost operator()(const Update& u) const {
+    if (u.momentum) return {4 * d(u.elements), d(u.elements) * d((u.fused ? 2 : 3) * (u.gradient + u.moment))};
     const Bytes weight = u.master > 0 ? u.master : u.forward;
     const double fused = d(u.gradient + 2 * weight + 2 * u.moment * u.moments + (u.master > 0 ? u.forward : 0));
     return {12 * d(u.elements), d(u.elements) * (u.fused ? fused : fused + 12 * d(weight))};
@@ -269,6 +272,7 @@ struct WorkCost {
     const double each = d(o.iterations) * d(o.matrices);
     return {each * (4 * m * m * n + 2 * m * m * m), each * (4 * m * n + 5 * m * m) * d(width)};
   }
+  Cost operator()(const MoveDirections& m) const { return {0, d(m.elements) * d(m.from + m.to)}; }
   Cost operator()(const Collective& c) const { return {0, d(c.bytes)}; }
   Cost operator()(const Transfer& t) const { return {0, d(t.bytes)}; }
 };
@@ -335,6 +339,7 @@ struct Kernels {
     return weighs ? 2 : 1;
   }
   int operator()(const Orthogonalize& o) const { return static_cast<int>(o.matrices * (2 + 5 * o.iterations)); }
+  int operator()(const MoveDirections&) const { return 1; }
   int operator()(const Collective&) const { return 1; }
   int operator()(const Transfer&) const { return 1; }
 };

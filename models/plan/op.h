@@ -389,16 +389,24 @@ struct Exchange {};
 // rank has several where pipeline stages are virtual). A weight that several ranks hold is counted on one rank only: a
 // replicated weight on the first rank of the tensor parallel group, key/value heads on the first rank of the group
 // `kv`, a tied embedding table on the first stage.
+//
+// With Adafactor, two more passes of this kind come before the update (Shazeer and Stern 2018, 1804.04235, algorithm
+// 4); they add to sums of each tensor instead of to one sum of the rank. lines: sums of squares of the gradients of
+// each row and each column of a matrix. updates: sums of squares of each tensor's update and of each tensor's weights.
 struct SquaredNorm {
+  enum class Of : std::uint8_t { gradients, lines, updates };
   std::int64_t elements = 0;
   Bytes width = 4;
+  Of of = Of::gradients;
 };
 
 // The optimizer's update of `elements` parameters, from element `first` of the rank's shards: it reads gradients,
 // master weights and moments, and writes master weights, moments and the weights that forward reads. gradient, master,
 // moment, forward: bytes of one element of each. delayed: the update takes the gradients of the previous step (none in
 // the first step). validated: the update is validated in the next step (post_validation.h); it is made only if the
-// gradient norm known so far, the second number that the op reads, needs no clipping.
+// gradient norm known so far, the second number that the op reads, needs no clipping. momentum: the op is the first
+// part of Muon's update of layers' matrices: it adds the gradient to the moment, and overwrites the gradient with the
+// direction that is orthogonalized next.
 struct Update {
   std::int64_t elements = 0;
   Bytes gradient = 4, master = 4, moment = 4, forward = 2;
@@ -407,14 +415,31 @@ struct Update {
   std::int64_t first = 0;
   bool delayed = false;
   bool validated = false;
+  bool momentum = false;
+};
+
+// The op copies weights' directions of Muon (their momentum, or its orthogonalized matrices if `back`) between the
+// gradients' buffer, in which they have `from` bytes each, and the buffer of whole matrices, in which they have `to`
+// bytes each. Layers of the same shape are orthogonalized in rounds, one layer on each data rank; the round's first
+// layer begins at element `first` of the chunk's flat buffers. A rank that owns a shard of every layer copies its
+// shards of all layers of the round, `elements` in all. A rank that owns all layers copies its layer of the round, and
+// back each of them.
+struct MoveDirections {
+  std::int64_t elements = 0;
+  Bytes from = 4, to = 2;
+  std::int64_t first = 0;
+  bool back = false;
 };
 
 // The op brings a matrix (rows, columns) by Newton-Schulz iterations near the orthogonal matrix with the same singular
 // vectors, in place (Jordan 2024, Muon): with X X^T = A, each iteration computes X <- a X + (b A + c A^2) X, on the
-// transposed matrix if rows > columns. `matrices` such matrices lie one after another.
+// transposed matrix if rows > columns. `matrices` such matrices lie one after another. The matrix is weight number
+// `parameter` of a layer: the rank with index i in its data-parallel group works on the i-th layer of the round whose
+// first layer begins at element `first` of the chunk's flat buffers (MoveDirections).
 struct Orthogonalize {
   std::int64_t rows = 0, columns = 0, matrices = 1;
   std::int64_t iterations = 5;
+  std::int64_t first = 0, parameter = 0;
 };
 
 // Values of Collective::algorithm. kUserBuffers: the collective is launched by Transformer Engine through its user
@@ -445,6 +470,8 @@ struct Collective {
   // number of tensors that one launch moves, each by a collective of its own (a coalesced group)
   std::int64_t tensors = 1;
   std::int64_t root = 0;  // index in the group of the rank that has the data (broadcast) or receives it (reduce)
+  // whether an all-to-all of layers' shards (Muon) returns what an earlier all-to-all has brought
+  bool back = false;
 };
 
 // The send or the receive of a point-to-point transfer between pipeline stages. offset: number of stages by which the
@@ -539,7 +566,7 @@ using Work = std::variant<Gemm, GroupedGemm, GroupedBias, Gate, Permute, Sigmoid
                           FlashAttention, MoveHeads, Softmax, Normalize, Rotary, LatentHeads, Split, Activation,
                           Residual, Add, BiasGradient, Embedding, CrossEntropy, Cast, SoftCap, Accumulate, Load, Fill,
                           Multiply, PlaceCopy, Wait, Exchange, SquaredNorm, Update, Collective, Transfer, Convolution,
-                          Scan, GatedNorm, IndexScores, Orthogonalize, Pool, MixStreams>;
+                          Scan, GatedNorm, IndexScores, Orthogonalize, Pool, MixStreams, MoveDirections>;
 
 // Returns the number of keys that a query of a causal attention sees on average, within its window or among the keys
 // that an index chose for it.

@@ -174,6 +174,9 @@ struct Shapes {
   Shape operator()(const Orthogonalize& o) const {
     return {"orthogonalize", {as_real(o.rows), as_real(o.columns), as_real(o.matrices)}};
   }
+  Shape operator()(const MoveDirections& m) const {
+    return {fmt::format("cast/{}-{}", m.back ? m.to : m.from, m.back ? m.from : m.to), {as_real(m.elements)}};
+  }
   Shape operator()(const Collective& c) const { return {"collective", {as_real(c.bytes)}}; }
   Shape operator()(const Transfer& t) const { return {"message", {as_real(t.bytes)}}; }
 };
