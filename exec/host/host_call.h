@@ -52,8 +52,8 @@ void run_accumulate(const CpuCall& c, const Accumulate& work);
 void run_squared_norm(const CpuCall& c, const SquaredNorm& work);
 void run_multiply(const CpuCall& c, const Multiply& work);
 void run_update(const CpuCall& c, const Update& work);
-// Runs norms of rows whose columns are split over several ranks, defined in exec/cpu/norm.cpp.
-void run_norm_in_pieces(const CpuCall& c, const Normalize& work);
+// Runs norms, defined in exec/cpu/norm.cpp.
+void run_norm(const CpuCall& c, const Normalize& work);
 // Functions that run matrix products, defined in exec/cpu/products.cpp.
 void run_product(const CpuCall& c, const Gemm& work);
 // Functions that run attention, defined in exec/cpu/attention.cpp.
@@ -73,5 +73,9 @@ void run_latent_heads(const CpuCall& c, const LatentHeads& work);
 void run_convolution(const CpuCall& c, const Convolution& work);
 void run_scan(const CpuCall& c, const Scan& work);
 void run_gated_norm(const CpuCall& c, const GatedNorm& work);
+
+// Functions that convert numbers to and from formats of few bits, defined in exec/cpu/narrow.cpp.
+void run_quantize(const CpuCall& c, const Quantize& work);
+void run_dequantize(const CpuCall& c, const Dequantize& work);
 
 }  // namespace orrery

@@ -25,6 +25,7 @@ Rank::Rank(const Spec& s, const Plan& folded, std::int64_t n) : spec(s), number(
     frozen[state] = parameters_of(plan, state, true);
     pieces[state] = pieces_of(plan, state, n);
     frozen_pieces[state] = frozen_pieces_of(plan, state, n);
+    for (const Piece& piece : secondary_pieces_of(plan, state, n)) secondary_pieces[piece.unit] = piece;
     for (const Piece& piece : pieces[state]) {
       if (piece.unit != kNone) unit_pieces[piece.unit].push_back(piece);
     }
@@ -45,9 +46,11 @@ Bytes Rank::state_width(std::uint16_t slot) const {
   switch (slot) {
     case kParameters:
     case kFreshGradients:
+    case kSecondaryShard:
+      return plan.element_bytes;
     case kFrozen:
     case kFrozenShard:
-      return plan.element_bytes;
+      return plan.frozen_width;
     case kParameterShard:
       return row_of(spec.strategy.sharding).fp32_shards ? o.master_bytes : plan.element_bytes;
     case kGradients:
@@ -64,6 +67,7 @@ Bytes Rank::state_width(std::uint16_t slot) const {
 }
 
 Bytes Rank::unit_width(std::uint16_t slot) const {
+  if (slot == kGatheredFrozen) return plan.frozen_width;
   if (slot == kRaisedShard) return state_width(kParameterShard);
   const bool wide = slot == kCastGradient || slot == kReduced || slot == kStagedGradient;
   return wide ? storage_bytes(spec.strategy.gradient_precision) : plan.element_bytes;

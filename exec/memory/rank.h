@@ -43,7 +43,7 @@ struct Rank {
   std::vector<std::uint32_t> states;
   // These maps have, as key, the id of a chunk's state frame (the buffers of the weights and optimizer states of a
   // chunk of layers). parameters: the weights that train; pieces: the ranges of them that this rank owns. frozen,
-  // frozen_pieces: the same for weights that do not train.
+  // frozen_pieces: the same for weights that do not train, counted in units of Plan::frozen_width bytes.
   std::map<std::uint32_t, std::vector<PlacedParameter>> parameters;
   std::map<std::uint32_t, std::vector<Piece>> pieces;
   std::map<std::uint32_t, std::vector<PlacedParameter>> frozen;
@@ -51,6 +51,9 @@ struct Rank {
   // For each unit (parameters that are gathered together), by the id of its frame (its set of buffers): the ranges of
   // its weights that this rank owns.
   std::map<std::uint32_t, std::vector<Piece>> unit_pieces;
+  // For each unit (parameters that are gathered together), by the id of its frame (its set of buffers): the range of
+  // its weights that this rank keeps in its secondary shard (ZeRO++).
+  std::map<std::uint32_t, Piece> secondary_pieces;
 };
 
 }  // namespace orrery
