@@ -19,7 +19,7 @@ T* at(const Argument& a, std::int64_t element) {
 // Copies this rank's part of a unit's gathered weights into its secondary shard (ZeRO++).
 static void keep_secondary(const CpuCall& c) {
   const auto unit = static_cast<std::uint32_t>(&c.frame - c.rank.plan.frames.data());
-  const Piece& part = c.rank.secondary_pieces.at(unit);
+  const Piece part = c.rank.secondary_piece(unit);
   const Argument &from = c.reads[0], &to = c.writes[0];
   std::copy_n(from.data + (part.owned_first - part.first) * from.width, part.owned * from.width, to.data);
 }

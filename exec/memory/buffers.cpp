@@ -220,7 +220,7 @@ Argument Buffers::resolve(std::uint32_t frame, const Operand& operand) const {
     // together) begin at element `base`
     offset = own.base * a.width;
   } else if (operand.scope == Scope::state && operand.slot == kSecondaryShard) {
-    offset = rank_.secondary_pieces.at(frame).shard_first * a.width;
+    offset = rank_.secondary_piece(frame).shard_first * a.width;
   } else if (const auto unit = rank_.unit_pieces.find(frame);
              operand.scope == Scope::state && unit != rank_.unit_pieces.end()) {
     const Piece &first = unit->second.front(), &last = unit->second.back();

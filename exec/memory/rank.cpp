@@ -25,7 +25,6 @@ Rank::Rank(const Spec& s, const Plan& folded, std::int64_t n) : spec(s), number(
     frozen[state] = parameters_of(plan, state, true);
     pieces[state] = pieces_of(plan, state, n);
     frozen_pieces[state] = frozen_pieces_of(plan, state, n);
-    for (const Piece& piece : secondary_pieces_of(plan, state, n)) secondary_pieces[piece.unit] = piece;
     for (const Piece& piece : pieces[state]) {
       if (piece.unit != kNone) unit_pieces[piece.unit].push_back(piece);
     }
@@ -35,6 +34,11 @@ Rank::Rank(const Spec& s, const Plan& folded, std::int64_t n) : spec(s), number(
 GroupList::Group Rank::group(Dimension d) const {
   const GroupTable& table = plan.dimensions[static_cast<std::size_t>(d)];
   return table.groups[table.member_of[number]];
+}
+
+Piece Rank::secondary_piece(std::uint32_t unit) const {
+  const std::vector<Piece> all = secondary_pieces_of(plan, plan.frames[unit].state, number);
+  return *std::find_if(all.begin(), all.end(), [&](const Piece& p) { return p.unit == unit; });
 }
 
 kernels::Format16 Rank::format16() const {

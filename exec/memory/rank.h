@@ -23,6 +23,9 @@ struct Rank {
   // for a buffer of a unit (parameters that are gathered together).
   Bytes state_width(std::uint16_t slot) const;
   Bytes unit_width(std::uint16_t slot) const;
+  // Returns the range of a unit's weights that this rank keeps in its secondary shard (ZeRO++). unit: id of the frame
+  // (set of buffers) of the unit.
+  Piece secondary_piece(std::uint32_t unit) const;
   kernels::Format16 format16() const;  // returns the format of all 16-bit numbers: fp16 or bf16
 
   const Spec& spec;
@@ -51,9 +54,6 @@ struct Rank {
   // For each unit (parameters that are gathered together), by the id of its frame (its set of buffers): the ranges of
   // its weights that this rank owns.
   std::map<std::uint32_t, std::vector<Piece>> unit_pieces;
-  // For each unit (parameters that are gathered together), by the id of its frame (its set of buffers): the range of
-  // its weights that this rank keeps in its secondary shard (ZeRO++).
-  std::map<std::uint32_t, Piece> secondary_pieces;
 };
 
 }  // namespace orrery

@@ -290,7 +290,7 @@ TEST(Narrowed8, IsNearZero3) {
   EXPECT_GT(worst(both->narrow.gradients, both->reference.gradients).first, 1e-4);
 }
 
-// What a transport is asked to move is what the plan says.
+// A transport that counts the bytes of collectives, by group.
 class CountingTransport final : public Transport {
  public:
   CountingTransport(std::unique_ptr<Transport> inner, const Rank& rank, std::map<Dimension, Bytes>& moved)

@@ -104,6 +104,7 @@ const Case kQloraCases[] = {
     {qlora(kUneven), "data: 1, global_batch: 2, recompute: full"},
     {qlora(kEven), "data: 2, no_sync: false, global_batch: 8"},
     {qlora(kUneven), "data: 3, sharding: zero1, global_batch: 6"},
+    {qlora(kUneven + ", tied_embeddings: true"), "data: 2, sharding: zero3, global_batch: 4"},
     {qlora(kEven), "data: 2, sharding: zero2, global_batch: 8"},
     {qlora(kEven), "data: 4, sharding: zero3, global_batch: 8"},
     {qlora(kUneven), "data: 5, sharding: zero3, global_batch: 10, recompute: full"},
