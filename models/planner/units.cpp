@@ -195,9 +195,8 @@ void Units::copy_out(std::uint32_t unit_frame, Phase phase) {
   if (arrived_.erase(unit_frame) == 0) return;
   if (spec_.strategy.zero_quantize.any()) {
     if (spec_.strategy.zero_quantize.weight_bits > 0) widen(draft_, writer_, unit_frame, phase);
-    const auto read = read_in_node_.find(unit_frame);
-    if (spec_.strategy.zero_quantize.secondary_shards)
-      keep_secondary(draft_, writer_, unit_frame, phase, read == read_in_node_.end() ? kNone : read->second);
+    const TaskId read = read_in_node_.try_emplace(unit_frame, kNone).first->second;
+    if (spec_.strategy.zero_quantize.secondary_shards) keep_secondary(draft_, writer_, unit_frame, phase, read);
     return;
   }
   const Regions& regions = draft_.layout.regions.at(unit_frame);
