@@ -193,12 +193,8 @@ void Units::gather_frozen(std::uint32_t unit_frame, Phase phase, const std::vect
 // (torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py, foreach_all_gather_copy_out).
 void Units::copy_out(std::uint32_t unit_frame, Phase phase) {
   if (arrived_.erase(unit_frame) == 0) return;
-  if (spec_.strategy.zero_quantize.any()) {
-    if (spec_.strategy.zero_quantize.weight_bits > 0) widen(draft_, writer_, unit_frame, phase);
-    const TaskId read = read_in_node_.try_emplace(unit_frame, kNone).first->second;
-    if (spec_.strategy.zero_quantize.secondary_shards) keep_secondary(draft_, writer_, unit_frame, phase, read);
-    return;
-  }
+  const TaskId read = read_in_node_.try_emplace(unit_frame, kNone).first->second;
+  if (spec_.strategy.zero_quantize.any()) return widen_and_keep(draft_, writer_, unit_frame, phase, read);
   const Regions& regions = draft_.layout.regions.at(unit_frame);
   const Op copy = {.name = "copy unit out",
                    .work = Cast{regions.back().first + regions.back().elements, context_.width, context_.width},

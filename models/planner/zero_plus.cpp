@@ -66,7 +66,7 @@ TaskId gather_in_node(const Draft& draft, TaskWriter& writer, std::uint32_t fram
   return writer.emit(gather, frame, after);
 }
 
-void widen(const Draft& draft, TaskWriter& writer, std::uint32_t frame, Phase phase) {
+static void widen(const Draft& draft, TaskWriter& writer, std::uint32_t frame, Phase phase) {
   const NarrowUnit u(draft, frame);
   const Op op = {.name = "widen unit",
                  .work = Dequantize{.format = gathered_format(draft.facts.spec),
@@ -80,13 +80,19 @@ void widen(const Draft& draft, TaskWriter& writer, std::uint32_t frame, Phase ph
   writer.emit(op, frame);
 }
 
-void keep_secondary(const Draft& draft, TaskWriter& writer, std::uint32_t frame, Phase phase, TaskId read) {
+static void keep_secondary(const Draft& draft, TaskWriter& writer, std::uint32_t frame, Phase phase, TaskId read) {
   const NarrowUnit u(draft, frame);
   const Op op = {.name = "keep secondary shard",
                  .work = Cast{ceil_div(u.elements, u.in_node), draft.context.width, draft.context.width},
                  .phase = phase,
                  .operands = {unit(kGathered, Access::read), state(kSecondaryShard, Access::write)}};
   writer.emit(op, frame, {read});
+}
+
+void widen_and_keep(const Draft& draft, TaskWriter& writer, std::uint32_t frame, Phase phase, TaskId read) {
+  const ZeroQuantize& narrow = draft.facts.spec.strategy.zero_quantize;
+  if (narrow.weight_bits > 0) widen(draft, writer, frame, phase);
+  if (narrow.secondary_shards) keep_secondary(draft, writer, frame, phase, read);
 }
 
 LaneKind reduce_narrow(const Draft& draft, TaskWriter& writer, std::uint32_t frame) {

@@ -193,7 +193,7 @@ TEST(Placement, NamesAreTheSameOnAllRanks) {
   }
 }
 
-// The ranks of a node hold all weights once more, unit by unit; shards are those of plain ZeRO-3.
+// The ranks of a node hold all weights once more, unit by unit; the shards of all ranks are those of plain ZeRO-3.
 TEST(Placement, SecondaryShardsCoverTheWeightsInEveryNode) {
   const std::string strategy = "data: 16, global_batch: 16, sharding: zero3";
   const Plan plain = make_plan(test::spec_of(test::kSmall, strategy));
@@ -221,7 +221,7 @@ TEST(Placement, SecondaryShardsCoverTheWeightsInEveryNode) {
   EXPECT_EQ(covered, elements_of_chunk(plan, state));
 }
 
-// Where some weights are kept in NF4, places in the buffer of frozen weights are counted in bytes.
+// Places in the buffer of frozen weights are counted in bytes if some weights are kept in NF4.
 TEST(Placement, FrozenWeightsInNf4LieByteByByte) {
   const Plan plan = make_plan(test::spec_of(std::string(test::kSmall) + ", lora: {rank: 4, weights: nf4}",
                                             "data: 3, global_batch: 3, sharding: zero3"));
