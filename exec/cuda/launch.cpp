@@ -238,6 +238,8 @@ struct CudaKernels {
   void operator()(const Convolution&) const { no_kernel(); }
   void operator()(const Scan&) const { no_kernel(); }
   void operator()(const GatedNorm&) const { no_kernel(); }
+  void operator()(const Quantize&) const { no_kernel(); }
+  void operator()(const Dequantize&) const { no_kernel(); }
   void operator()(const IndexScores&) const { no_kernel(); }
   void operator()(const Pool&) const { no_kernel(); }
   void operator()(const MixStreams&) const { no_kernel(); }

@@ -68,8 +68,8 @@ void run_muon_update(const CpuCall& c, const kernels::UpdateStep& step);
 void run_line_sums(const CpuCall& c);
 void run_update_norms(const CpuCall& c);
 void run_adafactor_update(const CpuCall& c, std::int64_t number);
-// Runs norms of rows whose columns are split over several ranks, defined in exec/cpu/norm.cpp.
-void run_norm_in_pieces(const CpuCall& c, const Normalize& work);
+// Runs norms, defined in exec/cpu/norm.cpp.
+void run_norm(const CpuCall& c, const Normalize& work);
 // Functions that run matrix products, defined in exec/cpu/products.cpp.
 void run_product(const CpuCall& c, const Gemm& work);
 // Functions that run attention, defined in exec/cpu/attention.cpp.
@@ -89,5 +89,9 @@ void run_latent_heads(const CpuCall& c, const LatentHeads& work);
 void run_convolution(const CpuCall& c, const Convolution& work);
 void run_scan(const CpuCall& c, const Scan& work);
 void run_gated_norm(const CpuCall& c, const GatedNorm& work);
+
+// Functions that convert numbers to and from formats of few bits, defined in exec/cpu/narrow.cpp.
+void run_quantize(const CpuCall& c, const Quantize& work);
+void run_dequantize(const CpuCall& c, const Dequantize& work);
 
 }  // namespace orrery

@@ -17,7 +17,21 @@ T* at(const Argument& a, std::int64_t element) {
 
 }  // namespace
 
+// Copies this rank's part of a unit's gathered weights into its secondary shard (ZeRO++).
+static void keep_secondary(const CpuCall& c) {
+  const auto unit = static_cast<std::uint32_t>(&c.frame - c.rank.plan.frames.data());
+  const Piece part = c.rank.secondary_piece(unit);
+  const Argument &from = c.reads[0], &to = c.writes[0];
+  std::copy_n(from.data + (part.owned_first - part.first) * from.width, part.owned * from.width, to.data);
+}
+
 void run_cast(const CpuCall& c, const Cast& work) {
+  if (c.writes[0].operand.scope == Scope::state && c.writes[0].operand.slot == kSecondaryShard)
+    return keep_secondary(c);
+  if (work.from == work.to) {
+    std::copy_n(c.reads[0].data, work.elements * work.from, c.writes[0].data);
+    return;
+  }
   kernels::with_types(work.from, work.to, c.rank.format16(), [&](auto* from, auto* to) {
     using From = std::remove_pointer_t<decltype(from)>;
     using To = std::remove_pointer_t<decltype(to)>;

@@ -36,6 +36,11 @@ GroupList::Group Rank::group(Dimension d) const {
   return table.groups[table.member_of[number]];
 }
 
+Piece Rank::secondary_piece(std::uint32_t unit) const {
+  const std::vector<Piece> all = secondary_pieces_of(plan, plan.frames[unit].state, number);
+  return *std::find_if(all.begin(), all.end(), [&](const Piece& p) { return p.unit == unit; });
+}
+
 kernels::Format16 Rank::format16() const {
   return spec.strategy.precision == Precision::fp16 ? kernels::Format16::fp16 : kernels::Format16::bf16;
 }
@@ -46,9 +51,11 @@ Bytes Rank::state_width(std::uint16_t slot) const {
   switch (slot) {
     case kParameters:
     case kFreshGradients:
+    case kSecondaryShard:
+      return plan.element_bytes;
     case kFrozen:
     case kFrozenShard:
-      return plan.element_bytes;
+      return plan.frozen_width;
     case kParameterShard:
       return row_of(spec.strategy.sharding).fp32_shards ? o.master_bytes : plan.element_bytes;
     case kGradients:
@@ -67,6 +74,7 @@ Bytes Rank::state_width(std::uint16_t slot) const {
 }
 
 Bytes Rank::unit_width(std::uint16_t slot) const {
+  if (slot == kGatheredFrozen) return plan.frozen_width;
   if (slot == kRaisedShard) return state_width(kParameterShard);
   const bool wide = slot == kCastGradient || slot == kReduced || slot == kStagedGradient;
   return wide ? storage_bytes(spec.strategy.gradient_precision) : plan.element_bytes;

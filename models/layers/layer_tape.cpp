@@ -38,6 +38,7 @@ LayerTape::LayerTape(const BlockContext& c, const std::string& name, BlockRole r
   tape.frozen_slot = c.sharding.shards_parameters ? static_cast<Id>(kGatheredFrozen) : static_cast<Id>(kFrozen);
   if (!has_frozen(model)) return;
   tape.is_frozen = [&m = model](const std::string& parameter) { return is_frozen(m, parameter); };
+  if (model.lora && model.lora->nf4) tape.units_of_a_wide_weight = c.width;
   tape.is_nf4 = [&m = model](const std::string& parameter, std::int64_t in) { return is_nf4(m, parameter, in); };
 }
 
@@ -86,9 +87,9 @@ CastSlots to_fp8(LayerTape& layer, const std::string& name, Id x, std::int64_t e
 std::vector<Id> with_weight(LayerTape& layer, const std::string& name, Id x, std::int32_t weight, const Gemm& forward) {
   const BlockContext& c = layer.context;
   const std::int64_t elements = forward.n * forward.k;
-  if (layer.tape.is_nf4_weight(weight)) {  // NF4: each byte has two 4-bit weights
+  if (layer.tape.is_nf4_weight(weight)) {
     const Id wide = layer.tape.slot(name + " weight", elements * c.width, Category::buffers);
-    layer.tape.emit(name + " weight from nf4", Cast{elements / 2, 1, 2 * c.width},
+    layer.tape.emit(name + " weight from nf4", Dequantize{.format = kNf4Format, .elements = elements, .wide = c.width},
                     {.writes = {wide}, .weights = {weight}});
     return {x, wide};
   }

@@ -101,12 +101,11 @@ static void add_weights(const Draft& draft, const Chunk& chunk, bool cut, Block&
   const bool alone = spec.software.communication.gathers_eight_bit;
   const Bytes whole = (alone ? w.all - eight_bit : w.all) * width;
   const bool secondary = spec.strategy.zero_quantize.secondary_shards;
-  const Bytes of_node = ceil_div(w.all, draft.group_size(Dimension::data_in_node)) * width;
   block.buffers[kParameters] = {"parameters", cut ? 0 : whole, Category::parameters};
   block.buffers[kParameterShard] = {"parameter shard", cut ? w.own * shard_width : 0, Category::parameters};
   block.buffers[kFrozen] = {"frozen parameters", cut ? 0 : w.frozen, Category::parameters};
   block.buffers[kFrozenShard] = {"frozen parameter shard", cut ? w.frozen_own : 0, Category::parameters};
-  block.buffers[kSecondaryShard] = {"secondary shard", secondary ? of_node : 0, Category::parameters};
+  block.buffers[kSecondaryShard] = {"secondary shard", secondary ? w.secondary * width : 0, Category::parameters};
   block.buffers[kEightBit] = {"fp8 weights", row.shards_parameters ? 0 : 2 * eight_bit,
                               alone ? Category::parameters : Category::buffers};
 }

@@ -10,6 +10,7 @@
 #include "models/layout/joined_units.h"
 #include "models/layout/replicas.h"
 #include "models/partition/rank_groups.h"
+#include "models/spec/narrow_transfers.h"
 
 namespace orrery {
 
@@ -91,9 +92,11 @@ static Block unit_block(const Draft& draft, std::int64_t elements, const Regions
       {"gathered frozen parameters", facts.row.shards_parameters ? frozen : 0, Category::parameters});
   const ZeroQuantize& narrow = facts.spec.strategy.zero_quantize;
   if (!narrow.any()) return block;
-  if (narrow.weight_bits > 0) block.buffers[kCastShard].bytes = draft.shard(regions);
-  block.buffers.push_back({"narrow parameters", narrow.weight_bits > 0 ? elements : 0, Category::parameters});
-  const Bytes gradients = ceil_div(elements * narrow.gradient_bits, 8);
+  const std::int64_t shard = draft.shard(regions), ranks = draft.group_size(Dimension::data);
+  const Bytes sent = narrow.weight_bits > 0 ? narrow_bytes(gathered_format(facts.spec), shard) : 0;
+  if (narrow.weight_bits > 0) block.buffers[kCastShard].bytes = sent;
+  block.buffers.push_back({"narrow parameters", ranks * sent, Category::parameters});
+  const Bytes gradients = narrow.gradient_bits > 0 ? ranks * narrow_bytes(reduced_format(facts.spec), shard) : 0;
   block.buffers.push_back({"narrow gradients", gradients, Category::buffers});
   block.buffers.push_back({"arrived gradients", gradients, Category::buffers});
   return block;
@@ -187,17 +190,17 @@ static void append(Regions& regions, const Regions& of_block, std::int64_t befor
 // indices of the unit's blocks in the chunk.
 static void place_unit(Draft& draft, Chunk& chunk, const std::vector<std::size_t>& members) {
   Plan& plan = draft.plan;
-  const std::int64_t base = chunk.weights.all, frozen_base = chunk.frozen_elements;
+  const std::int64_t base = chunk.weights.all, frozen_base = chunk.frozen_units;
   Regions regions;
   Bytes frozen = 0;
   for (const std::size_t e : members) {
     Entry& entry = chunk.entries[e];
     const Block& block = plan.blocks[entry.block];
     entry.base = chunk.weights.all;
-    entry.frozen_base = chunk.frozen_elements;
+    entry.frozen_base = chunk.frozen_units;
     append(regions, regions_of(draft, block), entry.base - base);
     frozen += frozen_bytes(draft, block);
-    chunk.frozen_elements += block.frozen_elements;
+    chunk.frozen_units += block.frozen_units;
     count_weights(draft, chunk.weights, block);
   }
   std::int64_t together = 0;
@@ -207,9 +210,9 @@ static void place_unit(Draft& draft, Chunk& chunk, const std::vector<std::size_t
   plan.frames[unit].layer = first.layer;
   plan.frames[unit].base = base;
   plan.frames[unit].frozen_base = frozen_base;
-  const Bytes width = draft.facts.spec.model.lora && draft.facts.spec.model.lora->nf4 ? 1 : draft.context.width;
+  chunk.weights.secondary += ceil_div(together, draft.group_size(Dimension::data_in_node));
   chunk.weights.frozen += frozen;
-  chunk.weights.frozen_own += draft.shard(frozen / width, Dimension::data) * width;
+  chunk.weights.frozen_own += draft.shard(frozen / plan.frozen_width, Dimension::data) * plan.frozen_width;
   for (const std::size_t e : members) chunk.entries[e].unit = unit;
   if (borrows_table(draft, first)) plan.frames[unit].previous = draft.table_chunk().entries[draft.table_entry()].unit;
   if (draft.facts.row.shards_parameters) add_tile_units(draft, first);

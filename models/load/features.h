@@ -39,6 +39,8 @@ bool woven_chunk(const Spec& spec);  // whether an overlapped forward and backwa
 // whether the framework copies gradients into separate buffers for the buckets (Averaging::copy)
 bool copied_gradients(const Spec& spec);
 bool state_on_disk(const Spec& spec);
+// whether ZeRO++ is asked for where the nodes have unlike numbers of the ranks that share one set of shards
+bool uneven_nodes(const Spec& spec);
 const ShardingRow& sharding(const Spec& spec);
 // Returns the row of the spec's schedule in the table of built-in pipeline schedules; null if the spec reads the order
 // of each stage's forward and backward passes from a file.
@@ -279,6 +281,8 @@ inline constexpr Feature kJoinedUnits = {"strategy.units", "units other than lay
                                          [](S s) { return !s.strategy.units.by_layer(); }};
 inline constexpr Feature kNarrowed = {"strategy.zero_quantize", "zero_quantize",
                                       [](S s) { return s.strategy.zero_quantize.any(); }};
+inline constexpr Feature kUnevenNodes = {"strategy.zero_quantize",
+                                         "zero_quantize on nodes with unlike numbers of data ranks", is::uneven_nodes};
 inline constexpr Feature kNotZero3 = {"strategy.sharding", "a sharding other than zero3", [](S s) {
                                         return !is::sharding(s).shards_parameters || is::sharding(s).fp32_shards;
                                       }};
@@ -290,8 +294,6 @@ inline constexpr Feature kOrderOfTraining = {"strategy.schedule", "a schedule ma
                                              is::order_of_training};
 inline constexpr Feature kGenerates = {"workload", "text that is generated (workload: generate)",
                                        [](S s) { return s.generation.has_value(); }};
-inline constexpr Feature kNf4 = {"model.lora.weights", "weights in NF4",
-                                 [](S s) { return s.model.lora && s.model.lora->nf4; }};
 inline constexpr Feature kDocuments = {"sequence.documents", "samples packed from documents",
                                        [](S s) { return s.documents.has_value(); }};
 

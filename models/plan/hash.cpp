@@ -93,6 +93,13 @@ struct HashedShapes {
     all(c.rows, c.columns, c.part, c.fused, c.predictions, c.parts, c.over, c.metrics, c.narrow);
   }
   void operator()(const Cast& c) const { all(c.elements, c.from, c.to, c.transpose); }
+  void operator()(const Quantize& q) const {
+    all(q.format.kind, q.format.block, q.elements, q.pieces, q.wide, q.nodes, q.summands);
+  }
+  void operator()(const Dequantize& q) const {
+    all(q.format.kind, q.format.block, q.elements, q.pieces, q.wide, q.summands, std::bit_cast<std::uint64_t>(q.factor),
+        q.adds);
+  }
   void operator()(const SoftCap& s) const {
     all(s.elements, std::bit_cast<std::uint64_t>(s.cap), s.fused, s.direction);
   }

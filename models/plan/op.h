@@ -9,6 +9,7 @@
 #include "models/base/dimension.h"
 #include "models/base/layer_kind.h"
 #include "models/base/memory_tier.h"
+#include "models/base/narrow.h"
 #include "models/base/precision.h"
 #include "models/base/units.h"
 #include "models/collectives/algorithms.h"
@@ -318,6 +319,35 @@ struct Cast {
   bool transpose = false;
 };
 
+// The op converts `elements` numbers of `wide` bytes to a format of few bits. The numbers are cut into `pieces` equal
+// runs (the last ones may be shorter), each of which is converted by itself and takes piece_bytes(). nodes: if above 1,
+// run number n * (pieces / nodes) + p is written as number p * nodes + n, so that the runs of ranks with the same place
+// p in their nodes follow each other (ZeRO++, 2306.10209, section 3.3: tensor slice reordering). summands: if above 0,
+// the op reads no wide numbers, but this many runs of converted numbers one after another, each laid out as the result,
+// and converts their sum.
+struct Quantize {
+  NarrowFormat format;
+  std::int64_t elements = 0, pieces = 1;
+  Bytes wide = 2;
+  std::int64_t nodes = 1, summands = 0;
+
+  Bytes piece_bytes() const { return narrow_bytes(format, ceil_div(elements, pieces)); }
+};
+
+// The op converts `elements` numbers back from a format of few bits to numbers of `wide` bytes; the numbers were cut
+// into `pieces` runs (Quantize). summands: if above 1, the op reads this many such buffers one after another and
+// converts the sum of their numbers, times `factor`. adds: the result is added to numbers of `wide` bytes.
+struct Dequantize {
+  NarrowFormat format;
+  std::int64_t elements = 0, pieces = 1;
+  Bytes wide = 2;
+  std::int64_t summands = 1;
+  double factor = 1;
+  bool adds = false;
+
+  Bytes piece_bytes() const { return narrow_bytes(format, ceil_div(elements, pieces)); }
+};
+
 // The cap of logits or scores (Gemma 2), y = cap tanh(x / cap), in place; backward multiplies the gradient by 1 - (y /
 // cap)^2. Unfused: one kernel each for the division, tanh and the multiplication.
 struct SoftCap {
@@ -566,7 +596,8 @@ using Work = std::variant<Gemm, GroupedGemm, GroupedBias, Gate, Permute, Sigmoid
                           FlashAttention, MoveHeads, Softmax, Normalize, Rotary, LatentHeads, Split, Activation,
                           Residual, Add, BiasGradient, Embedding, CrossEntropy, Cast, SoftCap, Accumulate, Load, Fill,
                           Multiply, PlaceCopy, Wait, Exchange, SquaredNorm, Update, Collective, Transfer, Convolution,
-                          Scan, GatedNorm, IndexScores, Orthogonalize, Pool, MixStreams, MoveDirections>;
+                          Scan, GatedNorm, IndexScores, Orthogonalize, Pool, MixStreams, MoveDirections,
+                          Quantize, Dequantize>;
 
 // Returns the number of keys that a query of a causal attention sees on average, within its window or among the keys
 // that an index chose for it.

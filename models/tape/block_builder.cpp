@@ -65,9 +65,11 @@ std::int32_t BlockBuilder::parameter(LocalParameter p) {
   p.name = prefix + p.name;
   p.frozen = is_frozen && is_frozen(p.name);
   p.nf4 = p.frozen && is_nf4(p.name, p.in);
-  std::int64_t& before = p.frozen ? block_.frozen_elements : block_.parameter_elements;
+  const std::int64_t elements = p.out * p.in;
+  if (p.frozen) p.stored = p.nf4 ? narrow_bytes(kNf4Format, elements) : elements * units_of_a_wide_weight;
+  std::int64_t& before = p.frozen ? block_.frozen_units : block_.parameter_elements;
   p.offset = before;
-  before += p.out * p.in;
+  before += p.frozen ? p.stored : elements;
   block_.parameters.push_back(std::move(p));
   return static_cast<std::int32_t>(block_.parameters.size() - 1);
 }

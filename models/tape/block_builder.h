@@ -84,6 +84,8 @@ class BlockBuilder {
   std::function<bool(const std::string&)> is_frozen;
   std::function<bool(const std::string&, std::int64_t)> is_nf4;
   Id frozen_slot = 0;
+  // Number of units (Plan::frozen_width) that an element of a frozen weight takes which is not in NF4
+  Bytes units_of_a_wide_weight = 1;
   // If set, a weight's gradient of one micro-batch lies in this buffer of the chunk's states, at the weight's offset,
   // not in a buffer of the block, until an op adds it to the sums; the next micro-batch overwrites it.
   std::optional<Id> fresh_gradients;

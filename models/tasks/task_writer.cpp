@@ -34,6 +34,8 @@ std::uint32_t TaskWriter::op_id(const Op& op) {
     group = c->group;
   }
   if (const auto* c = std::get_if<Cast>(&op.work)) size = c->elements;
+  if (const auto* q = std::get_if<Quantize>(&op.work)) size = q->elements;
+  if (const auto* q = std::get_if<Dequantize>(&op.work)) size = q->elements;
   if (const auto* u = std::get_if<Update>(&op.work)) {
     size = u->elements;
     first = u->first;

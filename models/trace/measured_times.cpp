@@ -145,6 +145,14 @@ struct Shapes {
             {as_real(c.rows), as_real(c.columns)}};
   }
   Shape operator()(const Cast& c) const { return {fmt::format("cast/{}-{}", c.from, c.to), {as_real(c.elements)}}; }
+  Shape operator()(const Quantize& q) const {
+    return {fmt::format("quantize/{}-{}{}", q.wide, name_of(q.format.kind), q.summands > 0 ? "/sum" : ""),
+            {as_real(q.elements)}};
+  }
+  Shape operator()(const Dequantize& q) const {
+    return {fmt::format("dequantize/{}-{}{}", name_of(q.format.kind), q.wide, q.adds ? "/sum" : ""),
+            {as_real(q.elements)}};
+  }
   Shape operator()(const SoftCap& s) const {
     return {fmt::format("soft cap/{}", name_of(s.direction)), {as_real(s.elements)}};
   }
