@@ -166,7 +166,9 @@ struct WorkCost {
     }
     return {};
   }
-  Cost operator()(const Cast& c) const { return {0, d(c.elements) * d(c.from + c.to * (c.transpose ? 2 : 1))}; }
+  Cost operator()(const Cast& c) const {
+    return {d(c.elements) * d(c.parts - 1), d(c.elements) * d(c.from * c.parts + c.to * (c.transpose ? 2 : 1))};
+  }
   // Backward of a soft cap (tanh of logits or scores) reads the result of forward, and reads and writes the gradient.
   Cost operator()(const SoftCap& s) const {
     const double passes = s.direction == Direction::forward ? (s.fused ? 2 : 6) : (s.fused ? 3 : 7);
@@ -274,7 +276,7 @@ struct WorkCost {
 };
 
 struct Kernels {
-  int operator()(const Gemm&) const { return 1; }
+  int operator()(const Gemm& g) const { return static_cast<int>(g.apart); }
   // Transformer Engine calls cuBLAS once for each expert, so there is one kernel an expert, unless its CuTe kernel
   // takes all of them.
   int operator()(const GroupedGemm& g) const { return g.one_kernel ? 1 : static_cast<int>(g.groups); }
