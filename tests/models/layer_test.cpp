@@ -296,7 +296,7 @@ TEST(Layer, SendsWhatThePapersSay) {
 }
 
 // PyTorch's collectives gather and scatter the first dimension; for another dimension a copy reorders the data, except
-// where products take the parts as they come.
+// where products in pieces take the parts as they come.
 TEST(Layer, SequenceCopiesFollowGathersAndPrecedeScatters) {
   const auto ops_of = [](const char* software, const char* overlap) {
     const Spec spec = spec_of("name: llama, layers: 2, hidden: 64, heads: 8, feed_forward: 256, vocab: 512",
@@ -319,7 +319,8 @@ TEST(Layer, SequenceCopiesFollowGathersAndPrecedeScatters) {
   }
   EXPECT_EQ(moved, 8);
   EXPECT_EQ(ops.size(), ops_of("sequence_copies: false", "false").size() + moved);
-  EXPECT_EQ(ops_of("sequence_copies: true", "true").size(), ops_of("sequence_copies: false", "true").size());
+  // Input gradients of qkv and of the MLP's first product are scattered whole, whatever overlaps.
+  EXPECT_EQ(ops_of("sequence_copies: true", "true").size(), ops_of("sequence_copies: false", "true").size() + 2);
 }
 
 // nanotron multiplies a rank's own rows while the other rows are gathered: the same products in parts, of which only
