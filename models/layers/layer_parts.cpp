@@ -321,8 +321,12 @@ static Id activate(LayerTape& layer, const std::string& name, Id x, std::int64_t
 Id feed_forward(LayerTape& layer, const std::string& name, const std::string& weights, Id x, std::int64_t width,
                 bool reduce) {
   const Model& m = layer.model;
+  const bool separate = m.gated && layer.context.spec.software.kernels.separate_projections;
   const Id up = column_parallel(layer, name + " up", x, m.hidden, width * (m.gated ? 2 : 1),
-                                {weights + ".up", m.gated ? Cut::halves : Cut::rows, has_mlp_bias(m)});
+                                {.name = weights + ".up",
+                                 .cut = m.gated ? Cut::halves : Cut::rows,
+                                 .bias = has_mlp_bias(m),
+                                 .apart = separate ? std::vector{width, width} : std::vector<std::int64_t>{}});
   const bool again = layer.recompute.activation && !layer.recompute.layer && !layer.recompute.mlp;
   const Id active = activate(layer, name == "mlp" ? "activation" : name + " activation", up, width, again);
   return row_parallel(layer, name + " down", active, width, m.hidden, weights + ".down.weight", reduce);

@@ -42,6 +42,7 @@ struct HashedShapes {
   void operator()(const Gemm& g) const {
     all(g.m, g.n, g.k, g.batch, g.role, g.accumulate, g.result_bytes, g.heads, g.kv_heads, g.tile, g.tiles, g.pieces,
         g.piece, g.rows);
+    if (g.apart > 1) all(g.apart, g.apart_outputs);
   }
   void operator()(const GroupedGemm& g) const {
     all(g.groups, g.rows, g.out, g.in, g.role, g.accumulate, g.result_bytes, g.even);
@@ -92,7 +93,10 @@ struct HashedShapes {
   void operator()(const CrossEntropy& c) const {
     all(c.rows, c.columns, c.part, c.fused, c.predictions, c.parts, c.over, c.metrics, c.narrow);
   }
-  void operator()(const Cast& c) const { all(c.elements, c.from, c.to, c.transpose); }
+  void operator()(const Cast& c) const {
+    all(c.elements, c.from, c.to, c.transpose);
+    if (c.parts > 1) all(c.parts);
+  }
   void operator()(const Quantize& q) const {
     all(q.format.kind, q.format.block, q.elements, q.pieces, q.wide, q.nodes, q.summands);
   }

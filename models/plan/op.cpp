@@ -166,7 +166,9 @@ struct WorkCost {
     }
     return {};
   }
-  Cost operator()(const Cast& c) const { return {0, d(c.elements) * d(c.from + c.to * (c.transpose ? 2 : 1))}; }
+  Cost operator()(const Cast& c) const {
+    return {d(c.elements) * d(c.parts - 1), d(c.elements) * d(c.from * c.parts + c.to * (c.transpose ? 2 : 1))};
+  }
   // A quantisation reads every number once to find the scale of a block, which stays in the multiprocessor, and writes
   // its code; sums of quantised numbers cost one operation for each number read.
   Cost operator()(const Quantize& q) const {

@@ -64,6 +64,9 @@ struct Gemm {
   // of every member.
   enum class Rows : std::uint8_t { all, member, before, behind, others, runs };
   Rows rows = Rows::all;
+  // A linear layer may consist of `apart` layers with the same input and a product each, of which every one after the
+  // first has `apart_outputs` outputs. The shapes, and the buffers in plans, are those of all of them side by side.
+  std::int64_t apart = 1, apart_outputs = 0;
 };
 
 // A grouped matrix product: one product for each of this rank's `groups` experts. `rows` is the number of rows of all
@@ -312,11 +315,13 @@ struct CrossEntropy {
 };
 
 // An element-wise change of the data type, from `from` to `to` bytes per element. transpose: also writes a transposed
-// copy.
+// copy. parts: number of arrays of `elements` elements that the kernel sums as it reads them (what the ranks of a group
+// sent each other); in plans, the collective before it has summed them already, into the array that the op reads.
 struct Cast {
   std::int64_t elements = 0;
   Bytes from = 2, to = 4;
   bool transpose = false;
+  std::int64_t parts = 1;
 };
 
 // The op converts `elements` numbers of `wide` bytes to a format of few bits. The numbers are cut into `pieces` equal

@@ -5,7 +5,7 @@ namespace orrery {
 namespace {
 
 struct Kernels {
-  int operator()(const Gemm&) const { return 1; }
+  int operator()(const Gemm& g) const { return static_cast<int>(g.apart); }
   // Transformer Engine calls cuBLAS once for each expert, so there is one kernel an expert, unless its CuTe kernel
   // takes all of them.
   int operator()(const GroupedGemm& g) const { return g.one_kernel ? 1 : static_cast<int>(g.groups); }

@@ -52,6 +52,13 @@ enum class EightBitAttention : std::uint8_t { never, nvfp4, always };
 inline constexpr Named<EightBitAttention> kEightBitAttentions[] = {
     {"never", EightBitAttention::never}, {"nvfp4", EightBitAttention::nvfp4}, {"always", EightBitAttention::always}};
 
+// TensorOverlap says how products of layers overlap with transfers of the tensor group (strategy.overlap.tensor).
+// user_buffers: by Transformer Engine's user buffers. symmetric_memory: by PyTorch's asynchronous tensor parallelism,
+// which cuts products and transfers into one piece for each rank of the group.
+enum class TensorOverlap : std::uint8_t { user_buffers, symmetric_memory };
+inline constexpr Named<TensorOverlap> kTensorOverlaps[] = {{"user_buffers", TensorOverlap::user_buffers},
+                                                           {"symmetric_memory", TensorOverlap::symmetric_memory}};
+
 // ScatteredSends says which pipeline sends are scattered if all tensor ranks hold equal tensors to send: each rank then
 // sends only its share of the tensor, and the receivers gather the shares.
 enum class ScatteredSends : std::uint8_t { none, activations, all };
