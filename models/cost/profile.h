@@ -95,7 +95,7 @@ struct Profile {
   // Figures from the logs that NCCL itself wrote about the cluster's communicators; logged figures take precedence over
   // Orrery's port of NCCL's model.
   std::vector<LoggedNccl> nccl;
-  // What a few measured steps of one stack tell; steps.steps is 0 if no steps were used.
+  // factors that come from a few measured steps of one stack; steps.steps is 0 if no steps were used
   StepFit steps;
   // Whether the profile is for the kernels of text generation (inference), whose constants are in generation_figures.h
   bool generates = false;

@@ -22,8 +22,9 @@ inline constexpr std::size_t kFitParts = 6;
 std::string_view name_of(FitPart part);
 constexpr std::size_t index_of(FitPart part) { return static_cast<std::size_t>(part); }
 
-// What a few measured steps of one software stack on one cluster tell (orrery calibrate --from-steps). It corrects
-// built-in constants, and never replaces times of kernels or transfers that a profile has measured one by one.
+// StepFit is the result of comparing a few measured steps of one software stack on one cluster with predictions (orrery
+// calibrate --from-steps). It corrects built-in constants, and never replaces times of kernels or transfers that a
+// profile has measured one by one.
 struct StepFit {
   struct Number {
     double factor = 1;  // factor on the time of the part

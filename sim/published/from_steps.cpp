@@ -14,10 +14,10 @@ namespace {
 using Vector = Eigen::Matrix<double, kFitParts, 1>;
 using Matrix = Eigen::Matrix<double, kFitParts, kFitParts>;
 
-// What is known of a part before any step of the stack is measured: the standard deviation of the logarithm of its
-// factor over the published stacks, each predicted with the constants of another one, and the shifts at which a step is
-// simulated to see how its time depends on the part. The host's work differs most: a call of the framework takes from 0
-// (compiled, CUDA graphs) to 120 us in the known stacks.
+// FittedPart is a part of a step as it is known before any step of the stack is measured. spread: standard deviation of
+// the logarithm of the part's factor over the published stacks, each predicted with the constants of another one.
+// shifts: logarithms of factors at which a step is simulated to see how its time depends on the part. The host's work
+// differs most: a call of the framework takes from 0 (compiled, CUDA graphs) to 120 us in the known stacks.
 struct FittedPart {
   FitPart part;
   double spread;
@@ -33,8 +33,8 @@ const std::vector<FittedPart>& parts() {
 // The standard deviation of the logarithm of a factor that all parts share: clocks, or work that is in no part.
 constexpr double kShared = .08;
 
-// What the factors leave unexplained, as a standard deviation of ln(measured / predicted), and as how many measured
-// steps this expectation counts beside what the steps themselves show.
+// The standard deviation of ln(measured / predicted) that the factors leave unexplained, as it is expected before any
+// step is measured, and the number of measured steps that this expectation counts for.
 constexpr double kNoise = .04, kNoiseSteps = 6;
 
 constexpr int kIterations = 12;

@@ -50,7 +50,7 @@ StepResponse response_of(const Spec& spec, const Profile& profile);
 // The covariance of the parts' shifts.
 using StepCovariance = std::array<std::array<double, kFitParts>, kFitParts>;
 
-// What measured steps tell of the parts' factors.
+// StepsFit is the state of knowledge of the parts' factors after some steps were measured.
 struct StepsFit {
   StepShifts shifts{};
   StepCovariance covariance{};
