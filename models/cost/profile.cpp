@@ -93,7 +93,7 @@ void read_formulas(Profile& p, const JsonValue& root) {
   p.gemm.batched_fraction = constant(gemm, "batched_fraction", sensible::kLeastPart, sensible::kMostPart);
   if (gemm.find("grouped_fraction"))
     p.gemm.grouped_fraction = constant(gemm, "grouped_fraction", sensible::kLeastPart, sensible::kMostPart);
-  if (gemm.find("narrow_gain")) p.gemm.narrow_gain = constant(gemm, "narrow_gain", 1, kMostGain);
+  if (gemm.find("narrow_gain")) p.gemm.narrow_gain = constant(gemm, "narrow_gain", sensible::kLeastPart, kMostGain);
   if (gemm.find("exposed_result")) p.gemm.exposed_result = constant(gemm, "exposed_result", 0, sensible::kMostPart);
   for (const JsonValue& k : filled_list(root.at("attention"), "kernels")) p.attention.push_back(kernel_from(k));
   p.memory.fraction = constant(memory, "fraction", sensible::kLeastPart, sensible::kMostPart);
@@ -121,6 +121,12 @@ std::string_view architecture_file(Architecture a) {
       return "profiles/hopper.json";
     case Architecture::blackwell:
       return "profiles/blackwell.json";
+    case Architecture::cdna2:
+      return "profiles/cdna2.json";
+    case Architecture::cdna3:
+      return "profiles/cdna3.json";
+    case Architecture::cdna4:
+      return "profiles/cdna4.json";
     case Architecture::other:
       break;
   }
@@ -147,6 +153,7 @@ Profile parse_profile(std::string_view text, const std::string& path) {
   if (const auto nccl = root.find("nccl")) {
     for (const JsonValue& n : nccl->items()) p.nccl.push_back(logged_nccl_of(n));
   }
+  if (const auto steps = root.find("steps")) p.steps = step_fit_of(*steps);
   p.rest_built_in = root.text_or("rest", "") == "built-in";
   if ((!p.rest_built_in && p.measured.empty()) || root.find("gemm")) read_formulas(p, root);
   return p;
@@ -200,6 +207,7 @@ std::string to_json(const Profile& p) {
   root["memory_bytes"] = p.memory_bytes;
   for (const Conditions& c : p.conditions) root["conditions"].push_back(json_of(c));
   root["measured"] = json_of(p.measured);
+  if (p.steps.steps > 0) root["steps"] = json_of(p.steps);
   for (const LoggedNccl& n : p.nccl) root["nccl"].push_back(json_of(n));
   // Imported logs may contain any bytes, so bytes that are not UTF-8 are replaced.
   return root.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + '\n';

@@ -8,6 +8,7 @@
 
 #include "models/base/units.h"
 #include "models/cost/nccl/log.h"
+#include "models/cost/step_fit.h"
 #include "models/spec/cluster.h"
 #include "models/trace/conditions.h"
 #include "models/trace/measured_times.h"
@@ -101,6 +102,8 @@ struct Profile {
   // Figures from the logs that NCCL itself wrote about the cluster's communicators; logged figures take precedence over
   // Orrery's port of NCCL's model.
   std::vector<LoggedNccl> nccl;
+  // factors that come from a few measured steps of one stack; steps.steps is 0 if no steps were used
+  StepFit steps;
   // Whether the profile is for the kernels of text generation (inference), whose constants are in generation_figures.h
   bool generates = false;
   // Whether the profile was imported and so lacks some times: the missing times come from the built-in profile of the

@@ -149,16 +149,14 @@ class CostModel {
   // Returns whether the profile is from `orrery calibrate`. Such a profile has waits between tasks, which profiles made
   // from other tools' measurements lack.
   bool calibrated() const { return !profile_.measured.empty() && !profile_.rest_built_in; }
-
   static std::int64_t ranks_in(const Spread& members) { return std::accumulate(members.begin(), members.end(), 0); }
 
-  // Returns the transfer with its measured time if the profile has one for as many ranks and bytes, else the transfer
-  // with its modelled time.
+  // Returns the transfer with its measured time if the profile has one for its ranks and bytes, else as it is modelled.
   NcclChoice measured(NcclChoice choice, std::string_view kind, const Spread& members, Bytes bytes) const {
     const TransferTable* table =
         find_transfers(profile_.measured, kind, ranks_in(members), static_cast<std::int64_t>(members.size()));
-    if (table == nullptr || !covers(*table, bytes)) return choice;
-    return lasting(choice, interpolate(*table, bytes));
+    const bool known = table != nullptr && covers(*table, bytes);
+    return known ? lasting(choice, interpolate(*table, bytes)) : corrected(profile_.steps, choice, members.size() > 1);
   }
 
   std::vector<OpTiming> row(const std::vector<Spread>& lie) {
@@ -178,6 +176,7 @@ class CostModel {
     }
     if (!spec_.software.kernels.cuda_graphs)
       add_host_overheads(plan_, spec_.software, far_stage_us() + woven_us(spec_), result);
+    scale_host(profile_.steps.factor(FitPart::host), result);
     if (spec_.software.host.blocking_launches) block_launches(result);
     return result;
   }
@@ -273,9 +272,10 @@ class CostModel {
     if (ranks_in(spread) == 1) return copied(c);
     if (c.servers > 0) return served(c, plan_, spec_, profile_);
     const NcclModel& members = model(spread);
-    NcclChoice choice = c.algorithm.starts_with("hierarchical")
-                            ? two_stage_all_to_all(members, c.bytes, copies(spread))
-                            : measured(in_a_step(members, c), transfer_kind(plan_.ops[op]), spread, c.bytes);
+    NcclChoice choice =
+        c.algorithm.starts_with("hierarchical")
+            ? corrected(profile_.steps, two_stage_all_to_all(members, c.bytes, copies(spread)), spread.size() > 1)
+            : measured(in_a_step(members, c), transfer_kind(plan_.ops[op]), spread, c.bytes);
     if (spec_.software.communication.direct_all_reduce && c.kind == CollectiveKind::all_reduce)
       choice = with_direct_all_reduce(members, c.bytes, choice);
     choice.seconds += static_cast<double>(c.tensors - 1) * nccl_next_tensor(members, c.kind);

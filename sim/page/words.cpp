@@ -123,7 +123,8 @@ Table machine_table(const Spec& spec) {
                   c.node_id.empty() ? "" : " x " + c.node_id, c.gpus_per_node, grouped(static_cast<double>(c.nodes))));
   if (c.nvlink_domain > 1)
     add("links in a node",
-        fmt::format("NVLink among {} GPUs, {} GB/s each way a GPU", c.nvlink_domain, grouped(c.gpu.nvlink_GBps)));
+        fmt::format("{} among {} GPUs, {} GB/s each way a GPU", c.gpu.link_GBps > 0 ? "xGMI" : "NVLink",
+                    c.nvlink_domain, grouped(c.gpu.nvlink_GBps)));
   else
     add("links in a node", fmt::format("PCIe, {:.3g} GB/s each way", c.gpu.pcie_GBps));
   if (c.nics > 0) add("network", fmt::format("{} x {:.4g} Gbit/s a node, {}", c.nics, c.nic_Gbps, name_of(c.fabric)));
