@@ -46,9 +46,10 @@ Kind compute_kind(std::string_view phase, std::string_view kind) {
 }
 
 // Returns whether an event's category is host work. A program's annotations (record_function) count as host work too,
-// though Kineto also writes them on the streams of the device.
+// though Kineto also writes them on the streams of the device. PyTorch 1.12 and older write "Operator" and "Runtime".
 bool on_host(std::string_view category) {
-  return category == "cuda_runtime" || category == "cuda_driver" || category == "cpu_op" ||
+  return category.ends_with("_runtime") || category.ends_with("_driver") || category == "cpu_op" ||
+         category == "Operator" || category == "Runtime" ||
          category == "python_function" || category == "user_annotation" || category == "gpu_user_annotation" ||
          category == "cpu_instant_event" || category == "Trace" || category == "overhead" || category == "fwdbwd";
 }
@@ -85,12 +86,13 @@ int group_coordinate(std::string_view description) {
 Kind kind_of_event(const EventWords& e) {
   if (e.category == "wait") return Kind::wait;
   if (on_host(e.category)) return Kind::host;
-  if (e.category == "gpu_memcpy" || e.category == "gpu_memset") return Kind::copy;
+  if (e.category == "gpu_memcpy" || e.category == "gpu_memset" || e.category == "Memcpy" || e.category == "Memset")
+    return Kind::copy;
   if (e.name.substr(0, 4) == "nccl") {
     if (!e.group.empty()) return group_kind(e.group);
     return contains(e.name, "SendRecv") ? Kind::pipeline : Kind::communication;
   }
-  return e.phase.empty() && e.category == "kernel" ? kernel_kind(e.name) : compute_kind(e.phase, e.kind);
+  return e.phase.empty() && (e.category == "kernel" || e.category == "Kernel") ? kernel_kind(e.name) : compute_kind(e.phase, e.kind);
 }
 
 }  // namespace orrery

@@ -16,6 +16,7 @@
 #include <QTextBrowser>
 #include <QToolBar>
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -38,6 +39,21 @@ QTableWidget* table_with(const QStringList& columns) {
   return table;
 }
 
+// Returns the bytes at the upper end of a scale that holds all memory curves of a scene.
+double memory_top(const Scene& scene) {
+  double top = 0;
+  for (std::size_t p = 0; p < scene.timeline().processes.size(); ++p) {
+    const Process& process = scene.timeline().processes[p];
+    for (std::size_t c = 0; c < process.counters.size(); ++c) {
+      if (process.counters[c].name != "memory") continue;
+      const double peak = scene.peaks[p][c].peak.bytes;
+      const auto capacity = static_cast<double>(process.capacity);
+      top = std::max({top, peak, static_cast<double>(process.reserved), capacity <= 3 * peak ? capacity : 0.0});
+    }
+  }
+  return top * kRoomAbove;
+}
+
 }  // namespace
 
 MainWindow::MainWindow(QWidget* parent)
@@ -48,7 +64,7 @@ MainWindow::MainWindow(QWidget* parent)
       panel_(new QTabWidget),
       details_(new QTextBrowser),
       area_(table_with({"rank", "compute", "exposed", "hidden", "bubble", "peak"})),
-      compare_(table_with({"op", "first", "second", "more", "%"})),
+      compare_(table_with({"op (means per rank and step)", "first", "second", "more", "%"})),
       notes_table_(table_with({"note", "at", "lasts", "rank"})),
       what_if_(new WhatIfPanel) {
   setWindowTitle("Orrery");
@@ -101,7 +117,13 @@ void MainWindow::connect_timelines() {
 void MainWindow::follow(TimelineWidget* leader, TimelineWidget* follower) {
   const auto comparing = [this] { return compare_action_->isChecked(); };
   connect(leader, &TimelineWidget::scale_changed, this, [=](Picoseconds begin, Picoseconds end) {
-    if (comparing()) follower->set_scale(begin, end);
+    const Picoseconds by = leader == first_ ? comparison_.offset : -comparison_.offset;
+    if (comparing()) follower->set_scale(begin + by, end + by);
+  });
+  connect(leader, &TimelineWidget::selected, this, [=](EventId e) {
+    if (!comparing() || e == kNoEvent) return;
+    const EventId there = (leader == first_ ? comparison_.matching.there : comparison_.matching.back)[e];
+    follower->light(there == kNoEvent ? std::vector<EventId>{} : std::vector<EventId>{there});
   });
   connect(leader, &TimelineWidget::scrolled, this, [=](int y) {
     if (!comparing()) return;
@@ -239,16 +261,28 @@ void MainWindow::compare(bool on) {
   compare_action_->setChecked(on);
   second_->setVisible(on);
   if (!on) {
-    if (first_->scene() != nullptr) first_->compare_with(nullptr, nullptr);
+    if (first_->scene() != nullptr && std::exchange(compared_, false)) {
+      const TimeScale seen = first_->view().scale;
+      first_->show_scene(scenes_[0]);
+      first_->set_scale(seen.begin, seen.end);
+      first_->set_notes(notes_);
+      group_by(grouping_->currentIndex());
+    }
     return;
   }
-  const Picoseconds total = std::max(scenes_[0]->timeline().end, scenes_[1]->timeline().end);
-  matching_ = match(scenes_[0]->timeline(), scenes_[1]->timeline());
-  back_ = {matching_.back, matching_.there, matching_.matched};
-  first_->show_scene(scenes_[0], total);
+  const Timeline &a = scenes_[0]->timeline(), &b = scenes_[1]->timeline();
+  comparison_ = orrery::compare(a, b);
+  back_ = {comparison_.matching.back, comparison_.matching.there, comparison_.matching.matched};
+  const Picoseconds offset = comparison_.offset;  // steps begin at the same place in both panes
+  const double memory = std::max(memory_top(*scenes_[0]), memory_top(*scenes_[1]));
+  first_->show_scene(scenes_[0]);
   first_->set_notes(notes_);
-  second_->show_scene(scenes_[1], total);
+  second_->show_scene(scenes_[1]);
   second_->compare_with(scenes_[0], &back_);
+  const Picoseconds earliest = std::min<Picoseconds>(0, -offset), latest = std::max(a.end, b.end - offset);
+  second_->show_alike(earliest + offset, latest + offset, memory);
+  first_->show_alike(earliest, latest, memory);
+  compared_ = true;
   group_by(grouping_->currentIndex());
   show_differences();
 }

@@ -92,6 +92,7 @@ class MainWindow : public QMainWindow {
   void show_area(Picoseconds from, Picoseconds to);
   void show_differences();
   std::string prediction_text() const;
+  void add_counterpart(const Scene& scene, EventId e, Details& details) const;
   std::shared_ptr<const Scene> scene(std::size_t i) const { return i < scenes_.size() ? scenes_[i] : nullptr; }
   void say(const std::string& text);
 
@@ -104,7 +105,9 @@ class MainWindow : public QMainWindow {
   std::vector<Note> notes_, kept_notes_;  // the current notes, and the notes as they were last saved
   std::string pin_opened_;
   std::vector<std::shared_ptr<const Scene>> scenes_;
-  Matching matching_, back_;
+  bool compared_ = false;  // whether two scenes are shown above each other
+  Comparison comparison_;  // the first two scenes compared, while they are
+  Matching back_;          // comparison_.matching in the other direction
   Search search_;
   CriticalPath critical_;
   TimelineWidget *first_, *second_;

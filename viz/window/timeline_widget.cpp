@@ -37,7 +37,9 @@ TimelineWidget::TimelineWidget(QWidget* parent) : QWidget(parent), bar_(new QScr
   });
 }
 
-int TimelineWidget::bar_width() const { return bar_->isVisibleTo(this) ? bar_->sizeHint().width() : 0; }
+int TimelineWidget::bar_width() const {
+  return keeps_bar_ || bar_->isVisibleTo(this) ? bar_->sizeHint().width() : 0;
+}
 
 void TimelineWidget::show_scene(std::shared_ptr<const Scene> scene, Picoseconds total) {
   scene_ = std::move(scene);
@@ -46,6 +48,8 @@ void TimelineWidget::show_scene(std::shared_ptr<const Scene> scene, Picoseconds 
   view_ = {};
   clicked_process_ = -1;
   view_.arrows = arrows;
+  earliest_ = 0;
+  keeps_bar_ = false;
   total_ = std::max<Picoseconds>({1, total, scene_ ? scene_->timeline().end : 0});
   if (scene_) options_ = default_options(scene_->timeline());
   options_.host = host;
@@ -73,9 +77,21 @@ void TimelineWidget::scroll_to(int y) {
   update();
 }
 
+// Returns what a function of a scale and the length of the axis gives, on an axis that need not begin at 0.
+template <class F>
+TimeScale TimelineWidget::on_axis(const F& function) const {
+  const auto moved = [](TimeScale s, Picoseconds by) {
+    s.begin += by;
+    s.end += by;
+    return s;
+  };
+  return moved(function(moved(view_.scale, -earliest_), total_ - earliest_), earliest_);
+}
+
 void TimelineWidget::apply(TimeScale scale) {
   scale.width = frame().plot_width();
-  view_.scale = clamped(scale, total_);
+  view_.scale = scale;
+  view_.scale = on_axis([](const TimeScale& s, Picoseconds total) { return clamped(s, total); });
   update();
   Q_EMIT scale_changed(view_.scale.begin, view_.scale.end);
 }
@@ -154,21 +170,40 @@ void TimelineWidget::compare_with(std::shared_ptr<const Scene> other, const Matc
   update();
 }
 
+void TimelineWidget::show_alike(Picoseconds earliest, Picoseconds latest, double memory_top) {
+  earliest_ = earliest;
+  total_ = std::max(latest, earliest + 1);
+  view_.memory_top = memory_top;
+  keeps_bar_ = true;
+  relayout();
+  fit();
+}
+
+void TimelineWidget::light(std::vector<EventId> events) {
+  view_.lit = std::move(events);
+  update();
+}
+
 void TimelineWidget::mark(Picoseconds time) {
   view_.marked = time;
   clicked_process_ = -1;
   update();
 }
 
-void TimelineWidget::fit() { apply({0, total_, view_.scale.width}); }
+void TimelineWidget::fit() { apply({earliest_, total_, view_.scale.width}); }
 
 void TimelineWidget::focus_on_selection() {
   if (!scene_) return;
   const Timeline& t = scene_->timeline();
+  const auto focus = [&](Picoseconds from, Picoseconds to) {
+    apply(on_axis([&](const TimeScale& s, Picoseconds total) {
+      return focused(s, from - earliest_, to - earliest_, total);
+    }));
+  };
   if (view_.area_to > view_.area_from) {
-    apply(focused(view_.scale, view_.area_from, view_.area_to, total_));
+    focus(view_.area_from, view_.area_to);
   } else if (view_.selected != kNoEvent) {
-    apply(focused(view_.scale, t.begins[view_.selected], t.ends[view_.selected], total_));
+    focus(t.begins[view_.selected], t.ends[view_.selected]);
   } else {
     fit();
   }
@@ -195,7 +230,13 @@ void TimelineWidget::select(EventId e) {
   Q_EMIT selected(e);
 }
 
-void TimelineWidget::zoom(double x, double factor) { apply(zoomed(view_.scale, x, factor, total_)); }
+void TimelineWidget::zoom(double x, double factor) {
+  apply(on_axis([&](const TimeScale& s, Picoseconds total) { return zoomed(s, x, factor, total); }));
+}
+
+void TimelineWidget::pan(double pixels) {
+  apply(on_axis([&](const TimeScale& s, Picoseconds total) { return panned(s, pixels, total); }));
+}
 
 void TimelineWidget::hover(EventId e) {
   if (e == view_.hovered) return;
@@ -249,11 +290,11 @@ void TimelineWidget::paint_to(QImage& image) {
 void TimelineWidget::paintEvent(QPaintEvent*) {
   const CanvasFrame f = frame();
   const double ratio = devicePixelRatioF();
-  if (image_.size() != QSize(f.width, f.height)) image_ = QImage(f.width, f.height, QImage::Format_RGB32);
+  const QSize size(static_cast<int>(std::lround(f.width * ratio)), static_cast<int>(std::lround(f.height * ratio)));
+  if (image_.size() != size) image_ = QImage(size, QImage::Format_RGB32);
+  image_.setDevicePixelRatio(ratio);
   paint_to(image_);
-  QPainter painter(this);
-  painter.setRenderHint(QPainter::SmoothPixmapTransform, ratio != 1);
-  painter.drawImage(0, 0, image_);
+  QPainter(this).drawImage(0, 0, image_);
 }
 
 void TimelineWidget::resizeEvent(QResizeEvent*) {
@@ -271,10 +312,10 @@ void TimelineWidget::keyPressEvent(QKeyEvent* event) {
       return zoom(middle, kKeyZoom);
     case Qt::Key_A:
     case Qt::Key_Left:
-      return apply(panned(view_.scale, -kKeyPan * view_.scale.width, total_));
+      return pan(-kKeyPan * view_.scale.width);
     case Qt::Key_D:
     case Qt::Key_Right:
-      return apply(panned(view_.scale, kKeyPan * view_.scale.width, total_));
+      return pan(kKeyPan * view_.scale.width);
     case Qt::Key_Up:
       return scroll_to(view_.scroll - kWheelScroll);
     case Qt::Key_Down:
@@ -308,8 +349,7 @@ void TimelineWidget::select_neighbour(bool next) {
   select(e);
   const Picoseconds span = view_.scale.end - view_.scale.begin;
   if (t.begins[e] >= view_.scale.begin && t.ends[e] <= view_.scale.end) return;
-  const Picoseconds begin = std::clamp<Picoseconds>(t.begins[e] - span / 3, 0, std::max<Picoseconds>(0, total_ - span));
-  set_scale(begin, begin + span);
+  set_scale(t.begins[e] - span / 3, t.begins[e] - span / 3 + span);
 }
 
 void TimelineWidget::wheelEvent(QWheelEvent* event) {
@@ -319,7 +359,7 @@ void TimelineWidget::wheelEvent(QWheelEvent* event) {
     zoom(std::clamp(event->position().x() - CanvasFrame::kGutter, 0.0, view_.scale.width),
          std::pow(kWheelZoom, -notches));
   } else if ((event->modifiers() & Qt::ShiftModifier) || event->angleDelta().y() == 0) {
-    apply(panned(view_.scale, -notches * kKeyPan * view_.scale.width, total_));
+    pan(-notches * kKeyPan * view_.scale.width);
   } else {
     scroll_to(view_.scroll - static_cast<int>(notches * kWheelScroll));
   }
@@ -367,7 +407,7 @@ void TimelineWidget::mouseMoveEvent(QMouseEvent* event) {
     anchor_ = time(pressed_.x());
   }
   if (drag_ == Drag::pan) {
-    apply(panned(view_.scale, last_.x() - at.x(), total_));
+    pan(last_.x() - at.x());
     scroll_to(view_.scroll + last_.y() - at.y());
   } else if (drag_ == Drag::area) {
     set_area(std::min(anchor_, time(at.x())), std::max(anchor_, time(at.x())));

@@ -39,11 +39,15 @@ class TimelineWidget : public QWidget {
   void pin(const std::vector<std::uint32_t>& tracks);  // keeps these tracks (rows of events), and no others, at the top
   void set_slowest_first(bool on);
   void compare_with(std::shared_ptr<const Scene> other, const Matching* matching);
+  // Sets what a timeline beside another one shows alike: the earliest and the latest time of the axis, the bytes at the
+  // upper end of memory curves, and whether room for a scroll bar is kept.
+  void show_alike(Picoseconds earliest, Picoseconds latest, double memory_top);
+  void light(std::vector<EventId> events);  // outlines events, as those of a collective are
   void select(EventId e);  // selects an event and brings it into view
   void mark(Picoseconds time);
   void fit();
   void focus_on_selection();
-  void paint_to(QImage& image);  // paints the widget into an image, at the image's size
+  void paint_to(QImage& image);  // paints the widget into an image, at the image's size and device pixel ratio
 
   QSize sizeHint() const override { return {1200, 600}; }
 
@@ -76,7 +80,10 @@ class TimelineWidget : public QWidget {
   void relayout();
   void scroll_to(int y);
   void apply(TimeScale scale);
+  template <class F>
+  TimeScale on_axis(const F& function) const;
   void zoom(double x, double factor);
+  void pan(double pixels);
   void hover(EventId e);
   void select_neighbour(bool next);
   void ask_for_note();
@@ -90,7 +97,8 @@ class TimelineWidget : public QWidget {
   Canvas canvas_;
   QImage image_;
   QScrollBar* bar_;
-  Picoseconds total_ = 1;
+  Picoseconds earliest_ = 0, total_ = 1;  // the time axis: its earliest time, and its latest
+  bool keeps_bar_ = false;                // whether room for the scroll bar is kept though all rows are in view
   Drag drag_ = Drag::none;
   QPoint pressed_, last_;
   Picoseconds anchor_ = 0;  // time of the edge of the selected range that is not dragged
