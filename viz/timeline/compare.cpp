@@ -14,7 +14,7 @@ namespace {
 
 // An event of one side with what it is matched by. process, step: those of the event itself. group, common_step: those
 // to which the event belongs on both sides.
-struct Entry {
+struct MatchEntry {
   std::uint32_t group = 0, what = 0;
   std::int32_t common_step = 0, stream = 0, micro_batch = -1;
   std::int16_t layer = -1, chunk = 0;
@@ -24,23 +24,23 @@ struct Entry {
   Picoseconds begin = 0;
 
   auto key() const { return std::tie(group, common_step, what, stream, micro_batch, layer, chunk); }
-  bool same_instance(const Entry& o) const { return process == o.process && step == o.step; }
-  bool operator<(const Entry& o) const {
+  bool same_instance(const MatchEntry& o) const { return process == o.process && step == o.step; }
+  bool operator<(const MatchEntry& o) const {
     return std::tuple(key(), process, step, begin, event) < std::tuple(o.key(), o.process, o.step, o.begin, o.event);
   }
 };
 
 // By what the entries of one pass are matched, on one side. `what` is by label or by event.
-struct Pass {
+struct MatchPass {
   std::vector<std::uint32_t> groups, what;
   bool by_label = true;
 };
 
-std::vector<Entry> entries_of(const ComparedSide& side, const Pass& pass, int common_steps,
+std::vector<MatchEntry> entries_of(const ComparedSide& side, const MatchPass& pass, int common_steps,
                               const std::vector<EventId>& matched) {
   const Timeline& t = side.t;
   const std::vector<std::uint32_t> main = pass.by_label ? std::vector<std::uint32_t>{} : main_tracks(t);
-  std::vector<Entry> entries;
+  std::vector<MatchEntry> entries;
   for (std::uint32_t track = 0; track < t.tracks.size(); ++track) {
     const Track& row = t.tracks[track];
     for (EventId e = row.first; e < row.first + row.count; ++e) {
@@ -48,7 +48,7 @@ std::vector<Entry> entries_of(const ComparedSide& side, const Pass& pass, int co
       const std::uint32_t what = pass.what[pass.by_label ? t.label[e] : e];
       const int step = side.steps.of(e, row.process);
       if (what == kNone || step < 0) continue;
-      Entry entry{.group = pass.groups[row.process], .what = what, .common_step = std::min(step, common_steps - 1)};
+      MatchEntry entry{.group = pass.groups[row.process], .what = what, .common_step = std::min(step, common_steps - 1)};
       entry.process = row.process;
       entry.step = step;
       entry.event = e;
@@ -68,25 +68,25 @@ std::vector<Entry> entries_of(const ComparedSide& side, const Pass& pass, int co
   return entries;
 }
 
-using Entries = std::span<const Entry>;
+using MatchEntries = std::span<const MatchEntry>;
 
 // Returns the entries at the beginning of a list for which same(first, entry) holds.
 template <class Same>
-Entries leading(Entries list, const Same& same) {
+MatchEntries leading(MatchEntries list, const Same& same) {
   std::size_t count = 0;
   while (count < list.size() && same(list[0], list[count])) ++count;
   return list.first(count);
 }
 
-Entries leading_instance(Entries list) {
-  return leading(list, [](const Entry& x, const Entry& y) { return x.same_instance(y); });
+MatchEntries leading_instance(MatchEntries list) {
+  return leading(list, [](const MatchEntry& x, const MatchEntry& y) { return x.same_instance(y); });
 }
 
 // Matches entries with the same key: the k-th of every instance (rank and step) with the k-th of the other side's first
 // instance. equal_counts: whether only instances with as many entries as that one are matched.
-void match_alike(Entries own, Entries first_there, bool equal_counts, std::vector<EventId>& result) {
+void match_alike(MatchEntries own, MatchEntries first_there, bool equal_counts, std::vector<EventId>& result) {
   while (!own.empty()) {
-    const Entries instance = leading_instance(own);
+    const MatchEntries instance = leading_instance(own);
     if (!equal_counts || instance.size() == first_there.size()) {
       for (std::size_t k = 0; k < std::min(instance.size(), first_there.size()); ++k)
         result[instance[k].event] = first_there[k].event;
@@ -95,15 +95,15 @@ void match_alike(Entries own, Entries first_there, bool equal_counts, std::vecto
   }
 }
 
-void match_entries(Entries a, Entries b, bool equal_counts, Matching& m) {
-  const auto same_key = [](const Entry& x, const Entry& y) { return x.key() == y.key(); };
+void match_entries(MatchEntries a, MatchEntries b, bool equal_counts, Matching& m) {
+  const auto same_key = [](const MatchEntry& x, const MatchEntry& y) { return x.key() == y.key(); };
   while (!a.empty() && !b.empty()) {
     if (a[0].key() < b[0].key()) {
       a = a.subspan(1);
     } else if (b[0].key() < a[0].key()) {
       b = b.subspan(1);
     } else {
-      const Entries x = leading(a, same_key), y = leading(b, same_key);
+      const MatchEntries x = leading(a, same_key), y = leading(b, same_key);
       match_alike(x, leading_instance(y), equal_counts, m.there);
       match_alike(y, leading_instance(x), equal_counts, m.back);
       a = a.subspan(x.size());
@@ -134,10 +134,10 @@ double ranks_and_steps(const ComparedSide& side) {
   return std::max(sum, 1.0);
 }
 
-using Rows = std::map<std::pair<bool, std::string>, Difference>;  // by whether the row is of a class, and its name
+using DifferenceRows = std::map<std::pair<bool, std::string>, Difference>;  // by whether the row is of a class, and its name
 
 void add_times(const ComparedSide& side, const std::vector<std::uint32_t>& what, const OpNumbers& numbers, bool by_label,
-               double Difference::*time, double Difference::*count, Rows& rows) {
+               double Difference::*time, double Difference::*count, DifferenceRows& rows) {
   const double share = 1 / ranks_and_steps(side);
   const Timeline& t = side.t;
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::int64_t>, std::pair<Picoseconds, std::int64_t>> sums;
@@ -174,7 +174,7 @@ Matching match(const ComparedSide& a, const ComparedSide& b) {
   const RankFolding folding = fold_ranks(a.t, b.t);
   const int steps = std::min(a.steps.count(), b.steps.count());
   OpNumbers numbers;
-  const auto run = [&](Pass of_a, Pass of_b, bool equal_counts) {
+  const auto run = [&](MatchPass of_a, MatchPass of_b, bool equal_counts) {
     of_a.groups = folding.a;
     of_b.groups = folding.b;
     match_entries(entries_of(a, of_a, steps, m.there), entries_of(b, of_b, steps, m.back), equal_counts, m);
@@ -193,7 +193,7 @@ Matching match(const ComparedSide& a, const ComparedSide& b) {
 
 std::vector<Difference> differences(const ComparedSide& a, const ComparedSide& b, bool by_name) {
   OpNumbers numbers;
-  Rows rows;
+  DifferenceRows rows;
   const auto numbers_of = [&](const ComparedSide& side) {
     return by_name ? numbers.of_labels(side.t) : numbers.of_shapes(side);
   };

@@ -15,6 +15,7 @@
 #include <QTableWidget>
 #include <QTextBrowser>
 #include <QToolBar>
+#include <QVBoxLayout>
 #include <algorithm>
 #include <utility>
 
@@ -24,7 +25,9 @@
 #include "models/base/error.h"
 #include "sim/print/text.h"
 #include "viz/window/exports.h"
+#include "viz/window/overview_strip.h"
 #include "viz/window/palette.h"
+#include "viz/window/statistics_panel.h"
 
 namespace orrery {
 namespace {
@@ -66,7 +69,9 @@ MainWindow::MainWindow(QWidget* parent)
       area_(table_with({"rank", "compute", "exposed", "hidden", "bubble", "peak"})),
       compare_(table_with({"op (means per rank and step)", "first", "second", "more", "%"})),
       notes_table_(table_with({"note", "at", "lasts", "rank"})),
-      what_if_(new WhatIfPanel) {
+      what_if_(new WhatIfPanel),
+      overview_(new OverviewStrip),
+      statistics_(new StatisticsPanel) {
   setWindowTitle("Orrery");
   for (QTableWidget* table : {compare_, notes_table_})
     table->horizontalHeader()->setSectionResizeMode(0, QHeaderView::Stretch);
@@ -76,6 +81,7 @@ MainWindow::MainWindow(QWidget* parent)
   second_->hide();
   panel_->addTab(details_, "Details");
   panel_->addTab(area_, "Area");
+  panel_->addTab(statistics_, "Statistics");
   panel_->addTab(compare_, "Differences");
   auto* scroll = new QScrollArea;
   scroll->setWidgetResizable(true);
@@ -83,7 +89,13 @@ MainWindow::MainWindow(QWidget* parent)
   panel_->addTab(scroll, "What if");
   panel_->addTab(notes_table_, "Notes");
   auto* all = new QSplitter(Qt::Horizontal);
-  all->addWidget(timelines_);
+  auto* left = new QWidget;
+  auto* column = new QVBoxLayout(left);
+  column->setContentsMargins(0, 0, 0, 0);
+  column->setSpacing(0);
+  column->addWidget(overview_);
+  column->addWidget(timelines_, 1);
+  all->addWidget(left);
   all->addWidget(panel_);
   all->setStretchFactor(0, 1);
   all->setSizes({1000, 500});
@@ -93,6 +105,8 @@ MainWindow::MainWindow(QWidget* parent)
   build_menu();
   build_cards();
   build_notes();
+  build_tools();
+  build_filters();
   connect_timelines();
   resize(1500, 850);
 }
@@ -258,6 +272,7 @@ void MainWindow::find_next(bool forward) {
 
 void MainWindow::compare(bool on) {
   on = on && scenes_.size() > 1;
+  if (on) forget_filters();
   compare_action_->setChecked(on);
   second_->setVisible(on);
   if (!on) {

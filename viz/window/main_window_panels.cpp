@@ -15,6 +15,7 @@
 #include "viz/read/measured_step.h"
 #include "viz/window/main_window.h"
 #include "viz/window/palette.h"
+#include "viz/window/statistics_panel.h"
 
 namespace orrery {
 namespace {
@@ -143,7 +144,8 @@ void MainWindow::show_details(const Scene& s, EventId e) {
   const std::size_t members = members_of(t, e).size();
   if (members > 1) d.emplace_back("members shown", std::to_string(members));
   details_->setHtml(details_html(t.name(e), d));
-  panel_->setCurrentWidget(details_);
+  statistics_->choose(t.name(e));
+  if (panel_->currentWidget() != statistics_) panel_->setCurrentWidget(details_);
 }
 
 void MainWindow::show_memory(const Scene& s, Picoseconds time, int process) {

@@ -1,5 +1,6 @@
 #include "viz/window/timeline_widget.h"
 
+#include <QContextMenuEvent>
 #include <QKeyEvent>
 #include <QMouseEvent>
 #include <QPainter>
@@ -56,6 +57,7 @@ void TimelineWidget::show_scene(std::shared_ptr<const Scene> scene, Picoseconds 
   view_.scale = {0, total_, 1};
   relayout();
   fit();
+  Q_EMIT scene_changed();
 }
 
 void TimelineWidget::relayout() {
@@ -177,6 +179,7 @@ void TimelineWidget::show_alike(Picoseconds earliest, Picoseconds latest, double
   keeps_bar_ = true;
   relayout();
   fit();
+  Q_EMIT scene_changed();
 }
 
 void TimelineWidget::light(std::vector<EventId> events) {
@@ -419,6 +422,14 @@ void TimelineWidget::mouseReleaseEvent(QMouseEvent* event) {
   if (event->button() != Qt::LeftButton || !scene_) return;
   if (drag_ == Drag::none) click(event->pos());
   drag_ = Drag::none;
+}
+
+void TimelineWidget::contextMenuEvent(QContextMenuEvent* event) {
+  if (!scene_) return;
+  const int row = row_at_pixel(view_, frame(), event->pos().y());
+  clicked_process_ = row < 0 ? -1 : static_cast<int>(view_.layout.rows[static_cast<std::size_t>(row)].process);
+  select(event_at_pixel(*scene_, view_, frame(), event->pos().x(), event->pos().y()));
+  Q_EMIT menu_wanted(event->globalPos());
 }
 
 void TimelineWidget::leaveEvent(QEvent*) {

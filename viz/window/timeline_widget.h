@@ -24,9 +24,12 @@ class TimelineWidget : public QWidget {
   void show_scene(std::shared_ptr<const Scene> scene,
                   Picoseconds total = 0);  // total: length of the time axis; 0: length of the trace
   const Scene* scene() const { return scene_.get(); }
+  const std::shared_ptr<const Scene>& shared_scene() const { return scene_; }
   const View& view() const { return view_; }
   const LayoutOptions& options() const { return options_; }
-  Picoseconds total() const { return total_; }  // length of the time axis
+  Picoseconds earliest() const { return earliest_; }
+  Picoseconds total() const { return total_; }  // end of the time axis
+  int clicked_process() const { return clicked_process_; }
 
   void set_options(const LayoutOptions& options);
   void set_scale(Picoseconds begin, Picoseconds end);
@@ -61,6 +64,8 @@ class TimelineWidget : public QWidget {
   // Emitted when the user wants to write a note. `note` has no text yet; it gives the selected range of time, or the
   // clicked time and rank.
   void note_wanted(const Note& note);
+  void scene_changed();                    // another scene or another time axis is shown
+  void menu_wanted(const QPoint& at);      // the right button was pressed; what lay there is selected
 
  protected:
   void paintEvent(QPaintEvent*) override;
@@ -70,6 +75,7 @@ class TimelineWidget : public QWidget {
   void mousePressEvent(QMouseEvent*) override;
   void mouseMoveEvent(QMouseEvent*) override;
   void mouseReleaseEvent(QMouseEvent*) override;
+  void contextMenuEvent(QContextMenuEvent*) override;
   void leaveEvent(QEvent*) override;
 
  private:
@@ -102,7 +108,7 @@ class TimelineWidget : public QWidget {
   Drag drag_ = Drag::none;
   QPoint pressed_, last_;
   Picoseconds anchor_ = 0;  // time of the edge of the selected range that is not dragged
-  int clicked_process_ = -1;
+  int clicked_process_ = -1;  // index of the process whose row was clicked last; -1: none
 };
 
 }  // namespace orrery
