@@ -61,8 +61,7 @@ std::vector<RoofRow> roofline_of(const std::vector<Imported>& files, const Gpu& 
     set_roof(row, gpu);
     rows.push_back(std::move(row));
   }
-  std::stable_sort(rows.begin(), rows.end(),
-                   [](const RoofRow& a, const RoofRow& b) { return a.total() > b.total(); });
+  std::stable_sort(rows.begin(), rows.end(), [](const RoofRow& a, const RoofRow& b) { return a.total() > b.total(); });
   return rows;
 }
 
@@ -71,12 +70,15 @@ std::string roofline_text(const std::vector<RoofRow>& rows, const Gpu& gpu, cons
   if (rows.empty())
     return text + "  no kernel whose op and shape are known: record PyTorch's trace with record_shapes=True\n";
   Table t;
-  t.columns = {{"op", "", Align::left}, {"sizes", "", Align::left}, {"times", ""}, {"time", "us"},
-               {"TFLOP/s", ""},         {"GB/s", ""},               {"of the roof", "%"}, {"bound by", "", Align::left}};
+  t.columns = {{"op", "", Align::left}, {"sizes", "", Align::left},
+               {"times", ""},           {"time", "us"},
+               {"TFLOP/s", ""},         {"GB/s", ""},
+               {"of the roof", "%"},    {"bound by", "", Align::left}};
   for (std::size_t i = 0; i < std::min(kMostRoofs, rows.size()); ++i) {
     const RoofRow& r = rows[i];
     t.rows.push_back({r.kind, fmt::format("{:.0f}", fmt::join(r.sizes, " x ")), fmt::format("{}", r.count),
-                      fmt::format("{:.1f}", r.time * 1e6), r.flops > 0 ? fmt::format("{:.1f}", r.flops / r.time * 1e-12) : "",
+                      fmt::format("{:.1f}", r.time * 1e6),
+                      r.flops > 0 ? fmt::format("{:.1f}", r.flops / r.time * 1e-12) : "",
                       r.bytes > 0 ? fmt::format("{:.0f}", r.bytes / r.time * 1e-9) : "",
                       fmt::format("{:.0f}", 100 * r.roof), r.by_compute ? "compute" : "memory"});
   }

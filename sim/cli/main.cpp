@@ -371,7 +371,8 @@ void add_whatif(CLI::App& app, Options& o) {
       ->type_name("KEY=VALUE");
   c.add_option("--speed", o.whatif.speed, "network=FACTOR or compute=FACTOR: how many times as fast")
       ->type_name("KEY=FACTOR");
-  c.add_option("--between", o.whatif.between, "two ranks: where they part first; without it the slowest and the fastest")
+  c.add_option("--between", o.whatif.between,
+               "two ranks: where they part first; without it the slowest and the fastest")
       ->type_name("A,B");
   c.add_option("--roofline", o.whatif.roofline, "a GPU: how near its peaks the measured kernels come")
       ->type_name("GPU");

@@ -74,8 +74,7 @@ Outcome whatif_command(const WhatifOptions& options, const Common& common) {
   for (const std::string& text : options.without) add_without(text, question);
   for (const std::string& text : options.speed) add_speed(text, question);
   if (!options.between.empty()) add_between(options.between, question);
-  const std::optional<Gpu> gpu =
-      options.roofline.empty() ? std::nullopt : std::optional(find_gpu(options.roofline));
+  const std::optional<Gpu> gpu = options.roofline.empty() ? std::nullopt : std::optional(find_gpu(options.roofline));
   const WhatifAnswer a = answer(read_measured_run(options.files), question);
   std::vector<RoofRow> roofs;
   if (gpu) {

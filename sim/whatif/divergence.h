@@ -14,14 +14,14 @@ struct Divergence {
   // same time on both; or it takes longer on one.
   enum class How : std::uint8_t { runs, begins, takes };
   How how = How::takes;
-  std::string first, second;     // names of the two ranks
-  std::string behind;            // name of the rank that is behind, or that alone runs the operation
+  std::string first, second;  // names of the two ranks
+  std::string behind;         // name of the rank that is behind, or that alone runs the operation
   std::int64_t step = 0;
-  std::int64_t number = 0;       // number of the operation among those of its rank in the step, counted from 1
-  std::string op;                // name of the operation
+  std::int64_t number = 0;  // number of the operation among those of its rank in the step, counted from 1
+  std::string op;           // name of the operation
   double begin_first = 0, begin_second = 0;
   double time_first = 0, time_second = 0;
-  double later = 0;              // seconds by which it ends later on one rank than on the other
+  double later = 0;  // seconds by which it ends later on one rank than on the other
 };
 
 // Finds the first step and operation that ends on one rank by more than `tolerance` seconds later than on the other,

@@ -70,8 +70,7 @@ void KernelRun::number_pools(const std::vector<std::size_t>& order) {
   for (const std::size_t i : order) {
     MeasuredOp& o = run_.operations[i];
     const std::uint32_t number = seen[{o.worker, o.step, parts_[i].work}]++;
-    const auto [pool, added] =
-        pools.try_emplace({parts_[i].work, number}, static_cast<std::uint32_t>(pools.size()));
+    const auto [pool, added] = pools.try_emplace({parts_[i].work, number}, static_cast<std::uint32_t>(pools.size()));
     o.pool = pool->second;
     if (added)
       run_.pool_names.push_back(fmt::format("number {} of {}", number + 1, short_kernel_name(*names[parts_[i].work])));

@@ -272,8 +272,7 @@ WhatifAnswer answer(MeasuredRun run, const WhatifQuestion& question) {
   return a;
 }
 
-std::string whatif_json(const WhatifAnswer& a, const WhatifQuestion& question,
-                        const nlohmann::ordered_json& roofline) {
+std::string whatif_json(const WhatifAnswer& a, const WhatifQuestion& question, const nlohmann::ordered_json& roofline) {
   nlohmann::ordered_json json = {{"schema", "orrery.whatif/1"},
                                  {"steps", a.steps},
                                  {"measured_step_time_s", a.measured},

@@ -95,8 +95,8 @@ std::string divergence_text(const WhatifAnswer& a, const Style& style) {
   const Divergence& d = *a.divergence;
   text += fmt::format("\n  part first in step {}, in operation {}: {}\n", d.step, d.number, name_text(d.op));
   if (d.how == Divergence::How::runs) return text + fmt::format("  only rank {} runs it\n", name_text(d.behind));
-  text += fmt::format("  begins after {} and {}, takes {} and {}\n", time_text(d.begin_first), time_text(d.begin_second),
-                      time_text(d.time_first), time_text(d.time_second));
+  text += fmt::format("  begins after {} and {}, takes {} and {}\n", time_text(d.begin_first),
+                      time_text(d.begin_second), time_text(d.time_first), time_text(d.time_second));
   return text + fmt::format("  rank {} ends it {} later, because it {}\n", name_text(d.behind), time_text(d.later),
                             d.how == Divergence::How::takes ? "takes longer there" : "begins later there");
 }

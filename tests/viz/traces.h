@@ -12,15 +12,17 @@
 
 namespace orrery::traces {
 
-// What differs between versions of PyTorch's profiler. repeats: whether a kernel's "External id" repeats its correlation
-// id (until 2.0). fractions: whether times have fractions of microseconds (from 2.2). drivers: whether kernels of
-// torch.compile are launched by the driver (cuLaunchKernelEx).
+// A layout of traces: the differences between versions of PyTorch's profiler. repeats: whether a kernel's "External id" repeats its
+// correlation id (until 2.0). fractions: whether times have fractions of microseconds (from 2.2). drivers: whether
+// kernels of torch.compile are launched by the driver (cuLaunchKernelEx).
 struct Layout {
   const char* version;
   bool repeats, fractions, drivers;
 };
-inline constexpr std::array<Layout, 4> kLayouts = {
-    {{"1.13", true, false, false}, {"2.0", true, false, true}, {"2.2", false, true, true}, {"2.10", false, true, true}}};
+inline constexpr std::array<Layout, 4> kLayouts = {{{"1.13", true, false, false},
+                                                    {"2.0", true, false, true},
+                                                    {"2.2", false, true, true},
+                                                    {"2.10", false, true, true}}};
 
 // A rank's training steps as the profiler writes them: in each step of 1000 us FSDP gathers parameters, a product and a
 // kernel of torch.compile run, Megatron reduces over its tensor group, and the optimizer updates. Kernels begin 600 us
@@ -41,9 +43,10 @@ class TorchTrace {
  private:
   void event(std::string_view category, std::string_view name, std::string_view thread, double at, double lasts,
              std::string_view args) {
-    text_ += fmt::format(",\n{{\"ph\": \"X\", \"cat\": \"{}\", \"name\": \"{}\", {}, \"ts\": {:.{}f}, \"dur\": {:.{}f}, "
-                         "\"args\": {{{}}}}}",
-                         category, name, thread, at, digits(), lasts, digits(), args);
+    text_ += fmt::format(
+        ",\n{{\"ph\": \"X\", \"cat\": \"{}\", \"name\": \"{}\", {}, \"ts\": {:.{}f}, \"dur\": {:.{}f}, "
+        "\"args\": {{{}}}}}",
+        category, name, thread, at, digits(), lasts, digits(), args);
   }
   int digits() const { return layout_.fractions ? 3 : 0; }
   static constexpr std::string_view kHostThread = R"("pid": 77, "tid": 77)";
@@ -68,14 +71,16 @@ class TorchTrace {
           fmt::format(R"("External id": {})", ++external_));
     event("user_annotation", "FullyShardedDataParallel.forward", kHostThread, at + 5, 300,
           fmt::format(R"("External id": {})", ++external_));
-    launch("nccl:_all_gather_base", "", at + 10, "ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<4096ul>)", 20,
-           30,
-           R"(, "Collective name": "_allgather_base", "In msg nelems": 500, "Out msg nelems": 1000, "dtype": "BFloat16", "Group size": 2, "Process Group Description": "mesh_fsdp")");
+    launch(
+        "nccl:_all_gather_base", "", at + 10, "ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<4096ul>)", 20,
+        30,
+        R"(, "Collective name": "_allgather_base", "In msg nelems": 500, "Out msg nelems": 1000, "dtype": "BFloat16", "Group size": 2, "Process Group Description": "mesh_fsdp")");
     launch("aten::mm", R"(, "Input Dims": [[512, 256], [256, 1024]], "Input type": ["c10::BFloat16", "c10::BFloat16"])",
            at + 100, "nvjet_hsh_128x256_64x4_2x1_v_bz_coopA_NNT", 7, 80 * slower_);
     launch("triton_poi_fused_gelu_0", "", at + 200, "triton_poi_fused_gelu_0", 7, 20);
-    launch("c10d::allreduce_", "", at + 300, "ncclDevKernel_AllReduce_Sum_bf16_RING_LL", 24, 50,
-           R"(, "Collective name": "allreduce", "In msg nelems": 4000, "Out msg nelems": 4000, "dtype": "BFloat16", "Group size": 2, "Process Group Description": "TENSOR_MODEL_PARALLEL_GROUP")");
+    launch(
+        "c10d::allreduce_", "", at + 300, "ncclDevKernel_AllReduce_Sum_bf16_RING_LL", 24, 50,
+        R"(, "Collective name": "allreduce", "In msg nelems": 4000, "Out msg nelems": 4000, "dtype": "BFloat16", "Group size": 2, "Process Group Description": "TENSOR_MODEL_PARALLEL_GROUP")");
     launch("Optimizer.step#AdamW.step", "", at + 900,
            "void at::native::multi_tensor_apply_kernel<FusedAdamMathFunctor>()", 7, 60);
   }

@@ -158,8 +158,8 @@ std::int64_t expert_coordinate(const Plan& plan, const RankClass& slot) {
   return std::find(group.begin(), group.end(), slot.representative) - group.begin();
 }
 
-// Returns the numbers of the ranks of a class: those at its place of each pipeline. Returns none if the class is another
-// part of the ranks, as are ranks that lag.
+// Returns the numbers of the ranks of a class: those at its place of each pipeline. Returns none if the class is
+// another part of the ranks, as are ranks that lag.
 std::vector<std::int64_t> ranks_of_class(const Plan& plan, const RankClass& slot) {
   const GroupTable& table = plan.dimensions[static_cast<std::size_t>(Dimension::pipeline)];
   const auto rank = static_cast<std::size_t>(slot.representative);

@@ -59,7 +59,9 @@ bool FileDetails::opened() const {
 Details FileDetails::details(std::uint64_t key) const {
   if (!opened()) return {{"details", error_}};
   JsonScan scan(file_->text(), std::min<std::size_t>(key, file_->text().size()));
-  return members_of_object(scan.raw());
+  Details found = members_of_object(scan.raw());
+  if (const std::string damage = file_->damage(); !damage.empty()) found.emplace_back("file", damage);
+  return found;
 }
 
 EventIds FileDetails::ids(std::uint64_t key) const {

@@ -18,9 +18,9 @@ using Role = EventIds::Role;
 // Returns the role of an event by its category; PyTorch 1.12 and older write "Kernel", "Operator" and "Runtime".
 Role role_of(std::string_view category) {
   static constexpr std::pair<std::string_view, Role> rows[] = {
-      {"kernel", Role::kernel},     {"gpu_memcpy", Role::kernel}, {"gpu_memset", Role::kernel},
-      {"cpu_op", Role::op},         {"Kernel", Role::kernel},     {"Memcpy", Role::kernel},
-      {"Memset", Role::kernel},     {"Operator", Role::op},       {"user_annotation", Role::annotation},
+      {"kernel", Role::kernel}, {"gpu_memcpy", Role::kernel}, {"gpu_memset", Role::kernel},
+      {"cpu_op", Role::op},     {"Kernel", Role::kernel},     {"Memcpy", Role::kernel},
+      {"Memset", Role::kernel}, {"Operator", Role::op},       {"user_annotation", Role::annotation},
       {"Runtime", Role::launch}};
   for (const auto& [name, role] : rows) {
     if (name == category) return role;

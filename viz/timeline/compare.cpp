@@ -37,7 +37,7 @@ struct MatchPass {
 };
 
 std::vector<MatchEntry> entries_of(const ComparedSide& side, const MatchPass& pass, int common_steps,
-                              const std::vector<EventId>& matched) {
+                                   const std::vector<EventId>& matched) {
   const Timeline& t = side.t;
   const std::vector<std::uint32_t> main = pass.by_label ? std::vector<std::uint32_t>{} : main_tracks(t);
   std::vector<MatchEntry> entries;
@@ -48,7 +48,8 @@ std::vector<MatchEntry> entries_of(const ComparedSide& side, const MatchPass& pa
       const std::uint32_t what = pass.what[pass.by_label ? t.label[e] : e];
       const int step = side.steps.of(e, row.process);
       if (what == kNone || step < 0) continue;
-      MatchEntry entry{.group = pass.groups[row.process], .what = what, .common_step = std::min(step, common_steps - 1)};
+      MatchEntry entry{
+          .group = pass.groups[row.process], .what = what, .common_step = std::min(step, common_steps - 1)};
       entry.process = row.process;
       entry.step = step;
       entry.event = e;
@@ -134,10 +135,11 @@ double ranks_and_steps(const ComparedSide& side) {
   return std::max(sum, 1.0);
 }
 
-using DifferenceRows = std::map<std::pair<bool, std::string>, Difference>;  // by whether the row is of a class, and its name
+using DifferenceRows =
+    std::map<std::pair<bool, std::string>, Difference>;  // by whether the row is of a class, and its name
 
-void add_times(const ComparedSide& side, const std::vector<std::uint32_t>& what, const OpNumbers& numbers, bool by_label,
-               double Difference::*time, double Difference::*count, DifferenceRows& rows) {
+void add_times(const ComparedSide& side, const std::vector<std::uint32_t>& what, const OpNumbers& numbers,
+               bool by_label, double Difference::*time, double Difference::*count, DifferenceRows& rows) {
   const double share = 1 / ranks_and_steps(side);
   const Timeline& t = side.t;
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::int64_t>, std::pair<Picoseconds, std::int64_t>> sums;

@@ -21,11 +21,11 @@ struct ComparedSide {
 };
 
 // Pairs of corresponding events of two timelines a and b. If both name ops alike, events correspond that have the same
-// rank, step, label (name and kind), micro-batch, layer and model chunk. If fewer than half do (a prediction and a trace
-// of PyTorch), events correspond that have the same rank, step, class of kernels, shape and stream, where both sides
-// have equally many of them. Among several, the k-th in order of time corresponds to the k-th. A rank, or a class of
-// like ranks, corresponds to the class that contains it, and steps beyond those of the other timeline to its last one,
-// so that several events may correspond to the same one. Waiting and host work have no match.
+// rank, step, label (name and kind), micro-batch, layer and model chunk. If fewer than half do (a prediction and a
+// trace of PyTorch), events correspond that have the same rank, step, class of kernels, shape and stream, where both
+// sides have equally many of them. Among several, the k-th in order of time corresponds to the k-th. A rank, or a class
+// of like ranks, corresponds to the class that contains it, and steps beyond those of the other timeline to its last
+// one, so that several events may correspond to the same one. Waiting and host work have no match.
 struct Matching {
   std::vector<EventId> there;  // for each event of timeline a, the matching event of timeline b, or kNoEvent
   std::vector<EventId> back;   // for each event of timeline b, the matching event of timeline a, or kNoEvent

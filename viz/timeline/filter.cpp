@@ -9,7 +9,7 @@
 namespace orrery {
 namespace {
 
-// What the restrictions together let pass.
+// The labels, processes and times that restrictions together let pass.
 struct Passing {
   std::vector<bool> labels, processes;
   std::vector<Filter> times;

@@ -66,7 +66,8 @@ std::uint32_t OpNumbers::number(std::string text) {
 
 std::vector<std::uint32_t> OpNumbers::of_labels(const Timeline& t) {
   std::vector<std::uint32_t> numbers;
-  for (const Label& label : t.labels) numbers.push_back(number(fmt::format("{} ({})", label.name, name_of(label.kind))));
+  for (const Label& label : t.labels)
+    numbers.push_back(number(fmt::format("{} ({})", label.name, name_of(label.kind))));
   return numbers;
 }
 

@@ -24,8 +24,8 @@ struct Histogram {
 };
 Histogram histogram_of(const std::vector<Picoseconds>& durations, std::size_t bins);
 
-// The durations of one op by rank and micro-batch: mean[process][column] is the mean over the op's events, -1 where there
-// is none. columns: the micro-batches, in ascending order; {-1} for events without one.
+// The durations of one op by rank and micro-batch: mean[process][column] is the mean over the op's events, -1 where
+// there is none. columns: the micro-batches, in ascending order; {-1} for events without one.
 struct OpSpread {
   std::vector<Picoseconds> durations;
   std::vector<std::int32_t> columns;

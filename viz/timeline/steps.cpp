@@ -27,7 +27,8 @@ std::vector<std::int64_t> marks_of(const Timeline& t) {
 // begin with any kernel; such marks do not count.
 bool marks_on_host(const Timeline& t, const Track& track) {
   for (EventId e = track.first; e < track.first + track.count; ++e) {
-    if (t.kind(e) == Kind::host && t.name(e).starts_with(kStepMark)) return ids_of(t, e).role == EventIds::Role::annotation;
+    if (t.kind(e) == Kind::host && t.name(e).starts_with(kStepMark))
+      return ids_of(t, e).role == EventIds::Role::annotation;
   }
   return false;
 }
@@ -84,9 +85,8 @@ int Steps::of(EventId e, std::uint32_t process) const {
   const std::int64_t rank = t_.processes[process].rank;
   const auto first = std::lower_bound(steps_.begin(), steps_.end(), rank,
                                       [](const MarkedStep& s, std::int64_t r) { return s.rank < r; });
-  const auto after = std::upper_bound(first, steps_.end(), time, [&](Picoseconds at, const MarkedStep& s) {
-    return s.rank > rank || at < s.begin;
-  });
+  const auto after = std::upper_bound(
+      first, steps_.end(), time, [&](Picoseconds at, const MarkedStep& s) { return s.rank > rank || at < s.begin; });
   if (after == first || (after - 1)->end <= time) return -1;
   return static_cast<int>(after - 1 - first);
 }

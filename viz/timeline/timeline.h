@@ -101,8 +101,8 @@ struct Arrow {
 
 using Details = std::vector<std::pair<std::string, std::string>>;
 
-// The ids by which a profiler ties a kernel to the host's call that launched it (correlation) and to the host's operator
-// (external); 0: none.
+// The ids by which a profiler ties a kernel to the host's call that launched it (correlation) and to the host's
+// operator (external); 0: none.
 struct EventIds {
   enum class Role : std::uint8_t { other, kernel, launch, op, annotation };
   Role role = Role::other;
@@ -135,7 +135,7 @@ struct Timeline {
   MappedColumn<OpInstance> places;  // for each event, its micro-batch, layer and model chunk; empty if none has any
   std::vector<Arrow> arrows;        // arrows, sorted by the time of sending
   std::vector<std::shared_ptr<DetailSource>> sources;
-  Picoseconds step_time = 0;  // duration of a simulated step, which may be shown several times; 0: not known
+  Picoseconds step_time = 0;         // duration of a simulated step, which may be shown several times; 0: not known
   std::vector<std::string> remarks;  // remarks about content of the trace file that was repaired or left out
   // The view that was saved in the trace file (viz/draw/saved_view.h), as JSON; "": none.
   std::string saved_view;

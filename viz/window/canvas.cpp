@@ -99,7 +99,8 @@ void Canvas::paint_lane(QPainter& painter, const Scene& scene, const View& view,
   const CanvasFrame frame = frame_of(painter);
   const double ratio = image_ == nullptr ? 1 : image_->devicePixelRatio();
   const int gutter = in_device(CanvasFrame::kGutter, ratio);
-  cells_.resize(static_cast<std::size_t>(image_ == nullptr ? frame.plot_width() : std::max(1, image_->width() - gutter)));
+  cells_.resize(
+      static_cast<std::size_t>(image_ == nullptr ? frame.plot_width() : std::max(1, image_->width() - gutter)));
   line_.resize(cells_.size());
   render_track(scene.timeline(), scene.timeline().tracks[row.track], scene.prepared->pyramids[row.track],
                scale_of(view, static_cast<int>(cells_.size())), cells_);

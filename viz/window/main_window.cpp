@@ -163,6 +163,8 @@ void MainWindow::build_tool_bar() {
   documents_->setMinimumWidth(180);
   bar->addWidget(documents_);
   connect(documents_, &QComboBox::activated, this, [this](int i) {
+    compare(false);
+    forget_filters();
     if (const auto s = scene(static_cast<std::size_t>(i))) first_->show_scene(s);
     first_->set_notes(notes_);
     group_by(grouping_->currentIndex());

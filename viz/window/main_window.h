@@ -67,8 +67,8 @@ class MainWindow : public QMainWindow {
   void remove_note(int row);
   const std::vector<Note>& notes() const { return notes_; }
   StatisticsPanel* statistics() const { return statistics_; }
-  // Shows only what passes the restriction and those before it, in lanes, statistics, area and search; undo_filter() and
-  // redo_filter() take the last one back and do it again.
+  // Shows only what passes the restriction and those before it, in lanes, statistics, area and search; undo_filter()
+  // and redo_filter() take the last one back and do it again.
   void add_filter(const Filter& filter);
   void undo_filter();
   void redo_filter();

@@ -89,6 +89,23 @@ std::vector<AreaColumn> area_columns(const std::vector<AreaRow>& rows) {
   return columns;
 }
 
+// Adds the operator of the host that launched a kernel, with the sizes of its inputs, and how long before the kernel's
+// begin the host had launched it.
+void add_launch(const Scene& s, EventId e, Details& details) {
+  const Timeline& t = s.timeline();
+  if (t.kind(e) == Kind::host || s.launches().empty()) return;
+  const EventId op = s.launches().op[e], call = s.launches().call[e];
+  if (op != kNoEvent) {
+    const std::string shape = shape_of(t, op);
+    details.emplace_back("operator", shape.empty() ? t.name(op) : fmt::format("{}: {}", t.name(op), shape));
+  }
+  if (call != kNoEvent)
+    details.emplace_back(
+        "launched",
+        fmt::format("{} before, by {}", time_text(seconds(std::max<Picoseconds>(0, t.begins[e] - t.ends[call]))),
+                    t.name(call)));
+}
+
 StepTimeline step_timeline(const Document& d) { return {d.step, d.timeline, d.event_of_task}; }
 
 // Returns a text about the time on the critical path, by kind and by op, the longest first. If an op on the path gets
@@ -140,6 +157,7 @@ void MainWindow::show_details(const Scene& s, EventId e) {
     d.emplace_back("slack",
                    critical_.slack[e] == 0 ? "none: on the critical path" : time_text(seconds(critical_.slack[e])));
   }
+  add_launch(s, e, d);
   add_counterpart(s, e, d);
   const std::size_t members = members_of(t, e).size();
   if (members > 1) d.emplace_back("members shown", std::to_string(members));
@@ -197,7 +215,7 @@ void MainWindow::show_area(Picoseconds from, Picoseconds to) {
       area_->setItem(i, c, number_item(columns[static_cast<std::size_t>(c - 1)].text(row)));
   }
   area_->resizeColumnsToContents();
-  panel_->setCurrentWidget(area_);
+  if (panel_->currentWidget() != statistics_) panel_->setCurrentWidget(area_);
   const std::string left_out =
       ranks > kMostRanks ? fmt::format("; the table has the {} of {} ranks that computed most", kMostRanks, ranks) : "";
   say(fmt::format("{} from {} to {}{}", time_text(seconds(to - from)), time_text(seconds(from)), time_text(seconds(to)),
@@ -256,8 +274,8 @@ std::string MainWindow::prediction_text() const {
   const Document& first = scenes_[0]->document;
   const Timeline& b = scenes_[1]->timeline();
   const auto before = static_cast<double>(comparison_.step_a), after = static_cast<double>(comparison_.step_b);
-  const std::string step = fmt::format("a step is {}, {:+.1f} %", time_text(after * 1e-12),
-                                       before > 0 ? 100 * (after / before - 1) : 0);
+  const std::string step =
+      fmt::format("a step is {}, {:+.1f} %", time_text(after * 1e-12), before > 0 ? 100 * (after / before - 1) : 0);
   if (!first.simulated() || scenes_[1]->document.simulated() || b.source == "simulated") return step;
   const auto& slots = first.step->prediction.plan.classes;
   if (std::any_of(slots.begin(), slots.end(), [](const RankClass& s) { return s.multiplicity > 1; }))
@@ -266,8 +284,9 @@ std::string MainWindow::prediction_text() const {
   if (!tasks.why_not.empty()) return fmt::format("{}; whose error it is cannot be told: {}", step, tasks.why_not);
   const PredictionError e = prediction_error(first.step->prediction, tasks.trace);
   // The errors are predicted over measured, but here the measurement is the second.
-  return fmt::format("measured step {:+.1f} %, durations of ops {:.1f} % off, measured step against its replay {:+.1f} %",
-                     100 * (1 / (1 + e.step) - 1), 100 * e.cost, 100 * (1 / (1 + e.engine) - 1));
+  return fmt::format(
+      "measured step {:+.1f} %, durations of ops {:.1f} % off, measured step against its replay {:+.1f} %",
+      100 * (1 / (1 + e.step) - 1), 100 * e.cost, 100 * (1 / (1 + e.engine) - 1));
 }
 
 void MainWindow::show_critical_path(bool shown) {

@@ -2,6 +2,7 @@
 #include <QAction>
 #include <QComboBox>
 #include <QLabel>
+#include <QLineEdit>
 #include <QMenu>
 #include <QMenuBar>
 #include <QStatusBar>
@@ -60,8 +61,7 @@ void MainWindow::build_filters() {
   const auto by_rank = [this](bool keeps) {
     if (first_->scene() == nullptr || first_->clicked_process() < 0) return say("click into the lanes of a rank first");
     const auto process = static_cast<std::size_t>(first_->clicked_process());
-    add_filter(
-        {.by = Filter::By::rank, .keeps = keeps, .name = first_->scene()->timeline().processes[process].name});
+    add_filter({.by = Filter::By::rank, .keeps = keeps, .name = first_->scene()->timeline().processes[process].name});
   };
   const auto by_time = [this](bool keeps) {
     const View& v = first_->view();
@@ -124,7 +124,7 @@ void MainWindow::show_filtered() {
   first_->set_scale(begin, end);
   first_->set_notes(notes_);
   critical_action_->setEnabled(filters.empty() && scene(0) && scene(0)->document.simulated());
-  find(QString());
+  find(search_text_->text());
   std::vector<std::string> texts;
   for (const Filter& f : filters) texts.push_back(text_of(f));
   filter_text_->setText(QString::fromStdString(fmt::format("{}", fmt::join(texts, ", "))));
@@ -149,8 +149,7 @@ QList<PaletteCommand> MainWindow::commands() {
   for (int i = 0; i < panel_->count(); ++i)
     result.append({"Show " + panel_->tabText(i), "", [this, i] { panel_->setCurrentIndex(i); }});
   for (int i = 0; i < grouping_->count(); ++i)
-    result.append({"Ranks: " + grouping_->itemText(i), "",
-                   [this, i] { group_by(i); }});
+    result.append({"Ranks: " + grouping_->itemText(i), "", [this, i] { group_by(i); }});
   return result;
 }
 

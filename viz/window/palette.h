@@ -7,9 +7,9 @@
 
 namespace orrery {
 
-// Returns the colour of a kind of event. People who cannot tell red from green, or blue from yellow, can tell the colours
-// apart: the passes of a step have blues of different lightness, communication of each form of parallelism a colour of Okabe and Ito's set (Color
-// Universal Design, 2008), waiting grey hatching.
+// Returns the colour of a kind of event. People who cannot tell red from green, or blue from yellow, can tell the
+// colours apart: the passes of a step have blues of different lightness, communication of each form of parallelism a
+// colour of Okabe and Ito's set (Color Universal Design, 2008), waiting grey hatching.
 QColor colour_of(Kind kind);
 // Returns the colour of a series of a counter: a memory category (models/plan/plan.h) or another series. Colours are
 // Paul Tol's bright scheme (personal.sron.nl/~pault).

@@ -9,8 +9,8 @@ class QTableWidget;
 
 namespace orrery {
 
-// Draws how long one op takes: a histogram of its durations, and below it a grid of ranks by micro-batches in colours of
-// the change against the median (colour_of_change()).
+// Draws how long one op takes: a histogram of its durations, and below it a grid of ranks by micro-batches in colours
+// of the change against the median (colour_of_change()).
 class SpreadPlot : public QWidget {
   Q_OBJECT
 
@@ -37,8 +37,8 @@ class SpreadPlot : public QWidget {
   Picoseconds median_ = 0;
 };
 
-// A table of all ops with number, sum and distribution of their durations in a range of time, the longest first, and the
-// plot of the op that is chosen.
+// A table of all ops with number, sum and distribution of their durations in a range of time, the longest first, and
+// the plot of the op that is chosen.
 class StatisticsPanel : public QWidget {
   Q_OBJECT
 

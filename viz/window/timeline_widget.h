@@ -46,7 +46,7 @@ class TimelineWidget : public QWidget {
   // upper end of memory curves, and whether room for a scroll bar is kept.
   void show_alike(Picoseconds earliest, Picoseconds latest, double memory_top);
   void light(std::vector<EventId> events);  // outlines events, as those of a collective are
-  void select(EventId e);  // selects an event and brings it into view
+  void select(EventId e);                   // selects an event and brings it into view
   void mark(Picoseconds time);
   void fit();
   void focus_on_selection();
@@ -64,8 +64,8 @@ class TimelineWidget : public QWidget {
   // Emitted when the user wants to write a note. `note` has no text yet; it gives the selected range of time, or the
   // clicked time and rank.
   void note_wanted(const Note& note);
-  void scene_changed();                    // another scene or another time axis is shown
-  void menu_wanted(const QPoint& at);      // the right button was pressed; what lay there is selected
+  void scene_changed();                // another scene or another time axis is shown
+  void menu_wanted(const QPoint& at);  // the right button was pressed; what lay there is selected
 
  protected:
   void paintEvent(QPaintEvent*) override;
@@ -107,7 +107,7 @@ class TimelineWidget : public QWidget {
   bool keeps_bar_ = false;                // whether room for the scroll bar is kept though all rows are in view
   Drag drag_ = Drag::none;
   QPoint pressed_, last_;
-  Picoseconds anchor_ = 0;  // time of the edge of the selected range that is not dragged
+  Picoseconds anchor_ = 0;    // time of the edge of the selected range that is not dragged
   int clicked_process_ = -1;  // index of the process whose row was clicked last; -1: none
 };
 

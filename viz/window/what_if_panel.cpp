@@ -230,10 +230,9 @@ void WhatIfPanel::simulate() {
   Q_EMIT simulated(step);
   const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   const Report& r = step->prediction.report;
-  result_->setText(QString::fromStdString(
-      fmt::format("step {}, memory {}{}, MFU {}", time_text(r.step_time_s),
-                  memory_text(static_cast<double>(r.memory.peak_device)), r.memory.fits ? "" : " (does not fit)",
-                  percent_text(r.mfu))));
+  result_->setText(QString::fromStdString(fmt::format("step {}, memory {}{}, MFU {}", time_text(r.step_time_s),
+                                                      memory_text(static_cast<double>(r.memory.peak_device)),
+                                                      r.memory.fits ? "" : " (does not fit)", percent_text(r.mfu))));
   result_->setToolTip(QString::fromStdString(fmt::format("simulated and laid out in {:.0f} ms", ms)));
 }
 

@@ -13,10 +13,10 @@ namespace {
 // Two ranks that run ten kernels of 1 ms in each of two steps.
 class TwoRanks {
  public:
-  double slow = 1;                  // factor of the duration of `slow_kernel` in step 1 of rank 1
-  double late = 0;                  // seconds by which `slow_kernel` begins later
+  double slow = 1;  // factor of the duration of `slow_kernel` in step 1 of rank 1
+  double late = 0;  // seconds by which `slow_kernel` begins later
   int slow_kernel = 4;
-  bool second_runs_more = false;    // whether rank 1 runs another kernel at the end of step 1
+  bool second_runs_more = false;  // whether rank 1 runs another kernel at the end of step 1
 
   MeasuredRun run() const {
     KernelRun kernels;
@@ -27,7 +27,12 @@ class TwoRanks {
           const bool here = *rank == '1' && step == 1 && k == slow_kernel;
           at += here ? late : 0;
           const double time = here ? 1e-3 * slow : 1e-3;
-          kernels.add({.worker = rank, .lane = " 7", .name = fmt::format("gemm_{}", k % 3), .step = step, .begin = at, .time = time});
+          kernels.add({.worker = rank,
+                       .lane = " 7",
+                       .name = fmt::format("gemm_{}", k % 3),
+                       .step = step,
+                       .begin = at,
+                       .time = time});
           at += time;
         }
         if (second_runs_more && *rank == '1' && step == 1)
@@ -77,9 +82,7 @@ TEST(Divergence, AnOperationOfOneRankAloneIsFound) {
   EXPECT_EQ(d->behind, "1");
 }
 
-TEST(Divergence, RanksMustBeThere) {
-  EXPECT_THROW(first_divergence(TwoRanks{}.run(), "0", "7", 1e-4), Error);
-}
+TEST(Divergence, RanksMustBeThere) { EXPECT_THROW(first_divergence(TwoRanks{}.run(), "0", "7", 1e-4), Error); }
 
 }  // namespace
 }  // namespace orrery

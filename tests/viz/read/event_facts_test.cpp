@@ -13,7 +13,8 @@ TEST(EventFacts, IdsAndRoles) {
   EXPECT_EQ(ids.correlation, 33u);
   EXPECT_EQ(ids_of_event(R"({"cat": "hip_runtime"})", 0).role, EventIds::Role::launch);
   EXPECT_EQ(ids_of_event(R"({"cat": "Operator"})", 0).role, EventIds::Role::op);
-  for (const char* broken : {"", "{", "[]", R"({"cat)", R"({"args": {"correlation": )", R"({"args": {"correlation": "x"}})"})
+  for (const char* broken :
+       {"", "{", "[]", R"({"cat)", R"({"args": {"correlation": )", R"({"args": {"correlation": "x"}})"})
     EXPECT_EQ(ids_of_event(broken, 0).correlation, 0u) << broken;
   EXPECT_EQ(ids_of_event(text, 1'000'000).correlation, 0u);
 }
@@ -29,9 +30,10 @@ TEST(EventFacts, ShapesAreThoseOfAPlan) {
       "reduce_scatter 4000 bytes");
   EXPECT_EQ(shape_of_event(R"({"name": "mlp up", "args": {"kind": "gemm/output bf16", "sizes": [1, 2, 3]}})"),
             "gemm 3x2x1");
-  for (const char* none : {"", "{", "[]", R"({"name": 3, "args": {}})", R"({"name": "aten::mm"})",
-                           R"({"name": "aten::mm", "args": {"Input Dims": []}})",
-                           R"({"name": "n", "args": {"Collective name": "_allgather_base", "In msg nelems": 1e30, "dtype": "Float"}})",
-                           R"({"name": "n", "args": {"Collective name": "unheard of", "In msg nelems": 3, "dtype": "Float"}})"})
+  for (const char* none :
+       {"", "{", "[]", R"({"name": 3, "args": {}})", R"({"name": "aten::mm"})",
+        R"({"name": "aten::mm", "args": {"Input Dims": []}})",
+        R"({"name": "n", "args": {"Collective name": "_allgather_base", "In msg nelems": 1e30, "dtype": "Float"}})",
+        R"({"name": "n", "args": {"Collective name": "unheard of", "In msg nelems": 3, "dtype": "Float"}})"})
     EXPECT_EQ(shape_of_event(none), "") << none;
 }

@@ -143,7 +143,7 @@ TEST(Compare, APredictionMatchesTracesOfPytorchByStepClassShapeAndStream) {
     EXPECT_EQ(counterpart("nvjet_hsh_128x256_64x4_2x1_v_bz_coopA_NNT"), "mlp up") << layout.version;
     EXPECT_EQ(counterpart("ncclDevKernel_AllReduce_Sum_bf16_RING_LL"), "reduce") << layout.version;
     EXPECT_EQ(counterpart("void at::native::multi_tensor_apply_kernel<FusedAdamMathFunctor>()"), "adam");
-    EXPECT_EQ(counterpart("triton_poi_fused_gelu_0"), "none");  // what torch.compile fused is of no class of a plan
+    EXPECT_EQ(counterpart("triton_poi_fused_gelu_0"), "none");      // what torch.compile fused is of no class of a plan
     EXPECT_EQ(c.matching.matched, 2u * 3u * 4u) << layout.version;  // of both ranks, in all steps
     EXPECT_EQ(c.offset, 610 * kMicrosecond);
     EXPECT_EQ(c.step_b, 1000 * kMicrosecond);

@@ -29,8 +29,7 @@ TEST(Launches, AreFoundInEveryLayout) {
 // Ranks number their launches alike.
 TEST(Launches, OfOneRankAreNotThoseOfAnother) {
   const traces::Layout& layout = traces::kLayouts[0];
-  const Timeline t =
-      traces::read({traces::TorchTrace(layout, 0).text(1), traces::TorchTrace(layout, 1, 2).text(1)});
+  const Timeline t = traces::read({traces::TorchTrace(layout, 0).text(1), traces::TorchTrace(layout, 1, 2).text(1)});
   const Launches launches = launches_of(t);
   for (EventId e = 0; e < t.events(); ++e) {
     if (t.kind(e) == Kind::host) continue;

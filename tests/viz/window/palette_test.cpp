@@ -60,7 +60,8 @@ TEST(Palette, ChangesAreBlueAndOrangeAndToldApartInEveryKindOfSight) {
   const QColor all[] = {colour_of_change(1), colour_of_change(-1), colour_of_change(0), colours::kUnmatched};
   for (int sight = 0; sight < kSights; ++sight) {
     for (int a = 0; a < 4; ++a) {
-      for (int b = a + 1; b < 4; ++b) EXPECT_GT(distance(all[a], all[b], sight), 0.4) << a << ", " << b << ", " << sight;
+      for (int b = a + 1; b < 4; ++b)
+        EXPECT_GT(distance(all[a], all[b], sight), 0.4) << a << ", " << b << ", " << sight;
     }
   }
 }

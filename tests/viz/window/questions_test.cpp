@@ -23,7 +23,7 @@ namespace {
 
 const std::string kAskedSpec = std::string(ORRERY_SOURCE_DIR) + "/examples/gpt-64-gpus.yaml";
 
-// What a user does with the window; each counts as one interaction.
+// The hand of a user, who does things with the window; each counts as one interaction.
 class User {
  public:
   explicit User(MainWindow& window) : window_(window) {}
@@ -102,8 +102,7 @@ const Question kQuestions[] = {
     {"1_how_long", true, [](MainWindow&, User&) {}},
     {"2_critical", true, [](MainWindow&, User& user) { user.press("Critical path"); }},
     {"3_slowest", false, [](MainWindow&, User& user) { user.press("Slowest first"); }},
-    {"4_why_then", true,
-     [](MainWindow& w, User& user) { user.click(place(w, RowKind::track, "compute", 0.5)); }},
+    {"4_why_then", true, [](MainWindow& w, User& user) { user.click(place(w, RowKind::track, "compute", 0.5)); }},
     {"5_hidden", false,
      [](MainWindow& w, User& user) {
        user.drag(place(w, RowKind::track, "compute", 0.3), place(w, RowKind::track, "compute", 0.6));
