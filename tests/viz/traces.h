@@ -12,9 +12,9 @@
 
 namespace orrery::traces {
 
-// A layout of traces: the differences between versions of PyTorch's profiler. repeats: whether a kernel's "External id" repeats its
-// correlation id (until 2.0). fractions: whether times have fractions of microseconds (from 2.2). drivers: whether
-// kernels of torch.compile are launched by the driver (cuLaunchKernelEx).
+// A layout of traces: the differences between versions of PyTorch's profiler. repeats: whether a kernel's "External id"
+// repeats its correlation id (until 2.0). fractions: whether times have fractions of microseconds (from 2.2). drivers:
+// whether kernels of torch.compile are launched by the driver (cuLaunchKernelEx).
 struct Layout {
   const char* version;
   bool repeats, fractions, drivers;

@@ -7,7 +7,8 @@
 
 namespace orrery {
 
-// These functions return what an event of a trace file says of the op that it shows. Text that is no event, or is cut off, says nothing.
+// These functions return what an event of a trace file says of the op that it shows. Text that is no event, or is cut
+// off, says nothing.
 
 // Returns the event's ids. text: the trace file. position: offset in the text of the event's opening bracket.
 EventIds ids_of_event(std::string_view text, std::size_t position);

@@ -130,11 +130,11 @@ void MainWindow::connect_timelines() {
 // Connects two compared timelines, so that they show the same time, ranks and lanes and scroll together.
 void MainWindow::follow(TimelineWidget* leader, TimelineWidget* follower) {
   const auto comparing = [this] { return compare_action_->isChecked(); };
-  connect(leader, &TimelineWidget::scale_changed, this, [=](Picoseconds begin, Picoseconds end) {
+  connect(leader, &TimelineWidget::scale_changed, this, [=, this](Picoseconds begin, Picoseconds end) {
     const Picoseconds by = leader == first_ ? comparison_.offset : -comparison_.offset;
     if (comparing()) follower->set_scale(begin + by, end + by);
   });
-  connect(leader, &TimelineWidget::selected, this, [=](EventId e) {
+  connect(leader, &TimelineWidget::selected, this, [=, this](EventId e) {
     if (!comparing() || e == kNoEvent) return;
     const EventId there = (leader == first_ ? comparison_.matching.there : comparison_.matching.back)[e];
     follower->light(there == kNoEvent ? std::vector<EventId>{} : std::vector<EventId>{there});

@@ -12,7 +12,7 @@ using namespace orrery;
 
 namespace {
 
-constexpr Picoseconds kMicrosecond = 1'000'000;
+constexpr Picoseconds kMatchedMicro = 1'000'000;
 
 Matching matched(const Timeline& a, const Timeline& b) { return match(ComparedSide(a), ComparedSide(b)); }
 
@@ -52,7 +52,7 @@ Timeline predicted(const std::string& product) {
   const auto compute = b.add_thread(0, "compute", 0), data = b.add_thread(0, "data", 1);
   const auto add = [&](std::uint32_t lane, const char* name, Kind kind, KernelClass op_class, int begin, int lasts,
                        std::uint64_t key) {
-    b.add({begin * kMicrosecond, (begin + lasts) * kMicrosecond, lane, b.label(name, kind, op_class), source | key});
+    b.add({begin * kMatchedMicro, (begin + lasts) * kMatchedMicro, lane, b.label(name, kind, op_class), source | key});
   };
   add(data, "gather", Kind::data, KernelClass::collective, 0, 25, 0);
   add(compute, "mlp up", Kind::forward, KernelClass::gemm, 100, 60, 1);
@@ -145,8 +145,8 @@ TEST(Compare, APredictionMatchesTracesOfPytorchByStepClassShapeAndStream) {
     EXPECT_EQ(counterpart("void at::native::multi_tensor_apply_kernel<FusedAdamMathFunctor>()"), "adam");
     EXPECT_EQ(counterpart("triton_poi_fused_gelu_0"), "none");      // what torch.compile fused is of no class of a plan
     EXPECT_EQ(c.matching.matched, 2u * 3u * 4u) << layout.version;  // of both ranks, in all steps
-    EXPECT_EQ(c.offset, 610 * kMicrosecond);
-    EXPECT_EQ(c.step_b, 1000 * kMicrosecond);
+    EXPECT_EQ(c.offset, 610 * kMatchedMicro);
+    EXPECT_EQ(c.step_b, 1000 * kMatchedMicro);
     const Difference* const gemm = row_named(c.rows, "gemm", true);
     ASSERT_NE(gemm, nullptr);
     EXPECT_NEAR(gemm->a, 60e-6, 1e-12);

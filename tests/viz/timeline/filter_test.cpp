@@ -8,7 +8,7 @@ using namespace orrery;
 
 namespace {
 
-constexpr Picoseconds kMicro = 1'000'000;
+constexpr Picoseconds kFilterMicro = 1'000'000;
 
 }  // namespace
 
@@ -36,7 +36,7 @@ TEST(Filter, KeepsWhatAllRestrictionsLetPass) {
 
 TEST(Filter, TimesAreKeptOrLeftOut) {
   const Timeline whole = two_lanes();
-  Filter time{.by = Filter::By::time, .keeps = true, .from = 16 * kMicro, .to = 22 * kMicro};
+  Filter time{.by = Filter::By::time, .keeps = true, .from = 16 * kFilterMicro, .to = 22 * kFilterMicro};
   EXPECT_EQ(filtered(whole, {time}).timeline.events(), 2u);
   time.keeps = false;
   EXPECT_EQ(filtered(whole, {time}).timeline.events(), 3u);
@@ -64,5 +64,5 @@ TEST(Filter, RestrictionsAreUndoneAndDoneAgain) {
 TEST(Filter, SaysWhatItDoes) {
   EXPECT_EQ(text_of({.name = "mlp up"}), "only op mlp up");
   EXPECT_EQ(text_of({.by = Filter::By::rank, .keeps = false, .name = "stage 1"}), "without rank stage 1");
-  EXPECT_EQ(text_of({.by = Filter::By::time, .from = 0, .to = 2 * kMicro}), "only 0 s to 2.00 us");
+  EXPECT_EQ(text_of({.by = Filter::By::time, .from = 0, .to = 2 * kFilterMicro}), "only 0.00 us to 2.00 us");
 }

@@ -10,7 +10,7 @@ using namespace orrery;
 
 namespace {
 
-constexpr Picoseconds kMicrosec = 1'000'000;
+constexpr Picoseconds kCountedMicro = 1'000'000;
 
 }  // namespace
 
@@ -19,14 +19,14 @@ TEST(Statistics, SumUpEveryOp) {
   const auto rows = op_statistics(t, 0, t.end);
   ASSERT_EQ(rows.size(), 3u);
   for (const OpStatistics& s : rows) {
-    EXPECT_EQ(s.total, 20 * kMicrosec) << t.labels[s.label].name;
+    EXPECT_EQ(s.total, 20 * kCountedMicro) << t.labels[s.label].name;
     EXPECT_EQ(s.count, t.labels[s.label].name == "qkv gradient" ? 1 : 2);
     EXPECT_EQ(s.mean(), s.total / s.count);
     EXPECT_LE(s.least, s.median);
     EXPECT_LE(s.median, s.p95);
     EXPECT_LE(s.p95, s.most);
   }
-  EXPECT_EQ(op_statistics(t, 45 * kMicrosec, t.end).size(), 1u);  // only the last gather begins there
+  EXPECT_EQ(op_statistics(t, 45 * kCountedMicro, t.end).size(), 1u);  // only the last gather begins there
 }
 
 TEST(Statistics, AHistogramCountsEveryDuration) {
@@ -46,7 +46,7 @@ TEST(Statistics, AnOpIsSpreadOverRanksAndMicroBatches) {
     EXPECT_EQ(spread.columns.size(), 8u);
     EXPECT_EQ(spread.processes, (std::vector<std::uint32_t>{0, 1}));
     for (const auto& row : spread.mean) {
-      for (const Picoseconds mean : row) EXPECT_EQ(mean, 2 * kMicrosec);
+      for (const Picoseconds mean : row) EXPECT_EQ(mean, 2 * kCountedMicro);
     }
   }
 }

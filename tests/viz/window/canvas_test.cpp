@@ -152,7 +152,7 @@ const State kStates[] = {
      }},
     {"pipeline_compared",
      [] {
-       static const Matching m = match(pipeline().timeline(), pipeline(2).timeline());
+       static const Matching m = match(ComparedSide(pipeline().timeline()), ComparedSide(pipeline(2).timeline()));
        View v = view_of(pipeline(), {});
        v.other = &pipeline(2);
        v.matching = &m;

@@ -293,7 +293,7 @@ TEST(MainWindow, AClickNamesTheOperatorThatLaunchedAKernel) {
   w.first()->select(traces::event_named(w.first()->scene()->timeline(), "nvjet_hsh_128x256_64x4_2x1_v_bz_coopA_NNT"));
   const QString text = w.findChild<QTextBrowser*>()->toPlainText();
   EXPECT_NE(text.indexOf("aten::mm: gemm 1024x512x256"), -1) << text.toStdString();
-  EXPECT_NE(text.indexOf("585 us before, by cudaLaunchKernel"), -1) << text.toStdString();
+  EXPECT_NE(text.indexOf("585.0 us before, by cudaLaunchKernel"), -1) << text.toStdString();
 }
 
 TEST(MainWindow, FiltersAreShownAndTakenBack) {

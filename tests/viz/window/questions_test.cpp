@@ -2,6 +2,7 @@
 // 1280x720, as the golden pictures question_*.png show.
 #include <gtest/gtest.h>
 
+#include <QAction>
 #include <QApplication>
 #include <QComboBox>
 #include <QStatusBar>
