@@ -175,6 +175,8 @@ struct WhatifOptions {
   // "op=gc"); speed: factors by which transfers or compute are faster ("network=2", "compute=1.5").
   std::vector<std::string> without, speed;
   bool even_stages = false;
+  std::string between;   // two ranks that are compared ("0,17"); "": the slowest and the fastest
+  std::string roofline;  // GPU whose roofs measured kernels are held against ("h100-sxm"); "": none
 };
 Outcome whatif_command(const WhatifOptions& options, const Common& common);
 

@@ -382,6 +382,11 @@ void add_whatif(CLI::App& app, Options& o) {
       ->type_name("KEY=VALUE");
   c.add_option("--speed", o.whatif.speed, "network=FACTOR or compute=FACTOR: how many times as fast")
       ->type_name("KEY=FACTOR");
+  c.add_option("--between", o.whatif.between,
+               "two ranks: where they part first; without it the slowest and the fastest")
+      ->type_name("A,B");
+  c.add_option("--roofline", o.whatif.roofline, "a GPU: how near its peaks the measured kernels come")
+      ->type_name("GPU");
   c.add_flag("--even-stages", o.whatif.even_stages, "stages of a pipeline take equal time for an op");
   c.add_flag("--json", o.json, "print all figures as JSON (schema orrery.whatif/1)");
   c.footer("example: orrery whatif rank*.json.gz --without rank=17");
