@@ -24,7 +24,7 @@
 #include "models/load/load_spec.h"
 #include "models/plan/hash.h"
 #include "models/plan/unfold.h"
-#include "models/planner/make_plan.h"
+#include "models/planner/generation_plan.h"
 #include "models/run/lost_ranks.h"
 
 namespace orrery {
@@ -137,7 +137,7 @@ int main(int argc, char** argv) {
     // The progress file is opened first, because it tells the launcher the rank of this process.
     ring = std::make_unique<ProgressRing>(progress_file(options.out, number), number);
     const Spec spec = load_spec(options.spec, options.overrides);
-    const Plan plan = make_plan(spec);
+    const Plan plan = make_executed_plan(spec);
     const std::string hash = plan_hash(plan);
     ring->set_plan(hash);
     check_executable(spec);

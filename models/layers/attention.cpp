@@ -211,7 +211,6 @@ static Id attended_values(LayerTape& layer, Id x, bool windowed) {
   if (m.indexer) return sparse_latent_attention(layer, x);
   const ProjectedHeads parts = m.mla ? ProjectedHeads{.heads = latent_heads(layer, x)} : projected_heads(layer, x);
   const HeadSlots& heads = parts.heads;
-  if (c.spec.generation) store_keys(layer, heads);
   const bool again = layer.recompute.attention && !layer.recompute.layer;
   if (again) layer.tape.begin_region(true);
   const bool flash = c.spec.strategy.attention == Attention::flash, cut = c.spec.strategy.context > 1;
@@ -222,6 +221,7 @@ static Id attended_values(LayerTape& layer, Id x, bool windowed) {
     layer.tape.end_region();
     layer.tape.keep(attended);
   }
+  if (c.spec.generation) store_keys(layer, heads);
   return m.attention_gate ? gated_values(layer, attended, parts.gate) : attended;
 }
 
@@ -292,7 +292,9 @@ Id flash_attention(LayerTape& layer, const HeadSlots& heads, const AttentionPart
   // `statistics` holds the log-sum-exp of every row of attention scores, in fp32, which backward needs.
   const Id statistics = layer.tape.slot("statistics", rows * part.heads * 4);
   const std::vector<std::int32_t> sinks = sinks_of(layer);
-  layer.tape.emit("attention", work, {.reads = heads.slots(), .writes = {y, statistics}, .weights = sinks});
+  BlockBuilder::Uses forward = {.reads = heads.slots(), .writes = {y, statistics}, .weights = sinks};
+  if (work.cached > 0) read_cache(layer, forward);
+  layer.tape.emit("attention", work, forward);
   const Id values = packs_attention(layer) ? kept_in_12_bits(layer, y, rows * part.heads * value_dim(layer)) : y;
   layer.tape.on_backward([=, &layer] {
     FlashAttention back = work;
