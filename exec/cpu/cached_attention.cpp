@@ -72,11 +72,13 @@ class CachedAttention {
     const Argument& last = c_.reads[a_.cached > 0 ? c_.reads.size() - 2 : c_.reads.size() - 1];
     const Values in_first = whole(first, Values::Mode::read), in_last = whole(last, Values::Mode::read);
     const Values out = whole(c_.writes[0], Values::Mode::write);
-    const auto own = [&](const Argument& a, const Values& v) { return matrix(v.data(), rows(), c_.columns(a, rows())); };
+    const auto own = [&](const Argument& a, const Values& v) {
+      return matrix(v.data(), rows(), c_.columns(a, rows()));
+    };
     std::vector<float> lse(static_cast<std::size_t>(a_.query));
     for (std::int64_t b = 0; b < a_.batch; ++b) {
-      const CachedRows cached = a_.cached > 0 ? cached_rows(c_, c_.reads.back(), c_.sequence_of(b), a_.window, at_.cached())
-                                              : CachedRows{};
+      const CachedRows cached =
+          a_.cached > 0 ? cached_rows(c_, c_.reads.back(), c_.sequence_of(b), a_.window, at_.cached()) : CachedRows{};
       for (std::int64_t h = 0; h < at_.heads; ++h) {
         const Head head = head_of(of_sample(own(first, in_first), b), of_sample(own(last, in_last), b), h);
         const FloatMatrix y = columns_of(of_sample(own(c_.writes[0], out), b), h * at_.value, at_.value);
@@ -104,7 +106,8 @@ class CachedAttention {
     const std::int64_t kv = kv_head(h);
     const FloatMatrix q = columns_of(first, h * at_.key, at_.key);
     if (at_.latent())
-      return {q, columns_of(last, h * at_.key, at_.key), columns_of(last, at_.heads * at_.key + h * at_.value, at_.value)};
+      return {q, columns_of(last, h * at_.key, at_.key),
+              columns_of(last, at_.heads * at_.key + h * at_.value, at_.value)};
     return {q, columns_of(first, (at_.heads + kv) * at_.key, at_.key),
             columns_of(last, (at_.heads + at_.kv_heads + kv) * at_.key, at_.key)};
   }
@@ -117,8 +120,8 @@ class CachedAttention {
     if (at_.latent()) return attend_compressed(head, all, mask, h, y, lse);
     const std::int64_t kv = kv_head(h);
     kernels::attention_of_head(head.q, columns_of(all, kv * at_.key, at_.key),
-                               columns_of(all, at_.kv_heads * at_.key + kv * at_.value, at_.value), scale(), mask, false,
-                               y, lse);
+                               columns_of(all, at_.kv_heads * at_.key + kv * at_.value, at_.value), scale(), mask,
+                               false, y, lse);
   }
 
   // The same in latent attention. The up projection of keys is applied to the query, that of values to the result

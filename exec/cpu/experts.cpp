@@ -42,8 +42,8 @@ void tell(const CpuCall& c, const Gate& g, const kernels::Routing& r) {
 
 }  // namespace
 
-// Chooses experts where every rank of a group has all tokens and some of the experts: the choices of its own experts get
-// rows, in the order of experts, all others none.
+// Chooses experts where every rank of a group has all tokens and some of the experts: the choices of its own experts
+// get rows, in the order of experts, all others none.
 static void serve_gate(const CpuCall& c, const Gate& g) {
   const std::int64_t choices = g.rows * g.top_k, local = c.writes[2].bytes / 4;
   std::vector<float> scores(static_cast<std::size_t>(g.rows * g.experts));
@@ -105,7 +105,8 @@ void run_permute(const CpuCall& c, const Permute& p) {
   const auto numbers = [&](const Argument& a) { return matrix(CpuCall::floats(a), moved, 1); };
   const Values x = c.read(c.reads[0], (p.expand ? p.rows : moved) * p.columns);
   const Values y = c.write(c.writes[0], (p.expand ? moved : p.rows) * p.columns);
-  // Where every rank has all tokens, the weights do not travel: the sum of a token's rows reads them.
+  // Where every rank has all tokens, the router's weights do not travel: the op that sums a token's rows reads the
+  // weights.
   const bool serves = p.weighted && c.writes.size() == 1;
   if (serves && !p.expand)
     return kernels::sum_weighted_rows(rows(x), places, CpuCall::floats(c.reads[1]), p.copies, tokens(y));

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "exec/host/key_value_cache.h"
-#include "models/planner/generation_plan.h"
+#include "models/generation/generation_plan.h"
 
 namespace orrery {
 
@@ -13,8 +13,9 @@ namespace orrery {
 using PromptReader =
     std::function<void(std::int64_t sequence, std::int64_t first, std::int64_t count, std::int64_t* to)>;
 
-// The state of a generation on one rank: its passes, where its caches hold which tokens, and the tokens that were chosen
-// so far for each sequence of the rank, which on ranks of the first pipeline stage are those that the last stage sent.
+// The state of a generation on one rank: its passes, where its caches hold which tokens, and the tokens that were
+// chosen so far for each sequence of the rank, which on ranks of the first pipeline stage are those that the last stage
+// sent.
 struct GeneratedState {
   GeneratedState(const Rank& rank, PromptReader reader)
       : passes(generation_passes(*rank.spec.generation)),

@@ -18,7 +18,8 @@ KeyValueCache::KeyValueCache(const Rank& rank) {
     const Bytes row = cached_bytes(spec, frame.layer);
     const std::int64_t tokens = cached_tokens(spec, frame.layer, g.input + g.output);
     Bytes& end = ends[frame.state];
-    Layer layer = {.at = end, .row = row, .window = has_window(spec.model, frame.layer) ? spec.model.sliding_window->window : 0};
+    Layer layer = {
+        .at = end, .row = row, .window = has_window(spec.model, frame.layer) ? spec.model.sliding_window->window : 0};
     layer.blocks = sequences * tokens / block_;
     layer.held.resize(static_cast<std::size_t>(sequences));
     end += sequences * tokens * row;

@@ -8,8 +8,10 @@ RunState run_state(const Rank& rank, const Text& text, const Training& training)
   const auto& g = rank.spec.generation;
   if (g) {
     state.generated = std::make_shared<GeneratedState>(
-        rank, [&text, length = g->input](std::int64_t sequence, std::int64_t first, std::int64_t count,
-                                         std::int64_t* to) { text.copy(sequence, length, {first, count}, 0, to); });
+        rank,
+        [&text, length = g->input](std::int64_t sequence, std::int64_t first, std::int64_t count, std::int64_t* to) {
+          text.copy(sequence, length, {first, count}, 0, to);
+        });
   }
   if (m.positions == Positions::rope)
     state.rotary = kernels::rotary_table(g ? g->input + g->output : rank.spec.sequence,

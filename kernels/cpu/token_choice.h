@@ -7,8 +7,8 @@
 
 namespace orrery::kernels {
 
-// The greedy choice of the next token: that with the largest logit, of equal logits the lowest. Ranks that hold parts of
-// the vocabulary agree by an all-reduce (maximum) of one number a row, a key. Keys are positive finite doubles whose
+// The greedy choice of the next token: that with the largest logit, of equal logits the lowest. Ranks that hold parts
+// of the vocabulary agree by an all-reduce (maximum) of one number a row, a key. Keys are positive finite doubles whose
 // order is that of the logits, and among equal logits the reverse order of the tokens.
 
 // Writes keys(rows): the key of each row's best token; 0 if the rank's part of the vocabulary has no token.

@@ -1,13 +1,13 @@
-#include "models/planner/generation_plan.h"
+#include "models/generation/generation_plan.h"
 
 #include <algorithm>
 #include <map>
 #include <optional>
 #include <utility>
 
+#include "models/generation/token_hand_over.h"
 #include "models/plan/check.h"
 #include "models/planner/make_plan.h"
-#include "models/planner/token_hand_over.h"
 
 namespace orrery {
 namespace {
@@ -73,13 +73,14 @@ class PassJoiner {
       f.first_buffer = joined_.buffers;
       joined_.buffers += static_cast<std::uint32_t>(joined_.blocks[f.block].buffers.size());
       for (std::uint32_t* other : {&f.next, &f.previous, &f.unit, &f.state, &f.weights}) *other = renamed(*other);
-      if (f.micro_batch >= 0) f.micro_batch += static_cast<std::int32_t>(static_cast<std::int64_t>(k) * pass.micro_batches);
+      if (f.micro_batch >= 0)
+        f.micro_batch += static_cast<std::int32_t>(static_cast<std::int64_t>(k) * pass.micro_batches);
       joined_.frames.push_back(f);
     }
   }
 
-  // Returns the frame of the first pass that stands for frame f of pass k, which outlives the pass: plans of passes have
-  // these frames in the same order.
+  // Returns the frame of the first pass that stands for frame f of pass k, which outlives the pass: plans of passes
+  // have these frames in the same order.
   std::uint32_t kept_frame(std::size_t k, std::uint32_t f) {
     const auto nth = [](const Plan& plan, std::uint32_t end) {
       return std::count_if(plan.frames.begin(), plan.frames.begin() + end,
@@ -123,8 +124,8 @@ class PassJoiner {
   std::vector<Plan> passes_;
   std::ptrdiff_t first_choice_ = 0;
   Plan joined_;
-  std::vector<std::uint32_t> first_op_;              // for each pass, the id of its first op
-  std::vector<std::vector<std::uint32_t>> frames_;   // for each pass and frame of its own plan, the frame's id
+  std::vector<std::uint32_t> first_op_;             // for each pass, the id of its first op
+  std::vector<std::vector<std::uint32_t>> frames_;  // for each pass and frame of its own plan, the frame's id
   std::map<std::pair<std::size_t, std::uint32_t>, std::vector<TaskId>> ends_;  // by pass and match of its own plan
   std::optional<TokenHandOver> hand_over_;
 };

@@ -1,4 +1,4 @@
-#include "models/planner/token_hand_over.h"
+#include "models/generation/token_hand_over.h"
 
 #include <algorithm>
 
@@ -44,8 +44,7 @@ TokenHandOver::TokenHandOver(Plan& joined, const Spec& spec, std::int64_t micro_
   receive_ = add_op(op_of("receive tokens", Transfer{.send = false, .offset = -1, .bytes = rows * kTokenBytes},
                           LaneKind::receive_previous, Access::write),
                     false);
-  take_ = add_op(
-      op_of("received tokens", Cast{rows, kTokenBytes, kTokenBytes}, LaneKind::compute, Access::read), true);
+  take_ = add_op(op_of("received tokens", Cast{rows, kTokenBytes, kTokenBytes}, LaneKind::compute, Access::read), true);
   const auto add_block = [&](const char* name, std::uint32_t first, std::uint32_t second) {
     joined_.blocks.push_back({.name = name,
                               .role = BlockRole::exchange,
@@ -58,10 +57,8 @@ TokenHandOver::TokenHandOver(Plan& joined, const Spec& spec, std::int64_t micro_
 }
 
 std::uint32_t TokenHandOver::add_frame(std::uint32_t slot, std::uint32_t block, std::int64_t item) {
-  joined_.frames.push_back({.block = block,
-                            .first_buffer = joined_.buffers,
-                            .slot = slot,
-                            .micro_batch = static_cast<std::int32_t>(item)});
+  joined_.frames.push_back(
+      {.block = block, .first_buffer = joined_.buffers, .slot = slot, .micro_batch = static_cast<std::int32_t>(item)});
   joined_.buffers += static_cast<std::uint32_t>(joined_.blocks[block].buffers.size());
   return static_cast<std::uint32_t>(joined_.frames.size() - 1);
 }

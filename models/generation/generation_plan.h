@@ -8,8 +8,8 @@
 
 namespace orrery {
 
-// One forward pass of text generation: the tokens that it adds to each sequence, and those that are in the cache before.
-// A pass over the last tokens of the prompts, and every later pass, chooses the next token of each sequence.
+// One forward pass of text generation: the tokens that it adds to each sequence, and those that are in the cache
+// before. A pass over the last tokens of the prompts, and every later pass, chooses the next token of each sequence.
 struct GenerationPass {
   std::int64_t tokens = 0, cached = 0;
 
