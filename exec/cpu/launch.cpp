@@ -253,6 +253,7 @@ struct CpuKernels {
     const auto logits = [&](const Argument& a) { return matrix(CpuCall::floats(a), e.rows, e.columns); };
     switch (e.part) {
       case CrossEntropy::Part::maximum:
+        if (c.state.generated) return run_token_choice(c, e);
         kernels::row_maxima(logits(c.reads[0]), part, CpuCall::floats(c.writes[0]));
         if (c.writes.size() > 1) std::copy_n(CpuCall::floats(c.writes[0]), e.rows, CpuCall::floats(c.writes[1]));
         return;
@@ -292,7 +293,7 @@ struct CpuKernels {
   }
 
   void operator()(const Load& l) const { copy_text(c, l, CpuCall::integers(c.writes[0])); }
-  void operator()(const Cast& w) const { run_cast(c, w); }
+  void operator()(const Cast& w) const { c.state.generated ? run_pass_cast(c, w) : run_cast(c, w); }
   void operator()(const Quantize& w) const { run_quantize(c, w); }
   void operator()(const Dequantize& w) const { run_dequantize(c, w); }
   void operator()(const Accumulate& w) const { run_accumulate(c, w); }

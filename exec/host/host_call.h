@@ -75,6 +75,12 @@ void run_product(const CpuCall& c, const Gemm& work);
 // Functions that run attention, defined in exec/cpu/attention.cpp.
 void run_attention(const CpuCall& c, const FlashAttention& work);
 void run_move_heads(const CpuCall& c, const MoveHeads& work);
+// Functions that run a generation's attention and fill its cache, defined in exec/cpu/cached_attention.cpp.
+void run_cached_attention(const CpuCall& c, const FlashAttention& work);
+void run_store_keys(const CpuCall& c);
+// Functions that choose and keep the tokens of a generation, defined in exec/cpu/generated_tokens.cpp.
+void run_token_choice(const CpuCall& c, const CrossEntropy& work);
+void run_pass_cast(const CpuCall& c, const Cast& work);
 // Functions that run mixture-of-experts ops, defined in exec/cpu/experts.cpp.
 void run_gate(const CpuCall& c, const Gate& work);
 void run_permute(const CpuCall& c, const Permute& work);

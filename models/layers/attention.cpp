@@ -217,7 +217,6 @@ static Id attended_values(LayerTape& layer, Id x, bool windowed) {
   if (m.indexer) return sparse_latent_attention(layer, x);
   const ProjectedHeads parts = m.mla ? ProjectedHeads{.heads = latent_heads(layer, x)} : projected_heads(layer, x);
   const HeadSlots& heads = parts.heads;
-  if (c.spec.generation) store_keys(layer, heads);
   const bool again = layer.recompute.attention && !layer.recompute.layer;
   if (again) layer.tape.begin_region(true);
   const bool flash = c.spec.strategy.attention == Attention::flash, cut = c.spec.strategy.context > 1;
@@ -228,6 +227,7 @@ static Id attended_values(LayerTape& layer, Id x, bool windowed) {
     layer.tape.end_region();
     layer.tape.keep(attended);
   }
+  if (c.spec.generation) store_keys(layer, heads);
   return m.attention_gate ? gated_values(layer, attended, parts.gate) : attended;
 }
 
@@ -312,8 +312,9 @@ Id flash_attention(LayerTape& layer, const HeadSlots& heads, const AttentionPart
   const std::vector<std::int32_t> sinks = sinks_of(layer);
   const std::int64_t operands = rows * (part.heads * work.head_dim + part.kv_heads * (work.head_dim + work.value_dim));
   const std::vector<Id> cast = attention_cast(layer, work, "attention operands", heads.slots(), operands);
-  layer.tape.emit("attention", work,
-                  {.reads = heads.slots(), .writes = {y, statistics}, .weights = sinks, .holds = cast});
+  BlockBuilder::Uses forward = {.reads = heads.slots(), .writes = {y, statistics}, .weights = sinks, .holds = cast};
+  if (work.cached > 0) read_cache(layer, forward);
+  layer.tape.emit("attention", work, forward);
   const Id values = packs_attention(layer) ? kept_in_12_bits(layer, y, rows * part.heads * value_dim(layer)) : y;
   layer.tape.on_backward([=, &layer] {
     FlashAttention back = work;

@@ -216,7 +216,9 @@ void soft_cap(LayerTape& layer, const std::string& name, Id x, std::int64_t elem
 Id add_positions(LayerTape& layer, Id x) {
   const Model& m = layer.model;
   if (m.positions != Positions::learned) return x;
-  return add_learned_positions(layer, x, m.max_positions > 0 ? m.max_positions : layer.context.spec.sequence);
+  const Spec& spec = layer.context.spec;
+  const std::int64_t most = spec.generation ? spec.generation->input + spec.generation->output : spec.sequence;
+  return add_learned_positions(layer, x, m.max_positions > 0 ? m.max_positions : most);
 }
 
 Id add_learned_positions(LayerTape& layer, Id x, std::int64_t length) {

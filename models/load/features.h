@@ -294,6 +294,13 @@ inline constexpr Feature kOrderOfTraining = {"strategy.schedule", "a schedule ma
                                              is::order_of_training};
 inline constexpr Feature kGenerates = {"workload", "text that is generated (workload: generate)",
                                        [](S s) { return s.generation.has_value(); }};
+inline constexpr Feature kEightBitCache = {"generate.kv_precision", "keys and values of 8 bits", [](S s) {
+                                             return s.generation && is_eight_bit(s.generation->kv_precision);
+                                           }};
+inline constexpr Feature kServedBiases = {"model", "biases of experts where text is generated",
+                                          [](S s) { return s.generation && s.model.moe && has_mlp_bias(s.model); }};
+inline constexpr Feature kCompressedBiases = {"model", "biases of latent attention where text is generated",
+                                              [](S s) { return s.generation && s.model.mla && s.model.bias; }};
 inline constexpr Feature kDocuments = {"sequence.documents", "samples packed from documents",
                                        [](S s) { return s.documents.has_value(); }};
 

@@ -33,6 +33,7 @@ class BlockBuilder {
   std::int32_t parameter(const std::string& name, std::int64_t out, std::int64_t in, Cut cut, bool partial = false,
                          std::int64_t kv_rows = 0, std::int64_t experts = 0);
   std::int32_t parameter(LocalParameter p);  // adds a weight as given, behind the block's other weights
+  std::int32_t parameter_named(const std::string& name) const;  // index of a weight that was added before
   bool is_nf4_weight(std::int32_t parameter) const { return block_.parameters[parameter].nf4; }
   // Adds a weight as `tiles` tiles, equal ranges of its rows, and returns their indices. Each tile is a parameter that
   // is gathered and freed by itself.

@@ -117,6 +117,8 @@ struct ExplainOptions {
   bool all = false;
 };
 Outcome explain_command(const ExplainOptions& options, const Common& common);
+// The same for a spec that generates text (explain_generation.cpp).
+Outcome explain_generation(const Spec& spec, const ExplainOptions& options, const Common& common);
 
 // orrery import: makes a spec from launch files of a training framework, or from a command line (sim/launch/import.h).
 struct ImportOptions {

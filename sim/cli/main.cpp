@@ -158,7 +158,8 @@ void add_search(CLI::App& app, Options& o) {
   c.add_option("--cluster", s.clusters, "nodes to search on (list clusters); may be repeated")
       ->allow_extra_args(false)
       ->type_name("NODE");
-  c.add_option("--objective", s.objective, "time (the default), cost or memory")->type_name("time|cost|memory");
+  c.add_option("--objective", s.objective, "time (the default), cost or memory; of text: throughput, ttft, tpot")
+      ->type_name("time|cost|memory|throughput|ttft|tpot");
   c.add_option("--maximize", s.maximize, "instead: the largest size that fits")
       ->type_name("micro_batch|sequence|layers");
   positive(c.add_option("--max-memory", s.max_memory_GiB, "of a GPU"), "GiB", "GiB", 1e6);

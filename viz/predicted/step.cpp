@@ -9,6 +9,7 @@
 #include "models/collectives/algorithms.h"
 #include "models/partition/rank_groups.h"
 #include "models/trace/measured_times.h"
+#include "sim/generate/generated_steps.h"
 #include "sim/print/text.h"
 #include "sim/report/critical_path.h"
 #include "viz/timeline/op_shape.h"
@@ -56,6 +57,12 @@ std::string_view name_of(Phase phase) {
   return names[static_cast<std::size_t>(phase)];
 }
 
+// The pass of a generation that a frame belongs to: "prefill", "decode 3".
+std::string pass_name(const Spec& spec, const Frame& frame) {
+  const auto pass = static_cast<std::size_t>(frame.micro_batch / spec.strategy.micro_batches());
+  return names_of(spec, {generation_passes(*spec.generation).at(pass)}).front();
+}
+
 std::string picosecond_text(Picoseconds t) { return time_text(seconds(t)); }
 
 // Details of a task, shown when it is clicked. The key of the details is task * 2, plus 1 for the bar that shows the
@@ -94,7 +101,9 @@ class PlanDetails : public DetailSource {
     const Op& op = plan.op_of(t);
     const Frame& frame = plan.frames[plan.tasks[t].frame];
     d.emplace_back("op", op.name);
-    d.emplace_back("phase", std::string(name_of(op.phase)) + (op.recompute ? ", run again" : ""));
+    d.emplace_back("phase", step_->spec.generation
+                                ? pass_name(step_->spec, frame)
+                                : std::string(name_of(op.phase)) + (op.recompute ? ", run again" : ""));
     d.emplace_back("on", plan.classes[plan.slot_of(t)].name);
     d.emplace_back("lane", std::string(orrery::name_of(op.lane)));
     d.emplace_back("block", plan.blocks[frame.block].name);
@@ -245,7 +254,11 @@ Kind kind_of(const Op& op) {
 }
 
 std::shared_ptr<const Step> predict_step(const Spec& spec, const SpecOptions& options) {
-  return std::make_shared<const Step>(Step{spec, predict(spec, options.unfold, options.profile)});
+  if (!spec.generation) return std::make_shared<const Step>(Step{spec, predict(spec, options.unfold, options.profile)});
+  Spec once = spec;  // a generation is shown once, not spec.steps times
+  once.steps = 1;
+  return std::make_shared<const Step>(
+      Step{once, predict_passes(once, profile_for(once, options.profile), shown_passes(once))});
 }
 
 StepTimeline timeline_of(std::shared_ptr<const Step> step) {
