@@ -125,6 +125,22 @@ TEST(Layer, ProjectionsApartAreProductsOfTheirOwn) {
   }
 }
 
+// torch.compile sums input gradients in the copy that puts each rank's rows side by side.
+TEST(Layer, CompiledSumsOfInputGradientsNeedNoCopy) {
+  for (const bool compile : {false, true}) {
+    const Spec spec = spec_of("name: llama, layers: 2, hidden: 64, heads: 8, feed_forward: 256, vocab: 512",
+                              "tensor: 2", 64, fmt::format("profile: torchtitan, compile: {}", compile));
+    std::vector<Op> ops;
+    layer_block(BlockContext(spec, row_of(spec.strategy.sharding)), 0, false, ops);
+    std::map<std::string, int> times;
+    for (const Op& op : ops) ++times[op.name];
+    EXPECT_EQ(times["mlp up input gradient sum"], 1);
+    EXPECT_EQ(times["mlp up gradient scatter"], 1);
+    EXPECT_EQ(times["mlp up gradient scatter copy"], compile ? 0 : 1);
+    EXPECT_EQ(times["mlp down scatter copy"], 1);
+  }
+}
+
 // RMS norm, SwiGLU, no dropout (counted by SimuMax and fitted to 3 % of measured peaks): 8h + 2(q + 2kv) + 2q + 6f
 // bytes per token.
 TEST(Layer, KeepsWhatLlamaNeeds) {
