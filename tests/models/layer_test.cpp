@@ -94,7 +94,6 @@ TEST(Layer, SymmetricMemoryCutsByRankAndSums) {
   EXPECT_EQ(times["qkv gather to symmetric memory"], 1);
   EXPECT_EQ(times["qkv"], 8);
   EXPECT_EQ(times["qkv gather"], 7);
-  EXPECT_EQ(times["qkv gather copy"], 0);
   EXPECT_EQ(times["mlp down"], 8);
   EXPECT_EQ(times["mlp down scatter"], 8);
   EXPECT_EQ(times["mlp down gradient gather to symmetric memory"], 1);
@@ -134,8 +133,7 @@ TEST(Layer, CompiledSumsOfInputGradientsNeedNoCopy) {
     layer_block(BlockContext(spec, row_of(spec.strategy.sharding)), 0, false, ops);
     std::map<std::string, int> times;
     for (const Op& op : ops) ++times[op.name];
-    EXPECT_EQ(times["mlp up input gradient sum"], 1);
-    EXPECT_EQ(times["mlp up gradient scatter"], 1);
+    EXPECT_EQ(times["mlp up input gradient sum"], times["mlp up gradient scatter"]);
     EXPECT_EQ(times["mlp up gradient scatter copy"], compile ? 0 : 1);
     EXPECT_EQ(times["mlp down scatter copy"], 1);
   }
