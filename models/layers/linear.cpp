@@ -271,18 +271,22 @@ Id column_parallel(LayerTape& layer, const std::string& name, Id x, std::int64_t
     if (!weight.input_gradient) return of_weights();
     const std::vector<Id> back = with_weight(layer, name + " gradient", of.rows, w.front(), forward);
     const Id partial = activation(layer, name + " input gradient", c.rows, in);
-    const Id dx = forward.apart > 1 ? activation(layer, name + " input gradient sum", c.rows, in) : partial;
+    // torch.compile fuses the sum of these products into the copy that puts each rank's rows side by side.
+    const bool sums = forward.apart > 1, copied = sums && c.spec.software.kernels.compile;
+    const Id dx = sums ? activation(layer, name + " input gradient sum", c.rows, in) : partial;
     const Id local = sp ? activation(layer, name + " reduced gradient", c.local_rows, in) : dx;
     const bool overlaps = c.spec.software.communication.tensor_reduce_overlaps_wgrad;
     const auto scatter = [&] {
-      tensor_collective(layer, name + " gradient scatter", CollectiveKind::reduce_scatter, dx, local, in, c.width);
+      const Collective whole = {CollectiveKind::reduce_scatter, Dimension::tensor, c.rows * in * c.width, c.width};
+      if (!copied) return tensor_collective(layer, name + " gradient scatter", whole.kind, dx, local, in, c.width);
+      layer.tape.emit(name + " gradient scatter", whole, {.reads = {dx}, .writes = {local}}, LaneKind::tensor);
     };
     // A collective waits for all work launched on the compute stream before it (ProcessGroupNCCL.cpp, syncStream). So a
     // collective called after the weight gradient begins after the weight gradient, though it reads no weight gradient.
     const bool waits = !overlaps && c.tensor > 1;
     if (waits) of_weights();
     input_gradients(layer, name, forward, back, partial, w);
-    if (dx != partial)
+    if (sums)
       layer.tape.emit(name + " input gradient sum", Cast{c.rows * in, c.width, c.width, false, forward.apart},
                       {.reads = {partial}, .writes = {dx}});
     if (adapter) adapt_input_gradient(layer, *adapter, dh, dx);
