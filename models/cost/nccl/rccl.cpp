@@ -20,7 +20,7 @@ constexpr double kNicsReached = .965;
 // of a ring, one step over a link. Between nodes: the host's work for a step, with AMD processors, and a hop over the
 // network, for which NCCL's figure is taken, since RCCL's (320) only keeps its rings away from small messages.
 // All-reduce of 64 KiB on eight GPUs: 17 + 14 * 2.1 = 46 us, measured 44.5 (rccl-tests, MI300-class GPUs).
-constexpr double kStart_us = 17, kLink_us = 2.1, kNetStep_us = 6, kNet_us = 14;
+constexpr double kRcclStart_us = 17, kLink_us = 2.1, kNetStep_us = 6, kNet_us = 14;
 
 // GB/s that pass the slowest cut of all rings together: a rank's links inside a node; between nodes the NICs, or what
 // the links can hand on to them.
@@ -36,12 +36,12 @@ double ring_us(const NcclTopology& t, CollectiveKind kind) {
   const int passes = kind == CollectiveKind::all_reduce ? 2 : 1;
   const int between = t.nodes == 1 ? 0 : passes * (t.nodes - 1);
   const double inside = t.nodes == 1 ? kLink_us : std::max(kLink_us, kNetStep_us);
-  return kStart_us + std::max(0, all - between) * inside + between * (kNet_us + 2 * t.net_latency_us);
+  return kRcclStart_us + std::max(0, all - between) * inside + between * (kNet_us + 2 * t.net_latency_us);
 }
 
 }  // namespace
 
-double rccl_send_start_us() { return kStart_us + kLink_us; }
+double rccl_send_start_us() { return kRcclStart_us + kLink_us; }
 
 // All-to-all among eight GPUs takes 46 us up to 4 MiB, and 40 us beyond the time of the bytes from 64 MiB on
 // (rccl-tests, MI300-class GPUs).
