@@ -6,8 +6,9 @@
 namespace orrery {
 namespace {
 
-// So many flows of links may Levels look at for each use of a link by a flow before all is filled from nothing. Filling
-// looks at each use twice; the bound is above that, since most updates that come near it end below it.
+// So many flows of links may Levels look at for each use of a link by a flow
+// before all is filled from nothing. Filling looks at each use twice; the bound
+// is above that, since most updates that come near it end below it.
 constexpr std::size_t kLooksPerUse = 4;
 
 }  // namespace
@@ -20,31 +21,22 @@ LinkId FairShare::add_link(std::int64_t capacity) {
 
 FlowId FairShare::add_flow(std::span<const LinkUse> uses, Rate limit) {
   assert(uses.size() <= kMaxUses && limit > 0 && limit <= kFullRate);
-  const FlowId id = table_.attach(uses, limit);
+  const FlowTable::Added added = table_.attach(uses, limit);
   uses_ += uses.size();
-  bool tight = false, contested = false;
-  for (const LinkUse& use : uses) {
-    const FlowTable::Link& link = table_.links[use.link];
-    tight |= link.demand > link.full;
-    contested |= link.contested();
-  }
-  table_.speeds[id] = FlowTable::speed_of(tight ? 0 : limit, limit);
-  if (contested) {
-    new_flows_.push_back(id);
+  table_.speeds[added.id] = FlowTable::speed_of(added.tight ? 0 : limit, limit);
+  if (added.contested) {
+    new_flows_.push_back(added.id);
   } else {
-    table_.join(id);
+    table_.join(added.id);
   }
-  return id;
+  return added.id;
 }
 
 void FairShare::remove_flow(FlowId id) {
   const FlowTable::Flow& flow = table_.flows[id];
   assert(flow.live);
-  const std::size_t touched = table_.touched.size();
-  if (flow.joined) table_.leave(id);
-  left_flows_ += table_.touched.size() != touched;
   uses_ -= flow.count;
-  table_.detach(id);
+  if (table_.remove(id)) ++left_flows_;
 }
 
 std::span<const FlowId> FairShare::update() {
@@ -59,7 +51,8 @@ FairShare::Holders FairShare::update_holders() {
   return {table_.releveled, table_.changed};
 }
 
-// Finds a link that holds a flow, and returns whether it is another than before, or the flow is held by none.
+// Finds a link that holds a flow, and returns whether it is another than
+// before, or the flow is held by none.
 bool FairShare::change_holder(FlowId id) {
   FlowTable::Flow& flow = table_.flows[id];
   const FlowTable::Speed speed = table_.speeds[id];

@@ -5,16 +5,16 @@
 
 namespace orrery {
 
-// Adds a flow to the lists of its links, and returns its id. The flow has not joined.
-FlowId FlowTable::attach(std::span<const LinkUse> uses, Rate limit) {
+// Adds a flow to the lists of its links. The flow has not joined.
+FlowTable::Added FlowTable::attach(std::span<const LinkUse> uses, Rate limit) {
   if (spare.empty()) {
     spare.push_back(static_cast<FlowId>(flows.size()));
     flows.emplace_back();
     speeds.push_back(0);
   }
-  const FlowId id = spare.back();
+  Added added{spare.back()};
   spare.pop_back();
-  Flow& flow = flows[id];
+  Flow& flow = flows[added.id];
   flow.count = static_cast<std::uint8_t>(uses.size());
   flow.live = true;
   flow.limit = static_cast<Speed>(limit);
@@ -24,31 +24,17 @@ FlowId FlowTable::attach(std::span<const LinkUse> uses, Rate limit) {
     const std::int64_t weight = uses[i].weight;
     assert(weight > 0 && weight + link.weight < std::int64_t{1} << 38);
     flow.uses[i] = {uses[i].link, static_cast<std::uint32_t>(link.flows.size()), weight};
-    link.flows.push_back({id, i});
+    link.flows.push_back({added.id, i});
     link.weight += weight;
     link.demand += weight * limit;
+    added.tight |= link.demand > link.full;
+    added.contested |= link.contested();
   }
-  return id;
+  return added;
 }
 
-// Takes a flow from the lists of its links; the last flow of each list moves to the free position.
-void FlowTable::detach(FlowId id) {
-  Flow& flow = flows[id];
-  for (const Use& use : flow.all()) {
-    Link& link = links[use.link];
-    link.weight -= use.weight;
-    link.demand -= use.weight * flow.limit;
-    const Entry moved = link.flows.back();
-    link.flows.pop_back();
-    if (use.place == link.flows.size()) continue;
-    link.flows[use.place] = moved;
-    flows[moved.flow].uses[moved.use].place = use.place;
-  }
-  flow.live = false;
-  spare.push_back(id);
-}
-
-// Gives a flow the rate that the levels of its links allow, and counts it on them.
+// Gives a flow the rate that the levels of its links allow, and counts it on
+// them.
 void FlowTable::join(FlowId id) {
   Flow& flow = flows[id];
   flow.joined = true;
@@ -67,20 +53,35 @@ void FlowTable::join(FlowId id) {
   }
 }
 
-// Takes back what join() and later changes of rates have counted.
-void FlowTable::leave(FlowId id) {
+// Takes a flow from its links and from their lists; the last flow of each list
+// moves to the free position. Returns whether links that can fill are touched.
+bool FlowTable::remove(FlowId id) {
   Flow& flow = flows[id];
-  flow.joined = false;
   const Speed speed = speeds[id];
+  bool eased = false;
   for (const Use& use : flow.all()) {
     Link& link = links[use.link];
-    if (speed == link.level) {
+    if (flow.joined && speed == link.level) {
       link.held -= use.weight;
-    } else {
+    } else if (flow.joined) {
       link.rest -= use.weight * rate(id);
     }
-    if (link.contested()) touch(use.link);
+    if (flow.joined && link.contested()) {
+      touch(use.link);
+      eased = true;
+    }
+    link.weight -= use.weight;
+    link.demand -= use.weight * flow.limit;
+    const Entry moved = link.flows.back();
+    link.flows.pop_back();
+    if (use.place == link.flows.size()) continue;
+    link.flows[use.place] = moved;
+    flows[moved.flow].uses[moved.use].place = use.place;
   }
+  flow.joined = false;
+  flow.live = false;
+  spare.push_back(id);
+  return eased;
 }
 
 }  // namespace orrery

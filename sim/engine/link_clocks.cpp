@@ -15,11 +15,12 @@ Picoseconds rounded_up(std::int64_t length, Rate rate) { return (length + rate -
 
 void LinkClocks::start(std::uint32_t name, std::int64_t length, std::span<const LinkUse> uses, Rate limit) {
   const FlowId id = share_.add_flow(uses, limit);
-  if (id >= running_.size()) running_.resize(id + 1);
-  Running& flow = running_[id];
-  flow = {name, flow.serial + 1, length, now(), FlowTable::kNobody, share_.rate(id)};
-  if (flow.rate > 0)
-    queue_.push(now() + rounded_up(length, flow.rate), {static_cast<std::uint32_t>(clocks_.size()) + id, flow.serial});
+  if (id >= names_.size()) names_.resize(id + 1);
+  names_[id] = name;
+  if (name >= running_.size()) running_.resize(name + 1);
+  Running& flow = running_[name];
+  flow = {id, flow.serial + 1, length, now(), FlowTable::kNobody, share_.rate(id)};
+  if (flow.rate > 0) queue_.push(now() + rounded_up(length, flow.rate), {first_name_ + name, flow.serial});
 }
 
 std::span<const std::uint32_t> LinkClocks::next() {
@@ -32,7 +33,7 @@ std::span<const std::uint32_t> LinkClocks::next() {
       take(event.id, event.serial);
     }
   }
-  std::sort(ended_.begin(), ended_.end());
+  if (!std::is_sorted(ended_.begin(), ended_.end())) std::sort(ended_.begin(), ended_.end());
   return ended_;
 }
 
@@ -45,7 +46,7 @@ void LinkClocks::settle() {
     clocks_[id].level = level;
     mark(id);
   }
-  for (const FlowId id : changes.flows) hang(id);
+  for (const FlowId id : changes.flows) hang(names_[id]);
   for (const LinkId id : dirty_) schedule(id);
   dirty_.clear();
 }
@@ -64,27 +65,26 @@ void LinkClocks::mark(LinkId id) {
 }
 
 // Hangs a flow on the clock of the link that holds it now, or on none.
-void LinkClocks::hang(FlowId id) {
-  Running& flow = running_[id];
+void LinkClocks::hang(std::uint32_t name) {
+  Running& flow = running_[name];
   if (flow.holder == FlowTable::kNobody) {
     flow.left -= flow.rate * (now() - flow.since);
   } else {
     flow.left -= reading(clocks_[flow.holder]);
     mark(flow.holder);
   }
-  flow.holder = share_.holder(id);
+  flow.holder = share_.holder(flow.flow);
   flow.since = now();
   ++flow.serial;
   if (flow.holder == FlowTable::kNobody) {
-    flow.rate = share_.rate(id);
+    flow.rate = share_.rate(flow.flow);
     if (flow.rate == 0) return;
-    queue_.push(now() + rounded_up(flow.left, flow.rate),
-                {static_cast<std::uint32_t>(clocks_.size()) + id, flow.serial});
+    queue_.push(now() + rounded_up(flow.left, flow.rate), {first_name_ + name, flow.serial});
     return;
   }
   Clock& clock = clocks_[flow.holder];
   flow.left += reading(clock);
-  clock.ends.push_back({flow.left, id, flow.serial});
+  clock.ends.push_back({flow.left, name, flow.serial});
   std::push_heap(clock.ends.begin(), clock.ends.end(), std::greater<>());
   mark(flow.holder);
 }
@@ -94,7 +94,7 @@ void LinkClocks::schedule(LinkId id) {
   Clock& clock = clocks_[id];
   clock.dirty = false;
   ++clock.serial;
-  while (!clock.ends.empty() && running_[clock.ends.front().flow].serial != clock.ends.front().serial) {
+  while (!clock.ends.empty() && running_[clock.ends.front().name].serial != clock.ends.front().serial) {
     std::pop_heap(clock.ends.begin(), clock.ends.end(), std::greater<>());
     clock.ends.pop_back();
   }
@@ -106,7 +106,7 @@ void LinkClocks::schedule(LinkId id) {
   if (clock.reading > kLateReading) {
     for (End& end : clock.ends) {
       end.reading -= clock.reading;
-      if (running_[end.flow].serial == end.serial) running_[end.flow].left = end.reading;
+      if (running_[end.name].serial == end.serial) running_[end.name].left = end.reading;
     }
     clock.reading = 0;
   }
@@ -116,9 +116,8 @@ void LinkClocks::schedule(LinkId id) {
 
 // Ends the flows that an event says have ended, unless the event is outdated.
 void LinkClocks::take(std::uint32_t id, std::uint32_t serial) {
-  if (id >= clocks_.size()) {
-    const FlowId flow = id - static_cast<std::uint32_t>(clocks_.size());
-    if (running_[flow].serial == serial) end(flow);
+  if (id >= first_name_) {
+    if (running_[id - first_name_].serial == serial) end(id - first_name_);
     return;
   }
   Clock& clock = clocks_[id];
@@ -128,15 +127,15 @@ void LinkClocks::take(std::uint32_t id, std::uint32_t serial) {
     const End first = clock.ends.front();
     std::pop_heap(clock.ends.begin(), clock.ends.end(), std::greater<>());
     clock.ends.pop_back();
-    if (running_[first.flow].serial == first.serial) end(first.flow);
+    if (running_[first.name].serial == first.serial) end(first.name);
   }
   schedule(id);
 }
 
-void LinkClocks::end(FlowId id) {
-  ++running_[id].serial;
-  ended_.push_back(running_[id].name);
-  share_.remove_flow(id);
+void LinkClocks::end(std::uint32_t name) {
+  ++running_[name].serial;
+  ended_.push_back(name);
+  share_.remove_flow(running_[name].flow);
 }
 
 }  // namespace orrery

@@ -12,8 +12,8 @@ TEST(Filling, FillsOnlyTheRegionsOfWhatWasTouched) {
   Filling filling(table);
   const LinkUse first{0, 100}, second{1, 100};
   std::vector<FlowId> flows;
-  for (int i = 0; i < 2; ++i) flows.push_back(table.attach({&first, 1}, kFullRate));
-  for (int i = 0; i < 3; ++i) flows.push_back(table.attach({&second, 1}, kFullRate));
+  for (int i = 0; i < 2; ++i) flows.push_back(table.attach({&first, 1}, kFullRate).id);
+  for (int i = 0; i < 3; ++i) flows.push_back(table.attach({&second, 1}, kFullRate).id);
   filling.fill_touched(std::span(flows).first(2));
   EXPECT_EQ(table.rate(flows[0]), kFullRate / 2);
   EXPECT_EQ(table.rate(flows[2]), 0);
@@ -32,7 +32,7 @@ TEST(Filling, KeepsSumsOfWhatLinksHold) {
     test::RandomFlows random(seed);
     FlowTable table = test::table_of(random.capacities);
     std::vector<FlowId> flows;
-    for (const test::RandomFlow& f : random.flows) flows.push_back(table.attach(f.uses, f.limit));
+    for (const test::RandomFlow& f : random.flows) flows.push_back(table.attach(f.uses, f.limit).id);
     Filling(table).fill_touched(flows);
     for (const FlowTable::Link& link : table.links) {
       std::int64_t held = 0, rest = 0;

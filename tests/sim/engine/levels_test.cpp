@@ -21,22 +21,21 @@ TEST(Levels, PassesOnWhatAFlowTakesAndLeaves) {
   Levels levels(table);
   const LinkUse both[] = {{0, 100}, {1, 100}};
   const LinkUse first{0, 100}, second{1, 100};
-  const FlowId a = table.attach(both, kFullRate);
-  const FlowId b = table.attach({&first, 1}, kFullRate);
-  const FlowId c = table.attach({&second, 1}, kFullRate);
+  const FlowId a = table.attach(both, kFullRate).id;
+  const FlowId b = table.attach({&first, 1}, kFullRate).id;
+  const FlowId c = table.attach({&second, 1}, kFullRate).id;
   for (const FlowId id : {a, b, c}) table.join(id);
   ASSERT_TRUE(levels.settle(kNoBudget));
   EXPECT_EQ(table.rate(a), kFullRate / 2);
   EXPECT_EQ(table.rate(c), kFullRate / 2);
-  const FlowId d = table.attach({&first, 1}, kFullRate);
+  const FlowId d = table.attach({&first, 1}, kFullRate).id;
   table.join(d);
   ASSERT_TRUE(levels.settle(kNoBudget));
   EXPECT_EQ(table.rate(a), kFullRate / 3);
   EXPECT_EQ(table.rate(b), kFullRate / 3);
   EXPECT_EQ(table.rate(c), kFullRate - kFullRate / 3);
   EXPECT_EQ(table.links[1].level, kFullRate - kFullRate / 3);
-  table.leave(a);
-  table.detach(a);
+  table.remove(a);
   ASSERT_TRUE(levels.settle(kNoBudget));
   EXPECT_EQ(table.rate(b), kFullRate / 2);
   EXPECT_EQ(table.rate(c), kFullRate);
@@ -48,8 +47,8 @@ TEST(Levels, GivesUpWithinItsBudgetAndSaysWhatIsLeft) {
   Levels levels(table);
   const LinkUse both[] = {{0, 100}, {1, 100}};
   const LinkUse second{1, 100};
-  for (int i = 0; i < 3; ++i) table.join(table.attach(both, kFullRate));
-  const FlowId last = table.attach({&second, 1}, kFullRate);
+  for (int i = 0; i < 3; ++i) table.join(table.attach(both, kFullRate).id);
+  const FlowId last = table.attach({&second, 1}, kFullRate).id;
   table.join(last);
   EXPECT_FALSE(levels.settle(0));
   EXPECT_FALSE(table.touched.empty());
@@ -77,13 +76,12 @@ TEST(Levels, GivesTheRatesOfFillingFromNothing) {
       for (std::int64_t n = 1 + random.below(3); n > 0; --n) {
         const auto i = static_cast<std::size_t>(random.below(std::ssize(random.flows)));
         if (in[i] != std::numeric_limits<FlowId>::max()) {
-          if (table.flows[in[i]].joined) table.leave(in[i]);
-          table.detach(in[i]);
-          fresh.detach(in[i]);
+          table.remove(in[i]);
+          fresh.remove(in[i]);
           in[i] = std::numeric_limits<FlowId>::max();
         } else {
-          in[i] = table.attach(random.flows[i].uses, random.flows[i].limit);
-          ASSERT_EQ(fresh.attach(random.flows[i].uses, random.flows[i].limit), in[i]);
+          in[i] = table.attach(random.flows[i].uses, random.flows[i].limit).id;
+          ASSERT_EQ(fresh.attach(random.flows[i].uses, random.flows[i].limit).id, in[i]);
         }
       }
       for (const FlowId id : in) {

@@ -24,8 +24,8 @@ struct RandomFlows {
     const std::int64_t links = 1 + below(kind == 1 ? 24 : 8), base = 1000 + below(500'000);
     for (std::int64_t i = 0; i < links; ++i)
       capacities.push_back(kind == 1 ? base : kind == 2 ? 1 + below(50) : 1000 + below(500'000));
-    const std::int64_t flows = 1 + below(kind == 1 ? 48 : 24);
-    for (std::int64_t i = 0; i < flows; ++i) this->flows.push_back(flow(base));
+    const std::int64_t count = 1 + below(kind == 1 ? 48 : 24);
+    for (std::int64_t i = 0; i < count; ++i) flows.push_back(flow(base));
   }
 
   std::int64_t below(std::int64_t n) {
