@@ -69,7 +69,7 @@ void FairShare::solve() {
   table_.changed.clear();
   table_.releveled.clear();
   ++table_.update;
-  // Where many flows came or left, most rates have to be found again.
+  // Most rates have to be found again if a quarter of the flows came or left.
   const std::size_t flows = table_.flows.size() - table_.spare.size();
   if (4 * (new_flows_.size() + left_flows_) > flows) {
     filling_.fill_touched(new_flows_);

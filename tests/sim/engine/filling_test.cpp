@@ -26,7 +26,7 @@ TEST(Filling, FillsOnlyTheRegionsOfWhatWasTouched) {
   EXPECT_TRUE(table.touched.empty());
 }
 
-// What a link's flows use is never more than there is, and the sums that a link keeps are those of its flows.
+// A link's flows never use more than there is, and the sums that a link keeps are those of its flows.
 TEST(Filling, KeepsSumsOfWhatLinksHold) {
   for (std::uint64_t seed = 0; seed < 500; ++seed) {
     test::RandomFlows random(seed);
