@@ -6,9 +6,8 @@
 namespace orrery {
 namespace {
 
-// So many flows of links may Levels look at for each use of a link by a flow
-// before all is filled from nothing. Filling looks at each use twice; the bound
-// is above that, since most updates that come near it end below it.
+// So many flows of links may Levels look at for each use of a link by a flow before all is filled from nothing. Filling
+// looks at each use twice; the bound is above that, since most updates that come near it end below it.
 constexpr std::size_t kLooksPerUse = 4;
 
 }  // namespace
@@ -51,8 +50,7 @@ FairShare::Holders FairShare::update_holders() {
   return {table_.releveled, table_.changed};
 }
 
-// Finds a link that holds a flow, and returns whether it is another than
-// before, or the flow is held by none.
+// Finds a link that holds a flow, and returns whether it is another than before, or the flow is held by none.
 bool FairShare::change_holder(FlowId id) {
   FlowTable::Flow& flow = table_.flows[id];
   const FlowTable::Speed speed = table_.speeds[id];

@@ -6,8 +6,7 @@
 namespace orrery {
 namespace {
 
-// A link that may fill at `level` as a key of a heap; no flow grows beyond
-// kFullRate.
+// A link that may fill at `level` as a key of a heap; no flow grows beyond kFullRate.
 std::uint64_t heap_key(Rate level, LinkId id) {
   return static_cast<std::uint64_t>(std::min(level, kFullRate + 1)) << 32 | id;
 }
@@ -32,8 +31,8 @@ void Filling::fill_touched(std::span<const FlowId> new_flows) {
   table_.touched.clear();
 }
 
-// Computes the rates of all flows that share links with `seed`, directly or
-// through other flows, unless this filling has computed them already.
+// Computes the rates of all flows that share links with `seed`, directly or through other flows, unless this filling
+// has computed them already.
 void Filling::fill_from(FlowId seed) {
   if (marks_[seed] >= growing_mark()) return;
   gather(seed);
@@ -48,9 +47,8 @@ void Filling::fill_from(FlowId seed) {
   close();
 }
 
-// Collects the flows that share links that can fill with `seed`, directly or
-// through other flows, and these links. The rates of the collected flows start
-// from 0.
+// Collects the flows that share links that can fill with `seed`, directly or through other flows, and these links. The
+// rates of the collected flows start from 0.
 void Filling::gather(FlowId seed) {
   region_flows_.clear();
   region_links_.clear();
@@ -85,9 +83,8 @@ void Filling::see(FlowId id) {
   region_flows_.push_back(id);
 }
 
-// Returns the lowest rate at which a link of the region becomes full, and puts
-// all links that are full at this rate into full_, before the rate of any flow
-// is fixed. Levels only rise while flows stop, so that a link's key in the heap
+// Returns the lowest rate at which a link of the region becomes full, and puts all links that are full at this rate
+// into full_, before the rate of any flow is fixed. Levels only rise while flows stop, so that a link's key in the heap
 // is a lower bound of its level.
 Rate Filling::find_full_links() {
   full_.clear();
@@ -116,9 +113,8 @@ void Filling::push(Rate level, LinkId id) {
   std::push_heap(heap_.begin(), heap_.end(), std::greater<>());
 }
 
-// Fixes the rates of flows whose own limits are at most `level`, the rate at
-// which the next link would fill. A flow that stops at its limit can only make
-// that link fill later, so these flows are fixed before the link's flows.
+// Fixes the rates of flows whose own limits are at most `level`, the rate at which the next link would fill. A flow
+// that stops at its limit can only make that link fill later, so these flows are fixed before the link's flows.
 void Filling::stop_limited(Rate level) {
   for (const LinkId id : full_) push(level, id);
   if (!sorted_) {

@@ -9,15 +9,13 @@
 
 namespace orrery {
 
-// Max-min fair rates by progressive filling of whole regions: the flows that
-// share links that can fill, directly or through other flows. The class knows
-// no history; what it finds depends on the set of flows alone.
+// Max-min fair rates by progressive filling of whole regions: the flows that share links that can fill, directly or
+// through other flows. The class knows no history; what it finds depends on the set of flows alone.
 class Filling {
  public:
   explicit Filling(FlowTable& table) : table_(table) {}
 
-  // Fills the regions of all touched links, and those of new flows that have
-  // not joined.
+  // Fills the regions of all touched links, and those of new flows that have not joined.
   void fill_touched(std::span<const FlowId> new_flows);
 
  private:
@@ -27,9 +25,8 @@ class Filling {
     std::uint64_t seen = 0;    // number of the last filling that met the link
   };
 
-  // Returns the mark (in marks_) of flows that take part in the current filling
-  // and whose rate still grows. Flows whose rate has been fixed have this mark
-  // plus one; flows that this filling has not visited have a lower mark.
+  // Returns the mark (in marks_) of flows that take part in the current filling and whose rate still grows. Flows whose
+  // rate has been fixed have this mark plus one; flows that this filling has not visited have a lower mark.
   std::uint64_t growing_mark() const { return 2 * visit_; }
   bool growing(FlowId id) const { return marks_[id] == growing_mark(); }
 
@@ -45,22 +42,19 @@ class Filling {
 
   FlowTable& table_;
   std::vector<Growth> growth_;  // for each link
-  // for each flow, how far the current filling is with it: not visited, rate
-  // still growing, or rate fixed (growing_mark()). The marks are kept outside
-  // the table, so that skipping a visited flow is cheap.
+  // for each flow, how far the current filling is with it: not visited, rate still growing, or rate fixed
+  // (growing_mark()). The marks are kept outside the table, so that skipping a visited flow is cheap.
   std::vector<std::uint64_t> marks_;
   std::uint64_t visit_ = 0;           // number of the current filling, counted from the first
-  std::vector<FlowId> region_flows_;  // flows whose rates are being computed:
-                                      // connected by links that can fill
+  std::vector<FlowId> region_flows_;  // flows whose rates are being computed: connected by links that can fill
   std::vector<LinkId> region_links_;
-  std::vector<std::uint64_t> heap_;  // of links that may fill: lower bound of the level in the upper
-                                     // half, link in the lower
-  std::vector<LinkId> full_;         // links that are full at the rate that the growing
-                                     // flows have reached
-  std::size_t stopped_ = 0;          // number of flows in region_flows_ whose rates are fixed
-  bool sorted_ = false;              // whether region_flows_ are in the order of their limits
-  std::size_t limited_ = 0;          // number of flows, by limit, that are known to have stopped
-  Rate lowest_limit_ = 0;            // lower bound of the limits of all flows whose rate still grows
+  // heap of the links that may fill: a lower bound of the level in the upper half, the link in the lower
+  std::vector<std::uint64_t> heap_;
+  std::vector<LinkId> full_;  // links that are full at the rate that the growing flows have reached
+  std::size_t stopped_ = 0;   // number of flows in region_flows_ whose rates are fixed
+  bool sorted_ = false;       // whether region_flows_ are in the order of their limits
+  std::size_t limited_ = 0;   // number of flows, by limit, that are known to have stopped
+  Rate lowest_limit_ = 0;     // lower bound of the limits of all flows whose rate still grows
 };
 
 }  // namespace orrery

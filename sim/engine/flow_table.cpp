@@ -33,8 +33,7 @@ FlowTable::Added FlowTable::attach(std::span<const LinkUse> uses, Rate limit) {
   return added;
 }
 
-// Gives a flow the rate that the levels of its links allow, and counts it on
-// them.
+// Gives a flow the rate that the levels of its links allow, and counts it on them.
 void FlowTable::join(FlowId id) {
   Flow& flow = flows[id];
   flow.joined = true;
@@ -53,8 +52,8 @@ void FlowTable::join(FlowId id) {
   }
 }
 
-// Takes a flow from its links and from their lists; the last flow of each list
-// moves to the free position. Returns whether links that can fill are touched.
+// Takes a flow from its links and from their lists; the last flow of each list moves to the free position. Returns
+// whether links that can fill are touched.
 bool FlowTable::remove(FlowId id) {
   Flow& flow = flows[id];
   const Speed speed = speeds[id];

@@ -12,21 +12,17 @@ std::uint32_t clipped(Rate level) { return static_cast<std::uint32_t>(std::min(l
 
 }  // namespace
 
-// Returns whether floor((full - rest) / held) = `level` is where a link fills:
-// no flow that it does not hold is so near this level that it would still grow
-// when the link fills. Rounding makes a link fill at x < level if such flows,
-// of weight w together, have rate x and full - rest + w x < (x + 1) (held + w),
-// hence held (level - x) < held + w.
+// Returns whether floor((full - rest) / held) = `level` is where a link fills: no flow that it does not hold is so near
+// this level that it would still grow when the link fills. Rounding makes a link fill at x < level if such flows, of
+// weight w together, have rate x and full - rest + w x < (x + 1) (held + w), hence held (level - x) < held + w.
 bool Levels::plain(const FlowTable::Link& link, Rate level) const {
   return level > link.below && (level - link.below) * link.held >= link.weight;
 }
 
-// Returns the least rate at which a link's flows may have to change, or
-// kSettled if its level is right.
+// Returns the least rate at which a link's flows may have to change, or kSettled if its level is right.
 std::uint32_t Levels::key(const FlowTable::Link& link) const {
   if (link.held == 0) {
-    // With room for one unit more for each flow, no rounding can make the link
-    // fill.
+    // With room for one unit more for each flow, no rounding can make the link fill.
     if (link.demand <= link.full || link.full - link.rest >= link.weight)
       return link.level == FlowTable::kNever ? kSettled : clipped(link.level);
     return clipped(std::min(link.level, link.full / link.weight));
@@ -98,8 +94,7 @@ void Levels::settle_link(LinkId id) {
   if (!due_later(id, level)) apply(id, level, left, weight, 0);
 }
 
-// Lowers the level of a link to one above all rates of flows that the link does
-// not hold.
+// Lowers the level of a link to one above all rates of flows that the link does not hold.
 void Levels::lower(LinkId id, Rate level) {
   FlowTable::Link& link = table_.links[id];
   looked_ += link.flows.size();
@@ -124,11 +119,9 @@ void Levels::gather(LinkId id, bool held_alone) {
   }
 }
 
-// Returns the level at which a link fills that has `left` for the flows of
-// parts_, of weight `weight` together. Flows that stop before are taken from
-// left and weight. A flow that is slower than the rate at which the link would
-// fill if no flow stopped before makes it fill later; so it stops before the
-// link fills.
+// Returns the level at which a link fills that has `left` for the flows of parts_, of weight `weight` together. Flows
+// that stop before are taken from left and weight. A flow that is slower than the rate at which the link would fill if
+// no flow stopped before makes it fill later; so it stops before the link fills.
 Rate Levels::fill(std::int64_t& left, std::int64_t& weight) {
   std::size_t growing = parts_.size();
   while (weight > 0) {
@@ -149,8 +142,7 @@ Rate Levels::fill(std::int64_t& left, std::int64_t& weight) {
   return FlowTable::kNever;
 }
 
-// Queues a link again if links with lower keys are to be settled before it, and
-// returns whether there are such links.
+// Queues a link again if links with lower keys are to be settled before it, and returns whether there are such links.
 bool Levels::due_later(LinkId id, Rate level) {
   FlowTable::Link& link = table_.links[id];
   const std::uint32_t at = clipped(std::min(level, link.level));
@@ -161,8 +153,8 @@ bool Levels::due_later(LinkId id, Rate level) {
   return true;
 }
 
-// Gives a link its level, and the flows of parts_ the rates that follow. below:
-// upper bound of the rates of the link's flows that are not in parts_.
+// Gives a link its level, and the flows of parts_ the rates that follow. below: upper bound of the rates of the link's
+// flows that are not in parts_.
 void Levels::apply(LinkId id, Rate level, std::int64_t left, std::int64_t weight, FlowTable::Speed below) {
   FlowTable::Link& link = table_.links[id];
   table_.set_level(id, level);
