@@ -1,7 +1,7 @@
 #pragma once
 
+#include "models/load/cluster_features.h"
 #include "models/load/combinations.h"
-#include "models/load/features.h"
 
 // This header has only the table of rejected combinations of options; only combinations.cpp includes it.
 namespace orrery::feature {
@@ -277,6 +277,9 @@ inline constexpr Pair kPairs[] = {
     {&kOffload, &kReplicas, kNotYet, kOut},
 
     // These rows of the table reject combinations of a property of the cluster with other options.
+    {&kVariation, &kGenerates, kNotYet, kOut},
+    {&kVariation, &kServers, kNotYet, kOut},
+    {&kNetwork, &kServers, kNotYet, kOut},
     {&kStragglers, &kReplicas, kNotYet, kOut},
     {&kStragglers, &kHybrid, kNotYet, kOut},
     {&kStragglers, &kExperts, kNotYet, kOut},

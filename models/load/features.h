@@ -388,12 +388,4 @@ inline constexpr Feature kDeviceActivations = {"strategy.offload.activations", "
 inline constexpr Feature kActivationLayers = {"strategy.offload.activations.layers", "offload.activations.layers",
                                               [](S s) { return s.strategy.offload.activation_layers.has_value(); }};
 
-// Each of these features says whether a spec's cluster has a property; combinations.cpp lists the options with which
-// the property does not work.
-inline constexpr Feature kStragglers = {"cluster.stragglers", "stragglers", [](S s) {
-                                          return !s.cluster.stragglers.empty() || s.cluster.straggler_share > 0;
-                                        }};
-inline constexpr Feature kFailures = {"cluster.failures", "failures",
-                                      [](S s) { return s.cluster.failures.has_value(); }};
-
 }  // namespace orrery::feature

@@ -35,10 +35,10 @@ constexpr double kShared = .08;
 
 // The standard deviation of ln(measured / predicted) that the factors leave unexplained, as it is expected before any
 // step is measured, and the number of measured steps that this expectation counts for.
-constexpr double kNoise = .04, kNoiseSteps = 6;
+constexpr double kStepNoise = .04, kNoiseSteps = 6;
 
 constexpr int kIterations = 12;
-constexpr double kFarthest = 1.5;  // a factor goes no farther than e^1.5 from 1
+constexpr double kFarthestTold = 1.5;  // a factor goes no farther than e^1.5 from 1
 
 Vector vector_of(const StepShifts& shifts) { return Vector(shifts.data()); }
 
@@ -135,7 +135,7 @@ StepCovariance prior_covariance() {
 }
 
 StepsFit fit_steps(const std::vector<const StepResponse*>& steps, const std::vector<double>& measured_s) {
-  StepsFit fit{.covariance = prior_covariance(), .noise = kNoise, .steps = static_cast<std::int64_t>(steps.size())};
+  StepsFit fit{.covariance = prior_covariance(), .noise = kStepNoise, .steps = static_cast<std::int64_t>(steps.size())};
   const Matrix prior = matrix_of(fit.covariance).inverse();
   for (int iteration = 0; iteration < kIterations && !steps.empty(); ++iteration) {
     Matrix a = prior;
@@ -149,11 +149,11 @@ StepsFit fit_steps(const std::vector<const StepResponse*>& steps, const std::vec
     }
     const Matrix covariance = a.inverse();
     // Half of the way to the solution, so that shifts do not jump between two straight parts of a curve.
-    const Vector next = (.5 * x + .5 * (covariance * b)).cwiseMax(-kFarthest).cwiseMin(kFarthest);
+    const Vector next = (.5 * x + .5 * (covariance * b)).cwiseMax(-kFarthestTold).cwiseMin(kFarthestTold);
     std::copy(next.data(), next.data() + kFitParts, fit.shifts.begin());
     fit.covariance = covariance_of(covariance);
     const double seen = squares(steps, measured_s, fit.shifts), n = static_cast<double>(steps.size());
-    fit.noise = std::sqrt((kNoiseSteps * kNoise * kNoise + seen) / (kNoiseSteps + n));
+    fit.noise = std::sqrt((kNoiseSteps * kStepNoise * kStepNoise + seen) / (kNoiseSteps + n));
   }
   return fit;
 }

@@ -14,7 +14,7 @@
 namespace orrery {
 namespace {
 
-constexpr double kMostSeconds = 1e9, kMostGiB = 1e9, kGiB = 1024.0 * 1024.0 * 1024.0;
+constexpr double kMostStepSeconds = 1e9, kMostGiB = 1e9, kGiB = 1024.0 * 1024.0 * 1024.0;
 
 // The overrides in a cell: "strategy.tensor=4; strategy.micro_batch=2".
 std::vector<std::string> overrides_in(const std::string& cell) {
@@ -41,7 +41,7 @@ StackStep step_in(const CsvRow& row, const std::string& table) {
   step.id = row.text("spec");
   for (const std::string& o : step.overrides) step.id += ' ' + o;
   step.spec = parse_spec(step.text, step.path, step.overrides);
-  step.step_time_s = row.number("seconds", 1e-6, kMostSeconds);
+  step.step_time_s = row.number("seconds", 1e-6, kMostStepSeconds);
   if (row.has("memory_GiB") && !row.text("memory_GiB").empty())
     step.peak_memory_bytes = row.number("memory_GiB", 0, kMostGiB) * kGiB;
   return step;
