@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "models/base/error.h"
-#include "models/load/features.h"
+#include "models/load/cluster_features.h"
 #include "models/load/load_spec.h"
 #include "models/load/open_spec.h"
 #include "models/planner/make_plan.h"
@@ -281,6 +281,8 @@ const std::vector<Values>& ways_of(const Feature& f) {
       {&kLion, {{{"strategy.optimizer.name", "lion"}}}},
       {&kStragglers, {{{"cluster.stragglers", "[{rank: 0, slowdown: 1.5}]"}}}},
       {&kFailures, {{{"cluster.failures", "{}"}}}},
+      {&kVariation, {{{"cluster.variation", "{gpus: 0.03}"}}}},
+      {&kNetwork, {{{"cluster.network", "{leaf: {nodes: 1}}"}}}},
   };
   static const std::vector<Values> none = {{}};
   const auto found = ways.find(&f);
