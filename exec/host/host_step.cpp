@@ -172,8 +172,8 @@ static UpdateCourse course_of(const CpuCall& c, const Update& work) {
 }
 
 void run_update(const CpuCall& c, const Update& work) {
-  const Argument& gradients = c.reads[0];
   if (work.momentum) return run_momentum(c);
+  const Argument& gradients = c.reads[0];
   if (work.delayed && c.state.round == 0) return cast_weights(c, work);
   const OptimizerKind kind = c.rank.spec.strategy.optimizer.kind;
   if (kind == OptimizerKind::muon) return run_muon_update(c, {c.updates_before() + 1, gradient_factor(c)});

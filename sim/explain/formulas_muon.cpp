@@ -46,9 +46,9 @@ Volume with_muon(const Spec& spec, const Plan& plan, Dimension over, Volume v) {
     v.formula += " + 2Λ·w(N-1)/N";
     v.bytes += 2 * layers.rounds * width * (ranks - 1) / ranks;
   } else {
-    v.formula += " + Ψl·w(N-1)/N";
+    v.formula += " + Ψl·w";
     v.numbers += fmt::format(", Ψl = {:.4g} of layers", layers.all);
-    v.bytes += layers.all * width * (ranks - 1) / ranks;
+    v.bytes += layers.all * width;
     return v;
   }
   v.numbers += fmt::format(", Λ = {:.4g}, a layer for each round of Muon", layers.rounds);
