@@ -105,8 +105,8 @@ void run_permute(const CpuCall& c, const Permute& p) {
   const auto numbers = [&](const Argument& a) { return matrix(CpuCall::floats(a), moved, 1); };
   const Values x = c.read(c.reads[0], (p.expand ? p.rows : moved) * p.columns);
   const Values y = c.write(c.writes[0], (p.expand ? moved : p.rows) * p.columns);
-  // The op that sums a token's rows reads the router's weights where every rank has all tokens, so that the weights
-  // need not travel.
+  // If every rank has all tokens (generation), the router's weights stay where they are, and the op that sums the rows
+  // of a token reads them.
   const bool serves = p.weighted && c.writes.size() == 1;
   if (serves && !p.expand)
     return kernels::sum_weighted_rows(rows(x), places, CpuCall::floats(c.reads[1]), p.copies, tokens(y));

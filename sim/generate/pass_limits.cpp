@@ -17,6 +17,7 @@ double PassLimits::*share_of(const Op& op, const Gpu& gpu, Bytes width) {
     return a->cached > 0 ? &PassLimits::cache : &PassLimits::products;
   const bool product = std::holds_alternative<Gemm>(op.work) || std::holds_alternative<GroupedGemm>(op.work);
   if (!product) return &PassLimits::kernels;
+  if (gpu.tflops.empty() || gpu.memory_GBps <= 0) return &PassLimits::products;  // a CPU, whose peaks are not known
   const Cost cost = cost_of(op.work, is_eight_bit(op.precision) ? 1 : width);
   const double moved = cost.bytes / (gpu.memory_GBps * 1e9), computed = cost.flops / peak_flops(gpu, op.precision);
   return moved > computed ? &PassLimits::weights : &PassLimits::products;

@@ -6,9 +6,9 @@
 
 namespace orrery {
 
-// The shares of a generation pass's time that its parts take, which sum to 1. A matrix product counts as reading
-// weights if the bytes that it moves take longer at the GPU's memory bandwidth than its operations at the peak rate of
-// its precision, else as computing.
+// PassLimits says what a pass of generation spends its time on, as shares of the pass's time, which sum to 1. A matrix
+// product counts as reading weights if moving the bytes of the product takes longer, at the GPU's memory bandwidth,
+// than the product's operations take at the peak rate of the precision; else as computing.
 struct PassLimits {
   double weights = 0;   // products that wait for weights
   double cache = 0;     // attention that reads the cache of keys and values

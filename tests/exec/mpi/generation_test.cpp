@@ -26,7 +26,8 @@ Spec generating(const std::string& model, const std::string& strategy, const std
       fmt::format("model: {}\nworkload: generate\ngenerate: {{batch: {}, input: {}, output: {}{}}}\ncluster: {{node: "
                   "dgx-h100, nodes: 8}}\nsoftware: vllm\nstrategy: {{precision: fp32{}}}\n",
                   model, kSequences, input, output, generate.empty() ? "" : ", " + generate,
-                  strategy.empty() ? "" : ", " + strategy),
+                  (strategy.find("data:") == std::string::npos ? ", data: 1" : "") +
+                      (strategy.empty() ? "" : ", " + strategy)),
       "case");
 }
 
