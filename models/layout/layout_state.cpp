@@ -130,8 +130,8 @@ static void add_gradients_and_states(const Draft& draft, const Chunk& chunk, boo
   block.buffers[kMoment2] = {"second moments", moments.second, Category::optimizer, true};
 }
 
-// Returns the bytes that an optimizer works on beside its states: with Muon layers, and with Adafactor two norms in fp32
-// for each tensor, that of its update and that of its weights.
+// Returns the bytes that an optimizer works on beside its states: with Muon layers, and with Adafactor two norms in
+// fp32 for each tensor, that of its update and that of its weights.
 static Bytes optimizer_bytes(const Draft& draft, const Chunk& chunk) {
   if (!draft.updates()) return 0;
   switch (draft.facts.spec.strategy.optimizer.kind) {
