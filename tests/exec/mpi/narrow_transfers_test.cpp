@@ -198,7 +198,7 @@ constexpr const char* kAll = "weights: int8, gradients: int4, secondary_shards: 
 const std::string kNarrowGpt =
     "{name: narrow-gpt, layers: 3, hidden: 64, heads: 4, feed_forward: 128, vocab: 256, gated: false, positions: "
     "learned, norm: layernorm, bias: true, dropout: 0.1}";
-const std::string kOdd =
+const std::string kOddSizes =
     "{name: odd, layers: 3, hidden: 36, heads: 6, kv_heads: 3, feed_forward: 50, vocab: 131, qkv_bias: true}";
 
 class Narrowed : public testing::TestWithParam<NarrowCase> {};
@@ -213,17 +213,17 @@ TEST_P(Narrowed, AsZero3WhoseTransfersConvert) {
 
 const NarrowCase kOptions[] = {
     {2, "weights: int8", "data: 4, global_batch: 8"},
-    {8, "weights: int8", "data: 3, global_batch: 6", kOdd},
+    {8, "weights: int8", "data: 3, global_batch: 6", kOddSizes},
     {1, "gradients: int4", "data: 2, global_batch: 4"},
     {2, "gradients: int4", "data: 2, global_batch: 4, clip: 0"},
-    {2, "gradients: int4", "data: 4, global_batch: 4", kOdd},
+    {2, "gradients: int4", "data: 4, global_batch: 4", kOddSizes},
     {2, "gradients: int8", "data: 8, global_batch: 16", kNarrowGpt},
     {4, "gradients: int4, secondary_shards: node", "data: 8, global_batch: 16"},
-    {2, "weights: int8, secondary_shards: node", "data: 6, global_batch: 12", kOdd},
+    {2, "weights: int8, secondary_shards: node", "data: 6, global_batch: 12", kOddSizes},
     {3, kAll, "data: 6, global_batch: 6", kNarrowGpt},
     {1, kAll, "data: 5, global_batch: 5"},
     {8, kAll, "data: 8, global_batch: 8"},
-    {4, kAll, "data: 8, global_batch: 16", kOdd},
+    {4, kAll, "data: 8, global_batch: 16", kOddSizes},
     {2, kAll, "data: 4, global_batch: 8", kLlama, "deepspeed-2019"},
     {2, kAll, "data: 4, global_batch: 8, recompute: full", kLlama, "pytorch-fsdp"},
 };
@@ -253,7 +253,7 @@ INSTANTIATE_TEST_SUITE_P(Layouts, Narrowed, testing::ValuesIn(kLayouts));
 TEST(SecondaryShards, AreAsPlainZero3) {
   for (const NarrowCase& c :
        {NarrowCase{2, "secondary_shards: node", "data: 4, global_batch: 8"},
-        NarrowCase{4, "secondary_shards: node", "data: 8, global_batch: 16", kOdd},
+        NarrowCase{4, "secondary_shards: node", "data: 8, global_batch: 16", kOddSizes},
         NarrowCase{1, "secondary_shards: node", "data: 3, global_batch: 3", kNarrowGpt},
         NarrowCase{2, "secondary_shards: node",
                    "pipeline: 2, data: 4, schedule: zb-v, global_batch: 16, recompute: full"},
@@ -322,7 +322,8 @@ TEST(NarrowGradients, ErrorsAreBoundedByTheScales) {
         worst_error = std::max(worst_error, std::abs(double{g[i]} - double{narrowed_g[i]}));
     }
     EXPECT_LE(worst_error, bound) << bits;
-    if (!whole.gradients.empty()) EXPECT_GT(worst_error, 1e-3 * bound) << bits;
+    if (whole.gradients.empty()) continue;  // the results are put together on rank 0
+    EXPECT_GT(worst_error, 1e-3 * bound) << bits;
   }
 }
 
@@ -360,7 +361,7 @@ class CountingTransport final : public Transport {
 
 TEST(NarrowVolumes, AreThoseOfThePlan) {
   for (const NarrowCase& c : {NarrowCase{2, kAll, "data: 4, global_batch: 8"},
-                              NarrowCase{4, "weights: int8", "data: 8, global_batch: 8", kOdd},
+                              NarrowCase{4, "weights: int8", "data: 8, global_batch: 8", kOddSizes},
                               NarrowCase{2, "gradients: int4", "data: 6, global_batch: 12"}}) {
     const Spec spec = narrowed(c);
     MPI_Comm some = ranks_for(spec);
