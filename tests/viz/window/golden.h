@@ -5,7 +5,8 @@
 #include <QDir>
 #include <QFileInfo>
 #include <QImage>
-#include <QMap>
+#include <QList>
+#include <algorithm>
 #include <cstdlib>
 
 namespace orrery {
@@ -16,28 +17,27 @@ inline QString golden_path(const QString& name) {
   return QStringLiteral(ORRERY_SOURCE_DIR "/tests/viz/window/golden/") + name + ".png";
 }
 
-// Returns a picture with eight shades of each colour channel, as a table of colours where there are few enough, so that
-// the file of a whole window is small.
+// Returns a picture with eight shades of each colour channel and a table of the colours, of which a window has fewer
+// than 256, so that the file of a whole window is small.
 inline QImage coarse(const QImage& image) {
-  QImage result = image.convertToFormat(QImage::Format_RGB32);
-  result.setDevicePixelRatio(1);
-  QMap<QRgb, int> found;
-  for (int y = 0; y < result.height(); ++y) {
-    auto* const line = reinterpret_cast<QRgb*>(result.scanLine(y));
-    for (int x = 0; x < result.width(); ++x) {
-      line[x] = (line[x] & 0xffe0e0e0U) | (line[x] & 0xe0e0e0U) >> 3;
-      found[line[x]] = 0;
+  const QImage whole = image.convertToFormat(QImage::Format_RGB32);
+  QList<int> place(512, -1);  // by the three bits of red, green and blue: the colour's index in the table
+  QList<QRgb> colours;
+  QImage table(whole.size(), QImage::Format_Indexed8);
+  for (int y = 0; y < whole.height(); ++y) {
+    const auto* const line = reinterpret_cast<const QRgb*>(whole.constScanLine(y));
+    uchar* const to = table.scanLine(y);
+    for (int x = 0; x < whole.width(); ++x) {
+      const QRgb c = line[x];
+      int& at = place[qRed(c) / 32 * 64 + qGreen(c) / 32 * 8 + qBlue(c) / 32];
+      if (at < 0 && colours.size() < 256) {
+        at = static_cast<int>(colours.size());
+        colours.append(0xff000000U | (c & 0xe0e0e0U) | (c & 0xe0e0e0U) >> 3);
+      }
+      to[x] = static_cast<uchar>(std::max(at, 0));
     }
   }
-  if (found.size() > 256) return result;
-  QImage table(result.size(), QImage::Format_Indexed8);
-  int next = 0;
-  for (auto colour = found.begin(); colour != found.end(); ++colour) *colour = next++;
-  table.setColorTable(found.keys());
-  for (int y = 0; y < result.height(); ++y) {
-    const auto* const line = reinterpret_cast<const QRgb*>(result.constScanLine(y));
-    for (int x = 0; x < result.width(); ++x) table.scanLine(y)[x] = static_cast<uchar>(found[line[x]]);
-  }
+  table.setColorTable(colours);
   return table;
 }
 
