@@ -6,9 +6,9 @@
 namespace orrery {
 namespace {
 
-constexpr std::uint32_t kSettled = UINT32_MAX;
+constexpr std::uint32_t kSettledKey = UINT32_MAX;
 
-std::uint32_t clipped(Rate level) { return static_cast<std::uint32_t>(std::min(level, kFullRate + 1)); }
+std::uint32_t clipped_key(Rate level) { return static_cast<std::uint32_t>(std::min(level, kFullRate + 1)); }
 
 }  // namespace
 
@@ -19,25 +19,25 @@ bool Levels::plain(const FlowTable::Link& link, Rate level) const {
   return level > link.below && (level - link.below) * link.held >= link.weight;
 }
 
-// Returns the least rate at which a link's flows may have to change, or kSettled if its level is right.
+// Returns the least rate at which a link's flows may have to change, or kSettledKey if its level is right.
 std::uint32_t Levels::key(const FlowTable::Link& link) const {
   if (link.held == 0) {
     // With room for one unit more for each flow, no rounding can make the link fill.
     if (link.demand <= link.full || link.full - link.rest >= link.weight)
-      return link.level == FlowTable::kNever ? kSettled : clipped(link.level);
-    return clipped(std::min(link.level, link.full / link.weight));
+      return link.level == FlowTable::kNever ? kSettledKey : clipped_key(link.level);
+    return clipped_key(std::min(link.level, link.full / link.weight));
   }
-  if (link.rest > link.full) return clipped(std::min(link.level, link.full / link.weight));
+  if (link.rest > link.full) return clipped_key(std::min(link.level, link.full / link.weight));
   const std::int64_t left = link.full - link.rest - link.level * link.held;
-  if (left < 0) return clipped(link.room_each());
-  return left < link.held && plain(link, link.level) ? kSettled : clipped(link.level);
+  if (left < 0) return clipped_key(link.room_each());
+  return left < link.held && plain(link, link.level) ? kSettledKey : clipped_key(link.level);
 }
 
 void Levels::queue(LinkId id) {
   FlowTable::Link& link = table_.links[id];
-  if (link.queued != kSettled) return;
+  if (link.queued != kSettledKey) return;
   const std::uint32_t at = key(link);
-  if (at == kSettled) return;
+  if (at == kSettledKey) return;
   link.queued = at;
   queue_.push_back(static_cast<std::uint64_t>(at) << 32 | id);
   std::push_heap(queue_.begin(), queue_.end(), std::greater<>());
@@ -59,12 +59,12 @@ bool Levels::settle(std::size_t budget) {
     queue_.pop_back();
     FlowTable::Link& link = table_.links[id];
     if (link.queued != at) continue;
-    link.queued = kSettled;
-    if (key(link) != kSettled) settle_link(id);
+    link.queued = kSettledKey;
+    if (key(link) != kSettledKey) settle_link(id);
   }
   for (const std::uint64_t entry : queue_) {
     const auto id = static_cast<LinkId>(entry);
-    table_.links[id].queued = kSettled;
+    table_.links[id].queued = kSettledKey;
     table_.touch(id);
   }
   queue_.clear();
@@ -145,7 +145,7 @@ Rate Levels::fill(std::int64_t& left, std::int64_t& weight) {
 // Queues a link again if links with lower keys are to be settled before it, and returns whether there are such links.
 bool Levels::due_later(LinkId id, Rate level) {
   FlowTable::Link& link = table_.links[id];
-  const std::uint32_t at = clipped(std::min(level, link.level));
+  const std::uint32_t at = clipped_key(std::min(level, link.level));
   if (level == link.level || queue_.empty() || queue_.front() >> 32 >= at) return false;
   link.queued = at;
   queue_.push_back(static_cast<std::uint64_t>(at) << 32 | id);

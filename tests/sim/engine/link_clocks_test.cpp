@@ -1,5 +1,7 @@
 #include "sim/engine/link_clocks.h"
 
+#include <algorithm>
+#include <limits>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -9,7 +11,7 @@
 namespace orrery {
 namespace {
 
-std::vector<std::uint32_t> next(LinkClocks& clocks) {
+std::vector<std::uint32_t> next_ended(LinkClocks& clocks) {
   const auto ended = clocks.next();
   return {ended.begin(), ended.end()};
 }
@@ -21,11 +23,11 @@ TEST(LinkClocks, FlowsOfALinkShareItUntilTheyEnd) {
   LinkClocks clocks(share, 1);
   clocks.start(7, 1000 * kFullRate, {&use, 1});
   clocks.start(3, 400 * kFullRate, {&use, 1});
-  EXPECT_EQ(next(clocks), std::vector<std::uint32_t>{3});
+  EXPECT_EQ(next_ended(clocks), std::vector<std::uint32_t>{3});
   EXPECT_EQ(clocks.now(), 800);
-  EXPECT_EQ(next(clocks), std::vector<std::uint32_t>{7});
+  EXPECT_EQ(next_ended(clocks), std::vector<std::uint32_t>{7});
   EXPECT_EQ(clocks.now(), 1400);
-  EXPECT_TRUE(next(clocks).empty());
+  EXPECT_TRUE(next_ended(clocks).empty());
 }
 
 TEST(LinkClocks, EqualFlowsEndAtOneTime) {
@@ -34,9 +36,9 @@ TEST(LinkClocks, EqualFlowsEndAtOneTime) {
   LinkClocks clocks(share, 1);
   for (const std::uint32_t name : {2U, 0U, 1U}) clocks.start(name, 300 * kFullRate, {&use, 1});
   clocks.start(4, 50 * kFullRate, {}, kFullRate / 2);
-  EXPECT_EQ(next(clocks), std::vector<std::uint32_t>{4});
+  EXPECT_EQ(next_ended(clocks), std::vector<std::uint32_t>{4});
   EXPECT_EQ(clocks.now(), 100);
-  EXPECT_EQ(next(clocks), (std::vector<std::uint32_t>{0, 1, 2}));
+  EXPECT_EQ(next_ended(clocks), (std::vector<std::uint32_t>{0, 1, 2}));
 }
 
 // Follows every flow by itself: what is left of each, from one end to the next.
@@ -103,7 +105,7 @@ TEST(LinkClocks, EndFlowsWhenFollowingEachByItselfDoes) {
     };
     for (std::uint32_t name = 0; name < random.flows.size(); ++name) start(name);
     for (std::size_t ends = 0; ends < 3 * random.flows.size();) {
-      const std::vector<std::uint32_t> ended = next(clocks);
+      const std::vector<std::uint32_t> ended = next_ended(clocks);
       ASSERT_EQ(ended, expected.next()) << "seed " << seed;
       ASSERT_EQ(clocks.now(), expected.now()) << "seed " << seed;
       for (const std::uint32_t name : ended) start(name);
