@@ -32,6 +32,7 @@ constexpr const char* kShared = "{experts: 4, top_k: 2, feed_forward: 64, shared
 constexpr const char* kHashes = "{experts: 4, top_k: 2, feed_forward: 64, hash_layers: 2}";
 constexpr const char* kCompressing =
     "{q_lora_rank: 16, rope_head_dim: 4, heavy_rate: 16, output_groups: 8, output_rank: 8}";
+constexpr const char* kText = "{batch: 32, input: 64, output: 8}";
 constexpr const char* kMla =
     "{q_lora_rank: 16, kv_lora_rank: 16, qk_nope_head_dim: 8, qk_rope_head_dim: 8, v_head_dim: 8}";
 
@@ -273,7 +274,10 @@ const std::vector<Values>& ways_of(const Feature& f) {
          {"strategy.sharding", "zero3"},
          {"strategy.zero_quantize", "{weights: int8}"}}}},
       {&kOrderOfTraining, {pipeline("dualpipe"), pipeline("pipedream"), pipeline("vocab-1f1b"), pipeline("bpipe")}},
-      {&kGenerates, {{{"generate", "{batch: 32, input: 64, output: 8}"}}}},
+      {&kGenerates, {{{"generate", kText}}}},
+      {&kEightBitCache, {{{"generate", "{batch: 32, input: 64, output: 8, kv_precision: fp8}"}}}},
+      {&kServedBiases, {{{"generate", kText}, {"model.moe", kMoe}, {"model.bias", "true"}}}},
+      {&kCompressedBiases, {{{"generate", kText}, {"model.mla", kMla}, {"model.bias", "true"}}}},
       {&kDocuments, {{{"sequence.documents", "{mean: 10}"}}}},
       {&kEightBitStates, {{{"strategy.optimizer.states", "8bit"}}}},
       {&kMuon, {{{"strategy.optimizer.name", "muon"}}}},

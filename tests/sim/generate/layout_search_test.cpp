@@ -20,7 +20,10 @@ TEST(LayoutSearch, NoLayoutIsBetter) {
   const SpecText text = node_spec("llama-3.1-8b", "{batch: 16, input: 512, output: 64}");
   for (const GenerationObjective objective :
        {GenerationObjective::throughput, GenerationObjective::first_token, GenerationObjective::each_token}) {
-    const LayoutsFound found = search_layouts(text, {.objective = objective, .threads = 2});
+    LayoutSearchOptions options;
+    options.objective = objective;
+    options.threads = 2;
+    const LayoutsFound found = search_layouts(text, options);
     ASSERT_FALSE(found.found.empty());
     EXPECT_EQ(found.predicted, 6);  // (1, 2, 4) tensor ranks times stages, of four GPUs
     const GenerationReport& best = found.found.front().report;
@@ -39,7 +42,9 @@ TEST(LayoutSearch, NoLayoutIsBetter) {
 
 TEST(LayoutSearch, StatedValuesStayAndBatchesGrowToTheMemory) {
   const SpecText text = node_spec("llama-3.1-8b", "{input: 2048, output: 64}");
-  const LayoutsFound found = search_layouts(text, {.overrides = {"strategy.tensor=2", "strategy.pipeline=1"}});
+  LayoutSearchOptions options;
+  options.overrides = {"strategy.tensor=2", "strategy.pipeline=1"};
+  const LayoutsFound found = search_layouts(text, options);
   ASSERT_FALSE(found.found.empty());
   std::int64_t most = 0;
   for (const FoundLayout& f : found.found) {
@@ -54,7 +59,10 @@ TEST(LayoutSearch, StatedValuesStayAndBatchesGrowToTheMemory) {
 
 TEST(LayoutSearch, ResultsDoNotDependOnThreads) {
   const SpecText text = node_spec("mixtral-8x7b", "{batch: 8, input: 256, output: 8}");
-  const LayoutsFound one = search_layouts(text, {}), four = search_layouts(text, {.threads = 4});
+  LayoutSearchOptions options;
+  const LayoutsFound one = search_layouts(text, options);
+  options.threads = 4;
+  const LayoutsFound four = search_layouts(text, options);
   ASSERT_EQ(one.found.size(), four.found.size());
   for (std::size_t i = 0; i < one.found.size(); ++i)
     EXPECT_EQ(one.found[i].layout.settings, four.found[i].layout.settings);
