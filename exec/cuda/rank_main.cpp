@@ -122,7 +122,7 @@ std::unique_ptr<ProgressRing> ring_of(const RankJob& job, std::int64_t rank) {
 }
 
 // Runs this process as one rank of several.
-void run_process(const RankJob& job, const Placement& placement, int gpus) {
+void run_process(const RankJob& job, const RankPlacement& placement, int gpus) {
   if (placement.ranks != job.plan.ranks)
     throw Error(
         fmt::format("{}: {} ranks were started for a plan of {}", job.options.spec, placement.ranks, job.plan.ranks));
@@ -273,7 +273,7 @@ void run_ranks(const Words& words, const GpuCount& gpus, AllSensors& sensors) {
   const Spec spec = load_spec(options.spec, options.overrides);
   const Plan plan = make_plan(spec);
   const RankJob job = {words, options, spec, plan, plan_hash(plan), sensors};
-  const Placement placement = placement_of_environment();
+  const RankPlacement placement = placement_of_environment();
   try {
     if (gpus.count == 0) throw Error("no GPU: " + gpus.why, 1);
     check_executable(spec, "GPU");

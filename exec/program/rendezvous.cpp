@@ -61,8 +61,8 @@ std::int64_t number(std::initializer_list<const char*> names, std::int64_t other
 
 }  // namespace
 
-Placement placement_of_environment() {
-  Placement p;
+RankPlacement placement_of_environment() {
+  RankPlacement p;
   p.launched = !variable({"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"}, "").empty();
   p.rank = number({"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"}, p.rank);
   p.ranks = number({"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"}, p.ranks);
@@ -74,13 +74,13 @@ Placement placement_of_environment() {
 
 namespace {
 
-tcp::resolver::results_type addresses(asio::io_context& io, const Placement& p, error_code& error) {
+tcp::resolver::results_type addresses(asio::io_context& io, const RankPlacement& p, error_code& error) {
   return tcp::resolver(io).resolve(tcp::v4(), p.address, fmt::format("{}", p.port), error);
 }
 
 // Listens only at the address MASTER_ADDR: clients are not authenticated, so the machine's other networks must not
 // reach it.
-tcp::acceptor listen_at(asio::io_context& io, const Placement& placement) {
+tcp::acceptor listen_at(asio::io_context& io, const RankPlacement& placement) {
   error_code error;
   for (const auto& address : addresses(io, placement, error)) {
     tcp::acceptor acceptor(io);
@@ -112,7 +112,7 @@ using ClientPtr = std::shared_ptr<Client>;
 // Serves the key-value store; refuses more clients than a job can have. One thread does all the work.
 class Rendezvous::Server {
  public:
-  explicit Server(const Placement& placement)
+  explicit Server(const RankPlacement& placement)
       : acceptor_(listen_at(io_, placement)), ranks_(static_cast<std::size_t>(placement.ranks)) {
     accept();
     thread_ = std::thread([this] {
@@ -205,7 +205,7 @@ class Rendezvous::Server {
 // The connection of this process to rank 0.
 class Rendezvous::Connection {
  public:
-  Connection(const Placement& placement, Seconds patience);
+  Connection(const RankPlacement& placement, Seconds patience);
   std::string ask(Request kind, const std::string& key, const std::string& value);
 
  private:
@@ -214,13 +214,13 @@ class Rendezvous::Connection {
     return Error(fmt::format("{}:{}: {}", placement_.address, placement_.port, what), 1);
   }
 
-  Placement placement_;
+  RankPlacement placement_;
   std::chrono::milliseconds patience_;
   asio::io_context io_;
   tcp::socket socket_{io_};
 };
 
-Rendezvous::Connection::Connection(const Placement& placement, Seconds patience)
+Rendezvous::Connection::Connection(const RankPlacement& placement, Seconds patience)
     : placement_(placement), patience_(std::llround(patience * 1000)) {
   const auto give_up = std::chrono::steady_clock::now() + patience_;
   for (;;) {
@@ -268,7 +268,7 @@ std::optional<std::string> Rendezvous::Connection::receive() {
   return std::move(answer->text);
 }
 
-Rendezvous::Rendezvous(const Placement& placement, Seconds patience)
+Rendezvous::Rendezvous(const RankPlacement& placement, Seconds patience)
     : server_(placement.rank == 0 ? std::make_unique<Server>(placement) : nullptr),
       connection_(std::make_unique<Connection>(placement, patience)) {}
 

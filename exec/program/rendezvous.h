@@ -11,14 +11,14 @@ namespace orrery {
 // This process's rank and the address of rank 0, from the environment variables that torchrun sets (RANK, WORLD_SIZE,
 // LOCAL_RANK, MASTER_ADDR, MASTER_PORT), or from those of mpirun and srun together with MASTER_ADDR and MASTER_PORT
 // (default: this machine, 29500, as in PyTorch). If none is set, this process is the only rank.
-struct Placement {
+struct RankPlacement {
   std::int64_t rank = 0, ranks = 1;
   std::int64_t local_rank = 0;
   std::string address = "127.0.0.1";
   std::uint16_t port = 29500;
   bool launched = false;  // whether any environment variable of a launcher was set
 };
-Placement placement_of_environment();
+RankPlacement placement_of_environment();
 
 // A key-value store of a few short strings that all processes of a job share over TCP: rank 0 serves it, every process
 // connects. It is used to exchange NCCL's ids before NCCL is initialised, and to compare clocks. Rank 0 listens only at
@@ -27,7 +27,7 @@ Placement placement_of_environment();
 // in time, or have ended.
 class Rendezvous {
  public:
-  Rendezvous(const Placement& placement, Seconds patience);
+  Rendezvous(const RankPlacement& placement, Seconds patience);
   ~Rendezvous();
   Rendezvous(const Rendezvous&) = delete;
   Rendezvous& operator=(const Rendezvous&) = delete;

@@ -24,7 +24,7 @@ inline std::vector<std::unique_ptr<Rendezvous>> meeting_of(std::int64_t ranks) {
     try {
       for (std::int64_t r = 0; r < ranks; ++r)
         ends.push_back(
-            std::make_unique<Rendezvous>(Placement{.rank = r, .ranks = ranks, .local_rank = r, .port = port}, 20));
+            std::make_unique<Rendezvous>(RankPlacement{.rank = r, .ranks = ranks, .local_rank = r, .port = port}, 20));
       return ends;
     } catch (const Error&) {
       if (tries == kTries) throw;

@@ -22,13 +22,13 @@ template <class F>
 void on_ranks(std::int64_t ranks, std::uint16_t port, const F& f) {
   std::vector<std::thread> threads;
   for (std::int64_t r = ranks - 1; r >= 0; --r)  // rank 0 comes last
-    threads.emplace_back([=] { f(Placement{.rank = r, .ranks = ranks, .port = port}); });
+    threads.emplace_back([=] { f(RankPlacement{.rank = r, .ranks = ranks, .port = port}); });
   for (std::thread& t : threads) t.join();
 }
 
 TEST(Rendezvous, EverybodyReadsWhatOneHasSet) {
   const std::string id("a\0b", 3);  // an id may hold any bytes
-  on_ranks(5, free_port(), [&](const Placement& p) {
+  on_ranks(5, free_port(), [&](const RankPlacement& p) {
     Rendezvous rendezvous(p, 20);
     if (p.rank == 3) rendezvous.set("id", id);
     EXPECT_EQ(rendezvous.get("id"), id);
@@ -41,7 +41,7 @@ TEST(Rendezvous, EverybodyReadsWhatOneHasSet) {
 
 TEST(Rendezvous, ABarrierHoldsAllUntilTheLastHasCome) {
   std::atomic<int> come = 0;
-  on_ranks(4, free_port(), [&](const Placement& p) {
+  on_ranks(4, free_port(), [&](const RankPlacement& p) {
     Rendezvous rendezvous(p, 20);
     if (p.rank == 2) std::this_thread::sleep_for(std::chrono::milliseconds(50));
     ++come;
@@ -93,7 +93,7 @@ TEST(Rendezvous, TakesNoMoreThanAJobNeeds) {
 
 // On one machine there is one clock, so the measured offset must be within the stated uncertainty.
 TEST(Rendezvous, ClocksAgreeWithinTheirUncertainty) {
-  on_ranks(2, free_port(), [&](const Placement& p) {
+  on_ranks(2, free_port(), [&](const RankPlacement& p) {
     Rendezvous rendezvous(p, 20);
     const ClockOffset clock = clock_of(rendezvous);
     EXPECT_GE(clock.uncertainty, 0);
@@ -122,7 +122,7 @@ TEST(Rendezvous, TellsWhoDidNotCome) {
 
 // A rank that waits at a barrier gets an error when rank 0 ends, and is not let through.
 TEST(Rendezvous, TellsThatRank0IsGone) {
-  on_ranks(2, free_port(), [](const Placement& p) {
+  on_ranks(2, free_port(), [](const RankPlacement& p) {
     Rendezvous rendezvous(p, 20);
     rendezvous.set(std::to_string(p.rank), "come");
     if (p.rank == 0) rendezvous.get("1");
@@ -144,7 +144,7 @@ TEST(Rendezvous, TheEnvironmentSaysWhoTheRankIs) {
   ::setenv("LOCAL_RANK", "1", 1);
   ::setenv("MASTER_ADDR", "node0", 1);
   ::setenv("MASTER_PORT", "1234", 1);
-  const Placement p = placement_of_environment();
+  const RankPlacement p = placement_of_environment();
   EXPECT_TRUE(p.launched);
   EXPECT_EQ(p.rank, 9);
   EXPECT_EQ(p.ranks, 16);
