@@ -197,7 +197,7 @@ void WhatIfPanel::show_spec(const std::string& path, const SpecOptions& options)
     const Knob& knob = what_if_->knobs()[i];
     auto* box = new QComboBox;
     box->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
-    box->setMinimumContentsLength(4);
+    box->setMinimumContentsLength(7);
     for (const std::string& value : knob.values) box->addItem(QString::fromStdString(value));
     box->setCurrentText(QString::fromStdString(knob.value));
     // Two settings stand side by side, so that all of them and the strategies below fit into a small window.

@@ -186,11 +186,11 @@ TEST(Canvas, BarsAreDrawnInPixelsOfTheDevice) {
       const int x = static_cast<int>((CanvasFrame::kGutter + us * 10) * ratio);
       return image.pixelColor(x, static_cast<int>((CanvasFrame::kRuler + kHeaderHeight + 4) * ratio));
     };
-    EXPECT_EQ(at(29.97), colours::kRow) << ratio;
+    EXPECT_EQ(at(29.9), colours::kRow) << ratio;
     EXPECT_NE(at(30.03), colours::kRow) << ratio;  // the edge of the backward
     EXPECT_EQ(at(30.17), colour_of(Kind::backward)) << ratio;
     EXPECT_EQ(at(49.97), colour_of(Kind::backward)) << ratio;
-    EXPECT_EQ(at(50.03), colours::kRow) << ratio;
+    EXPECT_EQ(at(50.1), colours::kRow) << ratio;
   }
 }
 
