@@ -8,15 +8,15 @@
 namespace orrery::kernels {
 namespace {
 
-struct Shape {
+struct MatrixShape {
   std::int64_t rows, columns;
 };
 
 // Wide, tall and square matrices, and one row.
-constexpr Shape kShapes[] = {{12, 31}, {40, 9}, {16, 16}, {1, 20}};
+constexpr MatrixShape kMuonShapes[] = {{12, 31}, {40, 9}, {16, 16}, {1, 20}};
 
 TEST(Muon, OrthogonalizesAsTheReference) {
-  for (const auto& [rows, columns] : kShapes) {
+  for (const auto& [rows, columns] : kMuonShapes) {
     std::vector<float> x = random_floats(rows * columns, 3);
     const auto expected =
         reference::orthogonal(wide(x), static_cast<std::size_t>(rows), static_cast<std::size_t>(columns));
@@ -28,7 +28,7 @@ TEST(Muon, OrthogonalizesAsTheReference) {
 // Jordan's coefficients bring singular values into a range around 1, not to 1: the square root of the trace of X X^T /
 // rows is near 1 for a matrix of full rank.
 TEST(Muon, SingularValuesComeNearOne) {
-  for (const auto& [rows, columns] : kShapes) {
+  for (const auto& [rows, columns] : kMuonShapes) {
     std::vector<float> x = random_floats(rows * columns, 4);
     orthogonalize(5, matrix(x.data(), rows, columns));
     double squares = 0;
@@ -45,7 +45,7 @@ TEST(Muon, AMatrixOfZerosStaysZero) {
 
 TEST(Muon, FiveStepsMatchTheReference) {
   const UpdateRule rule = {.kind = UpdateRule::Kind::muon, .learning_rate = 0.01, .weight_decay = 0.1};
-  for (const auto& [rows, columns] : kShapes) {
+  for (const auto& [rows, columns] : kMuonShapes) {
     const std::int64_t n = rows * columns;
     std::vector<float> weights = random_floats(n, 1), moment(static_cast<std::size_t>(n));
     reference::MuonState expected = {wide(weights), reference::Numbers(static_cast<std::size_t>(n))};
