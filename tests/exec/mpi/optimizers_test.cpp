@@ -17,7 +17,7 @@ TEST_P(Optimizers, StepAsOnOneRank) { expect_like_one_rank(spec_of(GetParam()));
 // Five layers, so that a round of several ranks is not full.
 const std::string kFive =
     "{name: five-layers, layers: 5, hidden: 32, heads: 4, kv_heads: 2, feed_forward: 48, vocab: 250}";
-const std::string kBiased =
+const std::string kWithBiases =
     "{name: biased, layers: 4, hidden: 64, heads: 8, kv_heads: 2, feed_forward: 96, vocab: 250, qkv_bias: true, "
     "qk_norm: true, gated: false, bias: true, norm: layernorm}";
 
@@ -34,7 +34,7 @@ std::vector<Case> whole_cases(const std::string& optimizer) {
   add(kLlama, "data: 2, sharding: zero2, global_batch: 4");
   add(kGpt, "data: 2, sharding: zero2, no_sync: true, global_batch: 8");
   add(kLlama, "data: 2, sharding: zero3, global_batch: 8");
-  add(kBiased, "data: 3, sharding: fsdp, global_batch: 6");
+  add(kWithBiases, "data: 3, sharding: fsdp, global_batch: 6");
   add(kFive, "data: 8, sharding: fsdp, recompute: full, global_batch: 8");
   add(kLlama, "data: 2, sharding: fsdp-grad-op, global_batch: 4");
   add(kLlama, "data: 1, sharding: fsdp, global_batch: 2");
@@ -42,7 +42,7 @@ std::vector<Case> whole_cases(const std::string& optimizer) {
   add(kGpt, "data: 6, sharding: hsdp, shard_group: 3, global_batch: 12");
   add(kLlama, "tensor: 2, data: 1, global_batch: 2");
   add(kQwen, "tensor: 4, data: 1, sequence_parallel: false, global_batch: 2");
-  add(kBiased, "tensor: 4, data: 2, sharding: zero1, global_batch: 4");
+  add(kWithBiases, "tensor: 4, data: 2, sharding: zero1, global_batch: 4");
   add(kLlama, "tensor: 2, data: 3, global_batch: 6");
   add(kGpt, "tensor: 2, data: 2, sharding: zero3, global_batch: 8");
   add(kLlama, "tensor: 2, data: 4, sharding: hsdp, shard_group: 2, global_batch: 8");

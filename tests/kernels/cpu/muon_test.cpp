@@ -8,12 +8,12 @@
 namespace orrery::kernels {
 namespace {
 
-struct MatrixShape {
+struct MuonShape {
   std::int64_t rows, columns;
 };
 
 // Wide, tall and square matrices, and one row.
-constexpr MatrixShape kMuonShapes[] = {{12, 31}, {40, 9}, {16, 16}, {1, 20}};
+constexpr MuonShape kMuonShapes[] = {{12, 31}, {40, 9}, {16, 16}, {1, 20}};
 
 TEST(Muon, OrthogonalizesAsTheReference) {
   for (const auto& [rows, columns] : kMuonShapes) {
