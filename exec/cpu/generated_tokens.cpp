@@ -19,11 +19,8 @@ void copy_last_rows(const CpuCall& c) {
 void keep_chosen(const CpuCall& c, std::int64_t rows) {
   if (!c.pass().chooses(*c.rank.spec.generation)) return;
   const auto* keys = reinterpret_cast<const double*>(c.reads[0].data);
-  for (std::int64_t r = 0; r < rows; ++r) {
-    const auto sequence = static_cast<std::size_t>(c.sequence_of(r));
-    c.state.generated->tokens[sequence].push_back(kernels::token_of(keys[r]));
-    c.state.generated->logits[sequence].push_back(kernels::logit_of(keys[r]));
-  }
+  for (std::int64_t r = 0; r < rows; ++r)
+    c.state.generated->tokens[static_cast<std::size_t>(c.sequence_of(r))].push_back(kernels::token_of(keys[r]));
 }
 
 void keep_received(const CpuCall& c, std::int64_t rows) {

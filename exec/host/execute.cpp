@@ -178,7 +178,7 @@ class HostThread {
     for (std::size_t q = 0; q < state_.generated->tokens.size(); ++q) {
       const auto n = static_cast<std::int64_t>(q);
       const std::int64_t number = (n / s.micro_batch * s.data + rank_.replica) * s.micro_batch + n % s.micro_batch;
-      result_.generated.push_back({number, state_.generated->tokens[q], state_.generated->logits[q]});
+      result_.generated.push_back({number, state_.generated->tokens[q]});
     }
   }
 

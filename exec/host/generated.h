@@ -21,27 +21,23 @@ struct GeneratedState {
       : passes(generation_passes(*rank.spec.generation)),
         cache(rank),
         tokens(static_cast<std::size_t>(rank.spec.generation->batch / rank.spec.strategy.data)),
-        logits(tokens.size()),
         prompt(std::move(reader)) {}
 
   void clear() {
     cache.clear();
     for (std::vector<std::int64_t>& sequence : tokens) sequence.clear();
-    for (std::vector<float>& sequence : logits) sequence.clear();
   }
 
   std::vector<GenerationPass> passes;
   KeyValueCache cache;
   std::vector<std::vector<std::int64_t>> tokens;
-  std::vector<std::vector<float>> logits;  // the logits of these tokens, on ranks of the last pipeline stage
   PromptReader prompt;
 };
 
-// The tokens that were generated for one sequence, with their logits. number: that of the sequence in the complete run.
+// The tokens that were generated for one sequence, by its number in the complete run.
 struct GeneratedSequence {
   std::int64_t number = 0;
   std::vector<std::int64_t> tokens;
-  std::vector<float> logits;
 };
 
 }  // namespace orrery

@@ -27,11 +27,6 @@ std::int64_t token_of(double key) {
   return static_cast<std::int64_t>(kLastToken - (std::bit_cast<std::uint64_t>(key) & kLastToken));
 }
 
-float logit_of(double key) {
-  const auto ordered = static_cast<std::uint32_t>(std::bit_cast<std::uint64_t>(key) >> kTokenBits);
-  return std::bit_cast<float>((ordered & kSign) != 0 ? ordered & ~kSign : ~ordered);
-}
-
 void best_tokens(Matrix<const float> logits, VocabularyPart part, double* keys) {
   const std::int64_t tokens = part.tokens_of(logits.columns);
   for (std::int64_t r = 0; r < logits.rows; ++r) {

@@ -16,6 +16,5 @@ void best_tokens(Matrix<const float> logits, VocabularyPart part, double* keys);
 // Returns the key of a token with this logit. Tokens are below 2^31.
 double token_key(float logit, std::int64_t token);
 std::int64_t token_of(double key);
-float logit_of(double key);
 
 }  // namespace orrery::kernels
