@@ -26,6 +26,7 @@ FlowTable::Added FlowTable::attach(std::span<const LinkUse> uses, Rate limit) {
     flow.uses[i] = {uses[i].link, static_cast<std::uint32_t>(link.flows.size()), weight};
     link.flows.push_back({added.id, i});
     link.weight += weight;
+    link.weightless += weight == 0 ? 1 : 0;
     link.demand += weight * limit;
     added.tight |= link.demand > link.full;
     added.contested |= link.contested();
@@ -70,6 +71,7 @@ bool FlowTable::remove(FlowId id) {
       eased = true;
     }
     link.weight -= use.weight;
+    link.weightless -= use.weight == 0 ? 1 : 0;
     link.demand -= use.weight * flow.limit;
     const Entry moved = link.flows.back();
     link.flows.pop_back();

@@ -42,6 +42,7 @@ struct FlowTable {
     std::int64_t full = 0;              // capacity times kFullRate
     std::int64_t weight = 0;            // sum of the weights of the link's flows
     std::int64_t demand = 0;            // sum of weight times limit over the link's flows
+    std::int32_t weightless = 0;        // number of the link's flows of weight 0
     std::int32_t below = 0;             // upper bound of the rates of the joined flows that the link does not hold
     std::uint32_t queued = UINT32_MAX;  // key by which Levels has queued the link; UINT32_MAX if it has not
     std::uint32_t changed_in = 0;       // number of the last update that changed the level

@@ -73,7 +73,8 @@ bool Levels::settle(std::size_t budget) {
 
 void Levels::settle_link(LinkId id) {
   FlowTable::Link& link = table_.links[id];
-  if (link.held == 0 && (link.demand <= link.full || link.full - link.rest >= link.weight)) {
+  // Flows of weight 0 may be at the link's level although it holds none of weight; they are let go below.
+  if (link.held == 0 && link.weightless == 0 && (link.demand <= link.full || link.full - link.rest >= link.weight)) {
     table_.set_level(id, FlowTable::kNever);
     return;
   }

@@ -63,18 +63,21 @@ class LaunchFinder {
     }
   }
 
-  // Returns the innermost operator that ran on a call's thread when the call began, or else the innermost annotation;
-  // kNoEvent if there is neither. Rows of one thread follow each other, in the order of their levels.
+  // Returns the operator that began last of those that ran on a call's thread when the call began, or else such an
+  // annotation; kNoEvent if there is neither. Rows of one thread follow each other, in the order of their levels, and
+  // an operator that outlasts an annotation may be on a deeper row than its call.
   EventId running_at(EventId call) const {
-    const std::uint32_t own = track_of(t_, call);
-    EventId annotation = kNoEvent;
-    for (std::uint32_t track = own;; --track) {
+    std::uint32_t track = track_of(t_, call);
+    while (t_.tracks[track].level != 0) --track;
+    EventId op = kNoEvent, annotation = kNoEvent;
+    const auto later = [&](EventId e, EventId than) { return than == kNoEvent || t_.begins[e] >= t_.begins[than]; };
+    do {
       const EventId e = event_at(t_, track, t_.begins[call]);
       const Role role = e == kNoEvent || e == call ? Role::other : ids_of(t_, e).role;
-      if (role == Role::op) return e;
-      if (role == Role::annotation && annotation == kNoEvent) annotation = e;
-      if (t_.tracks[track].level == 0) return annotation;
-    }
+      if (role == Role::op && later(e, op)) op = e;
+      if (role == Role::annotation && later(e, annotation)) annotation = e;
+    } while (++track < t_.tracks.size() && t_.tracks[track].level != 0);
+    return op != kNoEvent ? op : annotation;
   }
 
   const Timeline& t_;

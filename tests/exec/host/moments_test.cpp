@@ -57,7 +57,7 @@ TEST(Moments, RoundBlocksOfAnyRange) {
     *some.at(310) = -2;
   }
   const Moments after = view(0, n);
-  EXPECT_EQ(*after.at(310), -2);
+  EXPECT_FLOAT_EQ(*after.at(310), -2 * 0.99296875F);  // the dynamic map has no -1
   EXPECT_NEAR(*after.at(311), 1e-3, 1e-4);
   EXPECT_EQ(*after.at(2 * kMomentBlock), 2);
 }

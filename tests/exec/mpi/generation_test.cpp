@@ -23,11 +23,11 @@ using Texts = std::map<std::int64_t, std::vector<std::int64_t>>;  // tokens by n
 Spec generating(const std::string& model, const std::string& strategy, const std::string& generate,
                 std::int64_t input = kPromptTokens, std::int64_t output = kNewTokens) {
   return parse_spec(
-      fmt::format("model: {}\nworkload: generate\ngenerate: {{batch: {}, input: {}, output: {}{}}}\ncluster: {{node: "
-                  "dgx-h100, nodes: 8}}\nsoftware: vllm\nstrategy: {{precision: fp32{}}}\n",
-                  model, kSequences, input, output, generate.empty() ? "" : ", " + generate,
-                  (strategy.find("data:") == std::string::npos ? ", data: 1" : "") +
-                      (strategy.empty() ? "" : ", " + strategy)),
+      fmt::format(
+          "model: {}\nworkload: generate\ngenerate: {{batch: {}, input: {}, output: {}{}}}\ncluster: {{node: "
+          "dgx-h100, nodes: 8}}\nsoftware: vllm\nstrategy: {{precision: fp32{}}}\n",
+          model, kSequences, input, output, generate.empty() ? "" : ", " + generate,
+          (strategy.find("data:") == std::string::npos ? ", data: 1" : "") + (strategy.empty() ? "" : ", " + strategy)),
       "case");
 }
 

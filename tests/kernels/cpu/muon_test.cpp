@@ -25,15 +25,16 @@ TEST(Muon, OrthogonalizesAsTheReference) {
   }
 }
 
-// Jordan's coefficients bring singular values into a range around 1, not to 1: the square root of the trace of X X^T /
-// rows is near 1 for a matrix of full rank.
+// Jordan's coefficients bring singular values into a range around 1, not to 1: about 0.5 to 1.5 (Keller Jordan 2024,
+// "Muon: An optimizer for hidden layers in neural networks"). Their root mean square is the square root of the trace of
+// X X^T / rows.
 TEST(Muon, SingularValuesComeNearOne) {
   for (const auto& [rows, columns] : kMuonShapes) {
     std::vector<float> x = random_floats(rows * columns, 4);
     orthogonalize(5, matrix(x.data(), rows, columns));
     double squares = 0;
     for (const float v : x) squares += double{v} * v;
-    EXPECT_NEAR(std::sqrt(squares / static_cast<double>(std::min(rows, columns))), 1, 0.2);
+    EXPECT_NEAR(std::sqrt(squares / static_cast<double>(std::min(rows, columns))), 1, 0.5);
   }
 }
 

@@ -10,8 +10,8 @@ namespace orrery {
 namespace {
 
 SpecText node_spec(const std::string& model, const std::string& generate) {
-  return {"{model: " + model + ", workload: generate, generate: " + generate +
-              ", cluster: {node: dgx-h100, nodes: 1}, gpus: 4, software: vllm}",
+  return {"model: " + model + "\nworkload: generate\ngenerate: " + generate +
+              "\ncluster: {node: dgx-h100, nodes: 1}\ngpus: 4\nsoftware: vllm\n",
           "t.yaml"};
 }
 
