@@ -312,6 +312,8 @@ inline constexpr Feature kWholeMatrices = {"strategy.optimizer", "muon or adafac
                                              const OptimizerKind k = s.strategy.optimizer.kind;
                                              return k == OptimizerKind::muon || k == OptimizerKind::adafactor;
                                            }};
+inline constexpr Feature kAdafactor = {"strategy.optimizer", "adafactor",
+                                       [](S s) { return s.strategy.optimizer.kind == OptimizerKind::adafactor; }};
 inline constexpr Feature kMuon = {"strategy.optimizer", "muon",
                                   [](S s) { return s.strategy.optimizer.kind == OptimizerKind::muon; }};
 inline constexpr Feature kLion = {"strategy.optimizer", "lion",

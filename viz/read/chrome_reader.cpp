@@ -65,7 +65,7 @@ Details FileDetails::details(std::uint64_t key) const {
 }
 
 EventIds FileDetails::ids(std::uint64_t key) const {
-  return opened() ? ids_of_event(file_->text(), static_cast<std::size_t>(key)) : EventIds{};
+  return opened() ? ids_of_event(file_->text(), std::min<std::size_t>(key, file_->text().size())) : EventIds{};
 }
 
 std::string FileDetails::shape(std::uint64_t key) const {

@@ -132,7 +132,11 @@ void MainWindow::follow(TimelineWidget* leader, TimelineWidget* follower) {
   const auto comparing = [this] { return compare_action_->isChecked(); };
   connect(leader, &TimelineWidget::scale_changed, this, [=, this](Picoseconds begin, Picoseconds end) {
     const Picoseconds by = leader == first_ ? comparison_.offset : -comparison_.offset;
-    if (comparing()) follower->set_scale(begin + by, end + by);
+    // A follower that stops at the ends of its axis does not move its leader back.
+    if (!comparing() || following_) return;
+    following_ = true;
+    follower->set_scale(begin + by, end + by);
+    following_ = false;
   });
   connect(leader, &TimelineWidget::selected, this, [=, this](EventId e) {
     if (!comparing() || e == kNoEvent) return;

@@ -123,9 +123,10 @@ class MainWindow : public QMainWindow {
   std::vector<Note> notes_, kept_notes_;  // the current notes, and the notes as they were last saved
   std::string pin_opened_;
   std::vector<std::shared_ptr<const Scene>> scenes_;
-  bool compared_ = false;  // whether two scenes are shown above each other
-  Comparison comparison_;  // the first two scenes compared, while they are
-  Matching back_;          // comparison_.matching in the other direction
+  bool compared_ = false;   // whether two scenes are shown above each other
+  bool following_ = false;  // whether one of two compared timelines is being moved with the other
+  Comparison comparison_;   // the first two scenes compared, while they are
+  Matching back_;           // comparison_.matching in the other direction
   Search search_;
   CriticalPath critical_;
   TimelineWidget *first_, *second_;

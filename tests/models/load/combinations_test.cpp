@@ -283,6 +283,7 @@ const std::vector<Values>& ways_of(const Feature& f) {
       {&kDocuments, {{{"sequence.documents", "{mean: 10}"}}}},
       {&kEightBitStates, {{{"strategy.optimizer.states", "8bit"}}}},
       {&kMuon, {{{"strategy.optimizer.name", "muon"}}}},
+      {&kAdafactor, {{{"strategy.optimizer.name", "adafactor"}}}},
       {&kWholeMatrices, {{{"strategy.optimizer.name", "muon"}}, {{"strategy.optimizer.name", "adafactor"}}}},
       {&kLion, {{{"strategy.optimizer.name", "lion"}}}},
       {&kStragglers, {{{"cluster.stragglers", "[{rank: 0, slowdown: 1.5}]"}}}},

@@ -10,9 +10,8 @@ namespace orrery {
 namespace {
 
 SpecText node_spec(const std::string& model, const std::string& generate) {
-  return {"model: " + model + "\nworkload: generate\ngenerate: " + generate +
-              "\ncluster: {node: dgx-h100, nodes: 1}\ngpus: 4\nsoftware: vllm\n",
-          "t.yaml"};
+  return {"t.yaml", "model: " + model + "\nworkload: generate\ngenerate: " + generate +
+                        "\ncluster: {node: dgx-h100, nodes: 1}\ngpus: 4\nsoftware: vllm\n"};
 }
 
 // No layout that was tried by hand is better than the best.
