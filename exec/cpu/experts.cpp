@@ -42,7 +42,37 @@ void tell(const CpuCall& c, const Gate& g, const kernels::Routing& r) {
 
 }  // namespace
 
+// Chooses experts where every rank of a group has all tokens and some of the experts: the choices of its own experts
+// get rows, in the order of experts, all others none.
+static void serve_gate(const CpuCall& c, const Gate& g) {
+  const std::int64_t choices = g.rows * g.top_k, local = c.writes[2].bytes / 4;
+  std::vector<float> scores(static_cast<std::size_t>(g.rows * g.experts));
+  std::vector<std::int32_t> counts(static_cast<std::size_t>(g.experts));
+  std::int32_t* routing = CpuCall::whole_numbers(c.writes[1]);
+  const kernels::Routing r = {.scores = scores.data(),
+                              .weights = CpuCall::floats(c.writes[0]),
+                              .experts = routing,
+                              .places = routing + choices,
+                              .counts = counts.data()};
+  const Values logits = c.read(c.reads[0], g.rows * g.experts);
+  const bool corrected = !c.weights.empty();
+  const Values bias = c.view(corrected ? c.weights[0] : c.reads[0], corrected ? g.experts : 0, Values::Mode::read);
+  kernels::choose_experts(matrix<const float>(logits.data(), g.rows, g.experts), shape_of(g),
+                          corrected ? bias.data() : nullptr, r);
+  tell(c, g, r);
+  // The ranks of a group that hold the same experts, each a part of their weights, follow one another.
+  const std::int64_t first = c.rank.position_in(Dimension::expert).index * local;
+  const auto begin = counts.begin() + first, end = begin + local;
+  const std::int32_t before = std::accumulate(counts.begin(), begin, 0), own = std::accumulate(begin, end, 0);
+  for (std::int64_t i = 0; i < choices; ++i) {
+    std::int32_t& place = r.places[i];
+    place = place >= before && place < before + own ? place - before : -1;
+  }
+  std::copy(begin, end, CpuCall::whole_numbers(c.writes[2]));
+}
+
 void run_gate(const CpuCall& c, const Gate& g) {
+  if (c.writes.size() == 3) return serve_gate(c, g);
   const std::int64_t choices = g.rows * g.top_k;
   const bool forward = g.direction == Direction::forward;
   const std::vector<Argument>& from = forward ? c.writes : c.reads;
@@ -75,9 +105,14 @@ void run_permute(const CpuCall& c, const Permute& p) {
   const auto numbers = [&](const Argument& a) { return matrix(CpuCall::floats(a), moved, 1); };
   const Values x = c.read(c.reads[0], (p.expand ? p.rows : moved) * p.columns);
   const Values y = c.write(c.writes[0], (p.expand ? moved : p.rows) * p.columns);
+  // If every rank has all tokens (generation), the router's weights stay where they are, and the op that sums the rows
+  // of a token reads them.
+  const bool serves = p.weighted && c.writes.size() == 1;
+  if (serves && !p.expand)
+    return kernels::sum_weighted_rows(rows(x), places, CpuCall::floats(c.reads[1]), p.copies, tokens(y));
   if (p.expand) {
     kernels::expand_rows(tokens(x), places, p.copies, rows(y));
-    if (p.weighted) kernels::expand_rows(choices(c.reads[1]), places, 1, numbers(c.writes[1]));
+    if (p.weighted && !serves) kernels::expand_rows(choices(c.reads[1]), places, 1, numbers(c.writes[1]));
   } else {
     kernels::sum_rows(rows(x), places, p.copies, tokens(y));
     if (p.weighted) kernels::sum_rows(numbers(c.reads[1]), places, 1, choices(c.writes[1]));
@@ -175,15 +210,18 @@ void run_grouped(const CpuCall& c, const GroupedGemm& g) {
   const bool weights = g.role == Gemm::Role::weight_gradient, input = g.role == Gemm::Role::input_gradient;
   const std::int64_t rows = c.rows_in(c.reads[0], input ? g.out : g.in);
   const std::size_t operands = weights ? 2 : 1;
-  const std::vector<std::int64_t> counts = rows_by_expert(g.even ? nullptr : &c.reads.at(operands), g.groups, rows);
+  // In generation `groups` counts the experts that are expected to get tokens; the counts are of all.
+  const Argument* counted = c.reads.size() > operands ? &c.reads[operands] : nullptr;
+  const std::int64_t groups = c.state.generated && counted != nullptr && g.even ? counted->bytes / 4 : g.groups;
+  const std::vector<std::int64_t> counts = rows_by_expert(counted, groups, rows);
   const Values a = c.read(c.reads[0], rows * (input ? g.out : g.in));
   const Values dy = weights ? c.read(c.reads[1], rows * g.out) : c.read(c.reads[0], 0);
   const Values w = weights ? c.read(c.reads[0], 0) : c.weight(c.weights[0]);
   const bool flat = !c.gradients.empty();
-  const std::int64_t n = weights ? g.groups * g.out * g.in : rows * (input ? g.in : g.out);
+  const std::int64_t n = weights ? groups * g.out * g.in : rows * (input ? g.in : g.out);
   const Values y = weights && flat ? c.gradient(c.gradients[0]) : c.write(c.writes[0], n);
   std::int64_t first = 0;
-  for (std::int64_t e = 0; e < g.groups; ++e) {
+  for (std::int64_t e = 0; e < groups; ++e) {
     const std::int64_t count = counts[static_cast<std::size_t>(e)];
     const auto run = [&](const Values& v, std::int64_t columns) {
       return rows_of(matrix(v.data(), rows, columns), first, count);

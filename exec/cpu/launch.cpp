@@ -1,7 +1,6 @@
 #include "exec/cpu/launch.h"
 
 #include <algorithm>
-#include <optional>
 #include <vector>
 
 #include <fmt/format.h>
@@ -13,7 +12,6 @@
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/embedding.h"
 #include "kernels/cpu/experts.h"
-#include "kernels/cpu/norm.h"
 #include "kernels/cpu/residual.h"
 #include "kernels/cpu/softmax.h"
 #include "models/base/error.h"
@@ -23,24 +21,6 @@ namespace orrery {
 namespace {
 
 using kernels::matrix;
-
-// The memory for the gradient of a norm's weights; for frozen weights, scratch memory that is never read.
-class NormGradient {
- public:
-  NormGradient(const CpuCall& c, std::size_t index, std::int64_t columns) {
-    if (index < c.gradients.size()) {
-      const Argument& a = c.gradients[index];
-      kept_.emplace(a.data, a.bytes / a.width, a.width, c.rank.format16(), Values::Mode::update);
-    } else {
-      unread_.resize(static_cast<std::size_t>(columns));
-    }
-  }
-  float* data() const { return kept_ ? kept_->data() : unread_.data(); }
-
- private:
-  std::optional<Values> kept_;
-  mutable std::vector<float> unread_;
-};
 
 struct CpuKernels {
   const CpuCall& c;
@@ -67,63 +47,7 @@ struct CpuKernels {
                               matrix(gradient.data(), s.rows, s.columns));
   }
 
-  void operator()(const Normalize& n) const {
-    // Two sets of weights mean two norms in one op (query-key norm): one of the query heads, one of the key heads.
-    if (c.weights.size() > (n.layernorm ? 2 : 1)) return head_norms(n);
-    if (n.part != Normalize::Part::whole) return run_norm_in_pieces(c, n);
-    const auto rows = [&](const Values& v) { return matrix(v.data(), n.rows, n.columns); };
-    const Values x = c.read(c.reads[0], n.rows * n.columns), w = c.weight(c.weights[0]);
-    const bool forward = n.direction == Direction::forward;
-    float* statistics = CpuCall::floats(forward ? c.writes[1] : c.reads[1]);
-    const kernels::NormStatistics saved = {statistics, statistics + n.rows};
-    const Values y = c.write(c.writes[0], n.rows * n.columns);
-    if (forward && n.layernorm) {
-      const Values b = c.weight(c.weights[1]);
-      return kernels::layer_norm(rows(x), w.data(), b.data(), kNormEpsilon, rows(y), saved);
-    }
-    if (forward) return kernels::rms_norm(rows(x), w.data(), kNormEpsilon, rows(y), saved);
-    const Values dy = c.read(c.reads[2], n.rows * n.columns);
-    const NormGradient dw(c, 0, n.columns);
-    if (!n.layernorm) return kernels::rms_norm_gradient(rows(x), saved, rows(dy), w.data(), rows(y), dw.data());
-    const NormGradient db(c, 1, n.columns);
-    kernels::layer_norm_gradient(rows(x), saved, rows(dy), w.data(), rows(y), dw.data(), db.data());
-  }
-
-  // Normalizes the query heads, then the key heads, with separate weights for the two; statistics are per head.
-  void head_norms(const Normalize& n) const {
-    const std::int64_t tokens = c.batch() * c.sequence(), heads = n.rows / tokens, d = n.columns;
-    const std::int64_t queries = c.rank.spec.model.heads / c.head_parts();
-    const bool forward = n.direction == Direction::forward;
-    const std::size_t per_kind = n.layernorm ? 2 : 1;
-    const auto rows = [&](const Values& v, const Argument& a, std::int64_t head) {
-      const std::int64_t columns = a.bytes / (tokens * c.rank.plan.element_bytes);
-      return columns_of(matrix(v.data(), tokens, columns), head * d, d);
-    };
-    const auto size = [&](const Argument& a) { return a.bytes / c.rank.plan.element_bytes; };
-    const Argument& result = forward ? c.writes[0] : c.updates[0];
-    const Values x = c.read(c.reads[0], size(c.reads[0]));
-    const Values dy = c.read(c.reads[forward ? 0 : 2], size(c.reads[forward ? 0 : 2]));
-    const Values y = forward ? c.write(result, size(result)) : c.update(result, size(result));
-    float* statistics = CpuCall::floats(forward ? c.writes[1] : c.reads[1]);
-    for (std::int64_t h = 0; h < heads; ++h) {
-      const std::size_t kind = h < queries ? 0 : per_kind;
-      const kernels::NormStatistics saved = {statistics + h * tokens, statistics + n.rows + h * tokens};
-      const auto in = rows(x, c.reads[0], h), out = rows(y, result, h);
-      const Values w = c.weight(c.weights[kind]);
-      if (forward && n.layernorm) {
-        const Values b = c.weight(c.weights[kind + 1]);
-        kernels::layer_norm(in, w.data(), b.data(), kNormEpsilon, out, saved);
-      } else if (forward) {
-        kernels::rms_norm(in, w.data(), kNormEpsilon, out, saved);
-      } else if (n.layernorm) {
-        const NormGradient dw(c, kind, d), db(c, kind + 1, d);
-        kernels::layer_norm_gradient(in, saved, rows(dy, c.reads[2], h), w.data(), out, dw.data(), db.data());
-      } else {
-        const NormGradient dw(c, kind, d);
-        kernels::rms_norm_gradient(in, saved, rows(dy, c.reads[2], h), w.data(), out, dw.data());
-      }
-    }
-  }
+  void operator()(const Normalize& n) const { run_norm(c, n); }
 
   void operator()(const Rotary& r) const {
     const std::int64_t columns = c.updates[0].bytes / (r.rows * c.rank.plan.element_bytes);
@@ -329,6 +253,7 @@ struct CpuKernels {
     const auto logits = [&](const Argument& a) { return matrix(CpuCall::floats(a), e.rows, e.columns); };
     switch (e.part) {
       case CrossEntropy::Part::maximum:
+        if (c.state.generated) return run_token_choice(c, e);
         kernels::row_maxima(logits(c.reads[0]), part, CpuCall::floats(c.writes[0]));
         if (c.writes.size() > 1) std::copy_n(CpuCall::floats(c.writes[0]), e.rows, CpuCall::floats(c.writes[1]));
         return;
@@ -368,8 +293,9 @@ struct CpuKernels {
   }
 
   void operator()(const Load& l) const { copy_text(c, l, CpuCall::integers(c.writes[0])); }
-
-  void operator()(const Cast& w) const { run_cast(c, w); }
+  void operator()(const Cast& w) const { c.state.generated ? run_pass_cast(c, w) : run_cast(c, w); }
+  void operator()(const Quantize& w) const { run_quantize(c, w); }
+  void operator()(const Dequantize& w) const { run_dequantize(c, w); }
   void operator()(const Accumulate& w) const { run_accumulate(c, w); }
   void operator()(const Fill& f) const {
     const Argument& to = c.writes.empty() ? c.gradients[0] : c.writes[0];
@@ -384,7 +310,8 @@ struct CpuKernels {
   void operator()(const Exchange&) const {}  // does nothing: the issuing thread swaps the two buffers itself
   void operator()(const SquaredNorm& w) const { run_squared_norm(c, w); }
   void operator()(const Update& w) const { run_update(c, w); }
-  void operator()(const Orthogonalize&) const { no_kernel(); }
+  void operator()(const Orthogonalize& w) const { run_orthogonalize(c, w); }
+  void operator()(const MoveDirections& w) const { run_move_directions(c, w); }
   void operator()(const Collective&) const { no_kernel(); }
   void operator()(const Transfer&) const { no_kernel(); }
 };

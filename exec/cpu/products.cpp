@@ -1,5 +1,6 @@
 // This file runs matrix products on the CPU.
 #include <cmath>
+#include <optional>
 
 #include "exec/host/host_call.h"
 #include "kernels/cpu/gemm.h"
@@ -63,13 +64,19 @@ Argument rows_from(const CpuCall& c, Argument a, std::int64_t first, std::int64_
   return a;
 }
 
+// Whether a weight is stored in NF4; products then read what it was converted to, which lies in a buffer of the layer.
+bool is_nf4(const CpuCall& c, const Argument& weight) {
+  return c.rank.plan.blocks[c.frame.block].parameters[static_cast<std::size_t>(weight.operand.parameter)].nf4;
+}
+
 void run_rows(const CpuCall& c, Gemm g, const RowRun& run) {
   const bool input = g.role == Gemm::Role::input_gradient;
   g.m = run.count;
   const std::int64_t columns = g.k * (input ? g.tiles : 1);
   const Values x = c.read(rows_from(c, c.reads[0], run.from, columns), g.m * columns);
   const bool panel = c.weights.empty();  // whether the weight is a block of rows that was received from another rank
-  const Values w = panel ? c.read(c.reads[1], g.n * g.k) : c.weight(c.weights[0]);
+  const bool apart = panel || is_nf4(c, c.weights[0]);
+  const Values w = apart ? c.read(c.reads[1], g.n * g.k) : c.weight(c.weights[0]);
   const Argument& to = c.writes.empty() ? c.updates[0] : c.writes[0];
   // If a linear layer's outputs are computed in several tiles (ranges of columns), y also holds the columns of the
   // other tiles, which must stay unchanged.
@@ -89,9 +96,12 @@ void run_rows(const CpuCall& c, Gemm g, const RowRun& run) {
     return kernels::multiply({.b = true}, 1, matrix(x.data(), g.m, g.k), matrix(w.data(), g.n, g.k), 1,
                              matrix(y.data(), g.m, g.n));
   }
-  const bool biased = c.weights.size() > 1;
-  const Values bias = c.weight(c.weights[biased ? 1 : 0]);
-  kernels::linear(matrix(x.data(), g.m, g.k), matrix(w.data(), g.n, g.k), biased ? bias.data() + g.tile * g.n : nullptr,
+  std::optional<Values> bias;
+  if (c.weights.size() > 1) {
+    const Argument& b = c.weights[1];
+    bias.emplace(b.data, b.bytes / b.width, b.width, c.rank.format16(), Values::Mode::read);
+  }
+  kernels::linear(matrix(x.data(), g.m, g.k), matrix(w.data(), g.n, g.k), bias ? bias->data() + g.tile * g.n : nullptr,
                   tile_of(y, g, g.m, g.n));
 }
 

@@ -238,6 +238,8 @@ struct CudaKernels {
   void operator()(const Convolution&) const { no_kernel(); }
   void operator()(const Scan&) const { no_kernel(); }
   void operator()(const GatedNorm&) const { no_kernel(); }
+  void operator()(const Quantize&) const { no_kernel(); }
+  void operator()(const Dequantize&) const { no_kernel(); }
   void operator()(const IndexScores&) const { no_kernel(); }
   void operator()(const Pool&) const { no_kernel(); }
   void operator()(const MixStreams&) const { no_kernel(); }
@@ -254,6 +256,7 @@ struct CudaKernels {
   void operator()(const Exchange&) const { no_kernel(); }
   void operator()(const SquaredNorm& w) const { run_squared_norm(c, w); }
   void operator()(const Orthogonalize&) const { no_kernel(); }
+  void operator()(const MoveDirections&) const { no_kernel(); }
   void operator()(const Update& w) const { run_update(c, w); }
   void operator()(const Collective&) const { no_kernel(); }
   void operator()(const Transfer&) const { no_kernel(); }

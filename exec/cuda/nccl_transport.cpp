@@ -92,6 +92,8 @@ ncclDataType_t type_of(Element element) {
       return ncclBfloat16;
     case Element::fp16:
       return ncclFloat16;
+    case Element::f64:
+      return ncclFloat64;
     case Element::bytes:
       return ncclUint8;
   }

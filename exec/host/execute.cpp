@@ -38,6 +38,7 @@ class HostThread {
     validate_last();
     if (options_.on_end) options_.on_end(buffers_);
     result_.skipped_updates = state_.scaling.skipped;
+    count_tokens_made();
     count_times();
     count_memory();
     return std::move(result_);
@@ -51,6 +52,7 @@ class HostThread {
 
   static RunState& with_routing(RunState& state, const ExecuteOptions& options) {
     state.on_routing = options.on_routing;
+    if (state.generated && options.prompt) state.generated->prompt = options.prompt;
     return state;
   }
 
@@ -67,6 +69,7 @@ class HostThread {
     if (options_.on_begin) options_.on_begin(step, buffers_, result_.losses);
     state_.round = step;
     state_.losses.assign(static_cast<std::size_t>(rank_.plan.steps), {});
+    if (state_.generated) state_.generated->clear();
     lanes_->begin_step();
     const Picoseconds begin = host_now();
     const TaskId validated = rank_.plan.classes.front().validated;
@@ -165,6 +168,18 @@ class HostThread {
       sizes.push_back(std::accumulate(numbers, numbers + a.bytes / 4, std::int64_t{0}));
     }
     buffers_.set_sizes(rank_.plan.tasks[t].frame, std::move(sizes));
+  }
+
+  // Notes the tokens of the last step, if this rank is of the last pipeline stage, which chooses them.
+  void count_tokens_made() {
+    const GroupPosition& stage = rank_.position_in(Dimension::pipeline);
+    if (!state_.generated || stage.index + 1 != stage.size) return;
+    const Strategy& s = rank_.spec.strategy;
+    for (std::size_t q = 0; q < state_.generated->tokens.size(); ++q) {
+      const auto n = static_cast<std::int64_t>(q);
+      const std::int64_t number = (n / s.micro_batch * s.data + rank_.replica) * s.micro_batch + n % s.micro_batch;
+      result_.generated.push_back({number, state_.generated->tokens[q]});
+    }
   }
 
   void count_times() {

@@ -15,6 +15,8 @@ struct Execution {
   std::vector<Picoseconds> unmarked;  // length of each step whose tasks were not timed, from the end of the step before
   // The mean loss over this rank's tokens in each step; empty if the plan computes no loss.
   std::vector<double> losses;
+  // The tokens that the last step generated, on ranks of the last pipeline stage; empty if the plan generates no text.
+  std::vector<GeneratedSequence> generated;
   std::int64_t skipped_updates = 0;  // fp16: updates that were not made because a gradient was infinite
   MeasuredMemory memory;
 };
@@ -34,6 +36,7 @@ struct ExecuteOptions {
   // after the last step, when all weights are updated. Both can read every buffer.
   std::function<void(std::int64_t step, const Buffers&)> on_gradients;
   std::function<void(const Buffers&)> on_end;
+  PromptReader prompt;  // the prompts of a generation; empty: windows of the text
   // A function that is called for each token for which a router has chosen experts.
   std::function<void(const RoutedToken&)> on_routing;
 };

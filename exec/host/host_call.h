@@ -52,13 +52,35 @@ void run_accumulate(const CpuCall& c, const Accumulate& work);
 void run_squared_norm(const CpuCall& c, const SquaredNorm& work);
 void run_multiply(const CpuCall& c, const Multiply& work);
 void run_update(const CpuCall& c, const Update& work);
-// Runs norms of rows whose columns are split over several ranks, defined in exec/cpu/norm.cpp.
-void run_norm_in_pieces(const CpuCall& c, const Normalize& work);
+// Returns the factor by which an op multiplies gradients: 1 / loss scale if the op reads the loss scale, times the clip
+// coefficient if it reads the gradient norm.
+double gradient_factor(const CpuCall& c);
+// Returns `n` elements of a flat buffer of a chunk's states, from element `first` on, as floats.
+inline Values state_values(const CpuCall& c, const Argument& a, std::int64_t first, std::int64_t n, Values::Mode mode) {
+  return {a.data + first * a.width, n, a.width, c.rank.format16(), mode};
+}
+// Functions that run Muon's update, defined in muon_step.cpp.
+void run_momentum(const CpuCall& c);
+void run_move_directions(const CpuCall& c, const MoveDirections& work);
+void run_orthogonalize(const CpuCall& c, const Orthogonalize& work);
+void run_muon_update(const CpuCall& c, const kernels::UpdateStep& step);
+// Functions that run Adafactor's update, defined in adafactor_step.cpp.
+void run_line_sums(const CpuCall& c);
+void run_update_norms(const CpuCall& c);
+void run_adafactor_update(const CpuCall& c, std::int64_t number);
+// Runs norms, defined in exec/cpu/norm.cpp.
+void run_norm(const CpuCall& c, const Normalize& work);
 // Functions that run matrix products, defined in exec/cpu/products.cpp.
 void run_product(const CpuCall& c, const Gemm& work);
 // Functions that run attention, defined in exec/cpu/attention.cpp.
 void run_attention(const CpuCall& c, const FlashAttention& work);
 void run_move_heads(const CpuCall& c, const MoveHeads& work);
+// Functions that run a generation's attention and fill its cache, defined in exec/cpu/cached_attention.cpp.
+void run_cached_attention(const CpuCall& c, const FlashAttention& work);
+void run_store_keys(const CpuCall& c);
+// Functions that choose and keep the tokens of a generation, defined in exec/cpu/generated_tokens.cpp.
+void run_token_choice(const CpuCall& c, const CrossEntropy& work);
+void run_pass_cast(const CpuCall& c, const Cast& work);
 // Functions that run mixture-of-experts ops, defined in exec/cpu/experts.cpp.
 void run_gate(const CpuCall& c, const Gate& work);
 void run_permute(const CpuCall& c, const Permute& work);
@@ -73,5 +95,9 @@ void run_latent_heads(const CpuCall& c, const LatentHeads& work);
 void run_convolution(const CpuCall& c, const Convolution& work);
 void run_scan(const CpuCall& c, const Scan& work);
 void run_gated_norm(const CpuCall& c, const GatedNorm& work);
+
+// Functions that convert numbers to and from formats of few bits, defined in exec/cpu/narrow.cpp.
+void run_quantize(const CpuCall& c, const Quantize& work);
+void run_dequantize(const CpuCall& c, const Dequantize& work);
 
 }  // namespace orrery

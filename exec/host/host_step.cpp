@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "exec/host/host_call.h"
+#include "exec/host/moments.h"
 #include "models/layers/blocks.h"
 
 namespace orrery {
@@ -16,7 +17,21 @@ T* at(const Argument& a, std::int64_t element) {
 
 }  // namespace
 
+// Copies this rank's part of a unit's gathered weights into its secondary shard (ZeRO++).
+static void keep_secondary(const CpuCall& c) {
+  const auto unit = static_cast<std::uint32_t>(&c.frame - c.rank.plan.frames.data());
+  const Piece part = c.rank.secondary_piece(unit);
+  const Argument &from = c.reads[0], &to = c.writes[0];
+  std::copy_n(from.data + (part.owned_first - part.first) * from.width, part.owned * from.width, to.data);
+}
+
 void run_cast(const CpuCall& c, const Cast& work) {
+  if (c.writes[0].operand.scope == Scope::state && c.writes[0].operand.slot == kSecondaryShard)
+    return keep_secondary(c);
+  if (work.from == work.to) {
+    std::copy_n(c.reads[0].data, work.elements * work.from, c.writes[0].data);
+    return;
+  }
   kernels::with_types(work.from, work.to, c.rank.format16(), [&](auto* from, auto* to) {
     using From = std::remove_pointer_t<decltype(from)>;
     using To = std::remove_pointer_t<decltype(to)>;
@@ -33,7 +48,9 @@ void run_accumulate(const CpuCall& c, const Accumulate& work) {
   });
 }
 
-void run_squared_norm(const CpuCall& c, const SquaredNorm&) {
+void run_squared_norm(const CpuCall& c, const SquaredNorm& work) {
+  if (work.of == SquaredNorm::Of::lines) return run_line_sums(c);
+  if (work.of == SquaredNorm::Of::updates) return run_update_norms(c);
   const Argument& gradients = c.reads[0];
   double sum = 0;
   for (const Stretch& s : norm_stretches(c, gradients)) {
@@ -47,9 +64,7 @@ void run_squared_norm(const CpuCall& c, const SquaredNorm&) {
   *norm = static_cast<float>(sum + (adds ? *norm : 0));
 }
 
-// Returns the factor by which an op multiplies gradients: 1 / loss scale if the op reads the loss scale, times the clip
-// coefficient if it reads the gradient norm.
-static double gradient_factor(const CpuCall& c) {
+double gradient_factor(const CpuCall& c) {
   const float* due = c.rank_number(kDueScale);
   const float* scale = due != nullptr ? due : c.rank_number(kLossScale);
   const float* squared_norm = c.rank_number(kSquaredNorm);
@@ -157,8 +172,12 @@ static UpdateCourse course_of(const CpuCall& c, const Update& work) {
 }
 
 void run_update(const CpuCall& c, const Update& work) {
+  if (work.momentum) return run_momentum(c);
   const Argument& gradients = c.reads[0];
   if (work.delayed && c.state.round == 0) return cast_weights(c, work);
+  const OptimizerKind kind = c.rank.spec.strategy.optimizer.kind;
+  if (kind == OptimizerKind::muon) return run_muon_update(c, {c.updates_before() + 1, gradient_factor(c)});
+  if (kind == OptimizerKind::adafactor) return run_adafactor_update(c, c.updates_before() + 1);
   const UpdateCourse course = course_of(c, work);
   const bool uploads = c.writes[0].operand.scope == Scope::own;
   if (!course.updates && !course.undoes && uploads) return cast_weights(c, work);
@@ -167,12 +186,14 @@ void run_update(const CpuCall& c, const Update& work) {
   const Argument& forward = c.writes[0];
   const Bytes width = forward.operand.scope == Scope::own ? work.forward : forward.width;
   const bool master = c.updates[0].data != nullptr;
+  const Moments moment1(c, c.updates[1], kernels::MomentSign::either, work);
+  const Moments moment2(c, c.updates[2], kernels::MomentSign::positive, work);
   for (const Piece& piece : pieces_within(c, work.first, work.elements)) {
     const std::int64_t there = place_in(forward, piece, work.first);
-    const auto state = [&](int i) { return at<float>(c.updates[i], place_in(c.updates[i], piece, work.first)); };
-    float* weights = master ? state(0) : at<float>(forward, there);
-    float* first = work.moments > 0 ? state(1) : nullptr;
-    float* second = work.moments > 0 ? state(2) : nullptr;
+    const auto place = [&](int i) { return place_in(c.updates[i], piece, work.first); };
+    float* weights = master ? at<float>(c.updates[0], place(0)) : at<float>(forward, there);
+    float* first = work.moments > 0 ? moment1.at(place(1)) : nullptr;
+    float* second = work.moments > 0 ? moment2.at(place(2)) : nullptr;
     kernels::with_types(work.gradient, width, c.rank.format16(), [&](auto* gradient, auto* copy) {
       using G = std::remove_pointer_t<decltype(gradient)>;
       using F = std::remove_pointer_t<decltype(copy)>;

@@ -7,6 +7,7 @@
 
 #include "kernels/common/float16.h"
 #include "kernels/common/philox.h"
+#include "kernels/cpu/quantize.h"
 #include "models/layers/blocks.h"
 #include "models/layers/uncut_place.h"
 
@@ -68,7 +69,8 @@ void for_owned(const Rank& rank, std::uint32_t state, const F& f, bool frozen = 
   for (const PlacedParameter& p : (frozen ? rank.frozen : rank.parameters).at(state)) {
     for (const Piece& piece : (frozen ? rank.frozen_pieces : rank.pieces).at(state)) {
       const std::int64_t begin = std::max(p.first, piece.owned_first);
-      const std::int64_t end = std::min(p.first + p.local.out * p.local.in, piece.owned_first + piece.owned);
+      const std::int64_t size = frozen ? p.local.stored : p.local.out * p.local.in;
+      const std::int64_t end = std::min(p.first + size, piece.owned_first + piece.owned);
       if (begin < end) f(p, begin - p.first, end - begin, piece.shard_first + begin - piece.owned_first, begin);
     }
   }
@@ -138,6 +140,46 @@ static void set_beyond(const Rank& rank, std::uint64_t seed, const Buffers& buff
             });
 }
 
+// Returns a frozen weight's initial values as bytes in the form in which they are stored, if the model keeps some
+// weights in NF4.
+static std::vector<std::byte> stored_bytes(const Rank& rank, const PlacedParameter& p, std::uint64_t seed) {
+  const std::int64_t n = p.local.out * p.local.in;
+  const Bytes width = p.local.nf4 ? Bytes{sizeof(float)} : rank.plan.element_bytes;
+  std::vector<float> memory(static_cast<std::size_t>(n));  // large enough for any width, and aligned
+  auto* values = reinterpret_cast<std::byte*>(memory.data());
+  Initial(rank, p, seed).set(values, width, 0, n, initial_on_host);
+  std::vector<std::byte> stored(static_cast<std::size_t>(p.local.stored));
+  if (p.local.nf4)
+    kernels::quantize_nf4(n, memory.data(), stored.data());
+  else
+    std::copy_n(values, stored.size(), stored.begin());
+  return stored;
+}
+
+// Sets the weights that do not train, whole or as shards. Where some are kept in NF4, a rank converts its whole part of
+// a weight, and keeps those bytes of it that are in its shards.
+static void set_frozen(const Rank& rank, std::uint64_t seed, const Buffers& buffers, std::uint32_t state,
+                       const std::function<void(const InitialRun&)>& set) {
+  const bool bytes = rank.plan.frozen_width == 1;
+  const auto set_part = [&](const PlacedParameter& p, std::int64_t first, std::int64_t n, std::byte* to) {
+    if (!bytes) return Initial(rank, p, seed).set(to, rank.plan.frozen_width, first, n, set);
+    const std::vector<std::byte> stored = stored_bytes(rank, p, seed);
+    std::copy_n(stored.begin() + first, n, to);
+  };
+  if (std::byte* whole = buffers.state(state, kFrozen)) {
+    for (const PlacedParameter& p : rank.frozen.at(state))
+      set_part(p, 0, p.local.stored, whole + p.first * rank.plan.frozen_width);
+  }
+  if (std::byte* shard = buffers.state(state, kFrozenShard)) {
+    for_owned(
+        rank, state,
+        [&](const PlacedParameter& p, std::int64_t first, std::int64_t n, std::int64_t at, std::int64_t) {
+          set_part(p, first, n, shard + at * rank.plan.frozen_width);
+        },
+        true);
+  }
+}
+
 void set_initial_weights(const Rank& rank, std::uint64_t seed, const Buffers& buffers,
                          const std::function<void(const InitialRun&)>& set) {
   for (const std::uint32_t state : rank.states) {
@@ -146,20 +188,7 @@ void set_initial_weights(const Rank& rank, std::uint64_t seed, const Buffers& bu
       for (const PlacedParameter& p : rank.parameters.at(state))
         Initial(rank, p, seed).set(whole + p.first * width, width, 0, p.local.out * p.local.in, set);
     }
-    if (std::byte* frozen = buffers.state(state, kFrozen)) {
-      const Bytes width = rank.state_width(kFrozen);
-      for (const PlacedParameter& p : rank.frozen.at(state))
-        Initial(rank, p, seed).set(frozen + p.first * width, width, 0, p.local.out * p.local.in, set);
-    }
-    if (std::byte* shard = buffers.state(state, kFrozenShard)) {
-      const Bytes width = rank.state_width(kFrozenShard);
-      for_owned(
-          rank, state,
-          [&](const PlacedParameter& p, std::int64_t first, std::int64_t n, std::int64_t at, std::int64_t) {
-            Initial(rank, p, seed).set(shard + at * width, width, first, n, set);
-          },
-          true);
-    }
+    set_frozen(rank, seed, buffers, state, set);
     for (const std::uint16_t slot : {kParameterShard, kMaster}) {
       if (!buffers.has_state(state, slot)) continue;
       const Bytes width = rank.state_width(slot);

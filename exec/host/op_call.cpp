@@ -48,7 +48,22 @@ static void copy_replicas(const OpCall& c, const Load& load, std::int64_t* to) {
   }
 }
 
+// Copies the tokens that a pass of generation adds: those of prompts, or the last token that was chosen for each
+// sequence.
+static void copy_pass(const OpCall& c, std::int64_t rows, std::int64_t* to) {
+  const GeneratedState& g = *c.state.generated;
+  const bool sends = c.rank.plan.blocks[c.frame.block].role == BlockRole::exchange;
+  if (sends || c.pass().decodes(*c.rank.spec.generation)) {
+    for (std::int64_t r = 0; r < rows; ++r) to[r] = g.tokens[static_cast<std::size_t>(c.sequence_of(r))].back();
+    return;
+  }
+  c.for_samples(0, rows, [&](std::int64_t row, std::int64_t count, std::int64_t sample, std::int64_t position) {
+    g.prompt(c.sample(sample), position, count, to + row);
+  });
+}
+
 void copy_text(const OpCall& c, const Load& load, std::int64_t* to) {
+  if (c.state.generated) return copy_pass(c, load.rows, to);
   if (load.replicas > 0) return copy_replicas(c, load, to);
   // Without multi-token prediction, the rows are one contiguous range of tokens, which may be only this rank's part of
   // the micro-batch.

@@ -44,8 +44,21 @@ struct OpCall {
   static float* floats(const Argument& a) { return reinterpret_cast<float*>(a.data); }
   static std::int64_t* integers(const Argument& a) { return reinterpret_cast<std::int64_t*>(a.data); }
 
-  // Returns the number of tokens of each sample on this rank.
-  std::int64_t sequence() const { return rank.spec.sequence / rank.spec.strategy.context; }
+  // Returns the number of micro-batches of one pass of generation, and the pass that this task belongs to.
+  std::int64_t pass_micro_batches() const {
+    return rank.plan.micro_batches / static_cast<std::int64_t>(state.generated->passes.size());
+  }
+  const GenerationPass& pass() const { return state.generated->passes[frame.micro_batch / pass_micro_batches()]; }
+  // Returns the number of tokens of each sample on this rank, in generation those that the pass adds.
+  std::int64_t sequence() const {
+    return state.generated ? pass().tokens : rank.spec.sequence / rank.spec.strategy.context;
+  }
+  // Returns the position in the sample of the first token that a generation's pass adds; 0 in training.
+  std::int64_t first_position() const { return state.generated ? pass().cached : 0; }
+  // Returns the index, among the sequences that this rank generates, of a sample of this micro-batch.
+  std::int64_t sequence_of(std::int64_t in_micro_batch) const {
+    return frame.micro_batch % pass_micro_batches() * rank.samples + in_micro_batch;
+  }
   // Returns the number of samples of a micro-batch on this rank; a grid of tensor-parallel ranks divides the samples
   // among its ranks.
   std::int64_t batch() const { return rank.samples / (size(Dimension::tensor_column) * size(Dimension::tensor_depth)); }
@@ -63,6 +76,8 @@ struct OpCall {
   // Returns the global number of a sample of this micro-batch on another data-parallel rank.
   std::int64_t sample(std::int64_t in_micro_batch, std::int64_t replica) const {
     const Strategy& s = rank.spec.strategy;
+    if (state.generated)
+      return (frame.micro_batch % pass_micro_batches() * s.data + replica) * s.micro_batch + in_micro_batch;
     const std::int64_t first = (frame.micro_batch * s.data + replica) * s.micro_batch + rank.first_sample;
     return state.round * rank.plan.steps * s.global_batch + first + in_micro_batch;
   }
@@ -101,6 +116,14 @@ struct OpCall {
   }
   template <class F>
   void for_samples(std::int64_t first, std::int64_t rows, const F& f) const {
+    if (state.generated) {
+      for (std::int64_t r = 0; r < rows;) {
+        const std::int64_t in_pass = (first + r) % sequence(), count = std::min(rows - r, sequence() - in_pass);
+        f(r, count, (first + r) / sequence(), first_position() + in_pass);
+        r += count;
+      }
+      return;
+    }
     for (std::int64_t r = 0; r < rows;) {
       std::int64_t in_part = (first + r) % sequence();
       const SequencePart* part = rank.parts.data();

@@ -4,6 +4,7 @@
 #include <cassert>
 #include <numeric>
 
+#include "exec/host/whole_layers.h"
 #include "models/layers/blocks.h"
 
 namespace orrery {
@@ -301,7 +302,10 @@ static CollectiveCall described(const Rank& rank, const Collective& work) {
   call.kind = work.kind;
   call.reduction = work.maximum ? Reduction::maximum : Reduction::sum;
   const Element half = rank.format16() == kernels::Format16::fp16 ? Element::fp16 : Element::bf16;
-  call.element = work.width == 2 ? half : Element::f32;
+  call.element = work.width == 1   ? Element::bytes
+                 : work.width == 2 ? half
+                 : work.width == 8 ? Element::f64
+                                   : Element::f32;
   call.group = work.group;
   // The algorithms kUserBuffers and kCopyEngines stand for collectives that Transformer Engine overlaps with pieces of
   // a matrix product. The executor runs them as the library's collectives.
@@ -337,6 +341,10 @@ static void prepare_parts(const Rank& rank, const Collective& work, const Launch
 PreparedCollective prepare(const Rank& rank, const Collective& work, const Launch& launch) {
   PreparedCollective p;
   p.call = described(rank, work);
+  if (moves_layers(rank, launch)) {
+    prepare_layers(rank, work, launch, p.call);
+    return p;
+  }
   switch (work.kind) {
     case CollectiveKind::all_reduce:
       prepare_all_reduce(rank, work, launch, p);

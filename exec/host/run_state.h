@@ -2,9 +2,11 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
+#include "exec/host/generated.h"
 #include "exec/host/text.h"
 #include "exec/memory/rank.h"
 #include "kernels/cpu/rotary.h"
@@ -57,6 +59,7 @@ struct RunState {
   LossScaling scaling = {};
   // A function that is called on the compute lane for each token that a router has assigned to experts; may be empty.
   std::function<void(const RoutedToken&)> on_routing = {};
+  std::shared_ptr<GeneratedState> generated = {};  // set where the ranks generate text
 };
 
 RunState run_state(const Rank& rank, const Text& text, const Training& training);

@@ -206,7 +206,9 @@ Argument Buffers::resolve(std::uint32_t frame, const Operand& operand) const {
     const auto before = [&](const Frame& f) { return p.frozen ? f.frozen_base : f.base; };
     const std::int64_t in_buffer = before(own) - (operand.scope == Scope::unit ? before(plan.frames[target]) : 0);
     if (operand.tile == 0 && operand.scope != Scope::own) offset = (in_buffer + p.offset) * a.width;
-    a.bytes = p.out * p.in * a.width;
+    a.bytes = (p.frozen ? p.stored : p.out * p.in) * a.width;
+    // In a buffer whose places are counted in bytes, the elements of weights that are not in NF4 are wider.
+    if (p.frozen && !p.nf4) a.width = plan.element_bytes;
   } else if (operand.scope == Scope::state && operand.slot == kFrozenShard) {
     // the frozen weights of a unit (parameters that are gathered together) are gathered from the unit's range of this
     // rank's shard
@@ -217,6 +219,8 @@ Argument Buffers::resolve(std::uint32_t frame, const Operand& operand) const {
     // in the flat buffer of a chunk's unsharded gradients, the elements of a unit (parameters that are gathered
     // together) begin at element `base`
     offset = own.base * a.width;
+  } else if (operand.scope == Scope::state && operand.slot == kSecondaryShard) {
+    offset = rank_.secondary_piece(frame).shard_first * a.width;
   } else if (const auto unit = rank_.unit_pieces.find(frame);
              operand.scope == Scope::state && unit != rank_.unit_pieces.end()) {
     const Piece &first = unit->second.front(), &last = unit->second.back();

@@ -36,34 +36,45 @@ GroupList::Group Rank::group(Dimension d) const {
   return table.groups[table.member_of[number]];
 }
 
+Piece Rank::secondary_piece(std::uint32_t unit) const {
+  const std::vector<Piece> all = secondary_pieces_of(plan, plan.frames[unit].state, number);
+  return *std::find_if(all.begin(), all.end(), [&](const Piece& p) { return p.unit == unit; });
+}
+
 kernels::Format16 Rank::format16() const {
   return spec.strategy.precision == Precision::fp16 ? kernels::Format16::fp16 : kernels::Format16::bf16;
 }
 
 Bytes Rank::state_width(std::uint16_t slot) const {
   const Optimizer& o = spec.strategy.optimizer;
+  const bool sums = o.kind == OptimizerKind::adafactor;  // whether moments are sums, which are always in fp32
   switch (slot) {
     case kParameters:
     case kFreshGradients:
+    case kSecondaryShard:
+      return plan.element_bytes;
     case kFrozen:
     case kFrozenShard:
-      return plan.element_bytes;
+      return plan.frozen_width;
     case kParameterShard:
       return row_of(spec.strategy.sharding).fp32_shards ? o.master_bytes : plan.element_bytes;
     case kGradients:
     case kGradientShard:
-    case kBuckets:
     case kHostGradients:
     case kNextGradients:
       return storage_bytes(spec.strategy.gradient_precision);
+    case kBuckets:
+      if (o.kind == OptimizerKind::muon) return plan.element_bytes;
+      return sums ? 4 : storage_bytes(spec.strategy.gradient_precision);
     case kMaster:
       return o.master_bytes;
     default:
-      return o.moment_bytes;
+      return sums ? 4 : o.moment_bytes;
   }
 }
 
 Bytes Rank::unit_width(std::uint16_t slot) const {
+  if (slot == kGatheredFrozen) return plan.frozen_width;
   if (slot == kRaisedShard) return state_width(kParameterShard);
   const bool wide = slot == kCastGradient || slot == kReduced || slot == kStagedGradient;
   return wide ? storage_bytes(spec.strategy.gradient_precision) : plan.element_bytes;

@@ -23,6 +23,9 @@ struct Rank {
   // for a buffer of a unit (parameters that are gathered together).
   Bytes state_width(std::uint16_t slot) const;
   Bytes unit_width(std::uint16_t slot) const;
+  // Returns the range of a unit's weights that this rank keeps in its secondary shard (ZeRO++). unit: id of the frame
+  // (set of buffers) of the unit.
+  Piece secondary_piece(std::uint32_t unit) const;
   kernels::Format16 format16() const;  // returns the format of all 16-bit numbers: fp16 or bf16
 
   const Spec& spec;
@@ -43,7 +46,7 @@ struct Rank {
   std::vector<std::uint32_t> states;
   // These maps have, as key, the id of a chunk's state frame (the buffers of the weights and optimizer states of a
   // chunk of layers). parameters: the weights that train; pieces: the ranges of them that this rank owns. frozen,
-  // frozen_pieces: the same for weights that do not train.
+  // frozen_pieces: the same for weights that do not train, counted in units of Plan::frozen_width bytes.
   std::map<std::uint32_t, std::vector<PlacedParameter>> parameters;
   std::map<std::uint32_t, std::vector<Piece>> pieces;
   std::map<std::uint32_t, std::vector<PlacedParameter>> frozen;

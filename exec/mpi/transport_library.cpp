@@ -29,6 +29,8 @@ MPI_Datatype type_of(Element element) {
     case Element::bf16:
     case Element::fp16:
       return MPI_UINT16_T;
+    case Element::f64:
+      return MPI_DOUBLE;
     case Element::bytes:
       return MPI_BYTE;
   }

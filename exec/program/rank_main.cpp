@@ -3,6 +3,7 @@
 #include <signal.h>  // NOLINT(modernize-deprecated-headers): sigaction is POSIX
 #include <sys/prctl.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <memory>
@@ -21,10 +22,10 @@
 #include "exec/program/text_data.h"
 #include "exec/program/watch.h"
 #include "kernels/cpu/gemm.h"
+#include "models/generation/generation_plan.h"
 #include "models/load/load_spec.h"
 #include "models/plan/hash.h"
 #include "models/plan/unfold.h"
-#include "models/planner/make_plan.h"
 #include "models/run/lost_ranks.h"
 
 namespace orrery {
@@ -62,6 +63,18 @@ std::string skipped_text(const Execution& e) {
   if (e.skipped_updates == 0) return "";
   return fmt::format("{} update{} skipped because a gradient was infinite, and the loss scale halved each time",
                      e.skipped_updates, e.skipped_updates == 1 ? " was" : "s were");
+}
+
+// The begins of the texts that the last step generated, for the report: so many that the file's header stays small.
+std::map<std::int64_t, std::vector<std::int64_t>> first_texts(const Execution& e) {
+  constexpr std::size_t kTexts = 16, kTokens = 64;
+  std::map<std::int64_t, std::vector<std::int64_t>> texts;
+  for (std::size_t i = 0; i < std::min(kTexts, e.generated.size()); ++i) {
+    const std::vector<std::int64_t>& all = e.generated[i].tokens;
+    texts[e.generated[i].number].assign(all.begin(),
+                                        all.begin() + static_cast<std::ptrdiff_t>(std::min(kTokens, all.size())));
+  }
+  return texts;
 }
 
 void run(const RankOptions& o, const Spec& spec, const Plan& plan, const std::string& hash, const MpiSession& session,
@@ -117,6 +130,7 @@ void run(const RankOptions& o, const Spec& spec, const Plan& plan, const std::st
                     .memory = e.memory,
                     .clock_offset = clock.offset,
                     .clock_uncertainty = clock.uncertainty};
+  result.texts = first_texts(e);
   write_rank_run(rank_file(o.out, session.rank()), result);
   ring.finish();
   lost.look();
@@ -137,7 +151,7 @@ int main(int argc, char** argv) {
     // The progress file is opened first, because it tells the launcher the rank of this process.
     ring = std::make_unique<ProgressRing>(progress_file(options.out, number), number);
     const Spec spec = load_spec(options.spec, options.overrides);
-    const Plan plan = make_plan(spec);
+    const Plan plan = make_executed_plan(spec);
     const std::string hash = plan_hash(plan);
     ring->set_plan(hash);
     check_executable(spec);

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "kernels/cpu/adafactor.h"
 #include "models/base/error.h"
 #include "models/base/version.h"
 
@@ -58,7 +59,13 @@ Training training_of(const Spec& spec) {
     case OptimizerKind::lion:
       t.rule = {.kind = Kind::lion, .learning_rate = 1e-4, .beta2 = 0.99};
       break;
-    default:  // AdamW: check_executable() refuses specs with other optimizers
+    case OptimizerKind::muon:
+      t.rule.kind = Kind::muon;
+      break;
+    case OptimizerKind::adafactor:
+      t.rule = {.kind = Kind::adafactor, .learning_rate = kernels::kLargestStep};
+      break;
+    case OptimizerKind::adamw:
       t.rule.kind = Kind::adamw;
   }
   t.clip = spec.strategy.clip;
@@ -67,10 +74,11 @@ Training training_of(const Spec& spec) {
 }
 
 Text text_of(const RankOptions& o, const Spec& spec, std::string_view built_in) {
-  if (!o.text.empty()) return read_text(o.text, spec.model.vocab, spec.sequence);
+  const std::int64_t length = spec.generation ? spec.generation->input : spec.sequence;
+  if (!o.text.empty()) return read_text(o.text, spec.model.vocab, length);
   std::string repeated(built_in);
-  while (static_cast<std::int64_t>(repeated.size()) <= spec.sequence + 1) repeated += built_in;
-  return checked_text(std::move(repeated), spec.model.vocab, spec.sequence);
+  while (static_cast<std::int64_t>(repeated.size()) <= length + 1) repeated += built_in;
+  return checked_text(std::move(repeated), spec.model.vocab, length);
 }
 
 Watcher watcher_of(const Rank& rank, ProgressRing& ring, const std::int64_t& step) {

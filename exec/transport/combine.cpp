@@ -25,6 +25,11 @@ void combine_all(Reduction reduction, const void* from, void* into, std::int64_t
   }
 }
 
+void combine_doubles(Reduction reduction, const double* from, double* into, std::int64_t elements) {
+  for (std::int64_t i = 0; i < elements; ++i)
+    into[i] = reduction == Reduction::sum ? into[i] + from[i] : std::max(into[i], from[i]);
+}
+
 }  // namespace
 
 std::int64_t width_of(Element element) {
@@ -34,6 +39,8 @@ std::int64_t width_of(Element element) {
     case Element::bf16:
     case Element::fp16:
       return 2;
+    case Element::f64:
+      return 8;
     case Element::bytes:
       return 1;
   }
@@ -48,6 +55,8 @@ void combine(Element element, Reduction reduction, const void* from, void* into,
       return combine_all<kernels::Bf16>(reduction, from, into, elements);
     case Element::fp16:
       return combine_all<kernels::Fp16>(reduction, from, into, elements);
+    case Element::f64:
+      return combine_doubles(reduction, static_cast<const double*>(from), static_cast<double*>(into), elements);
     case Element::bytes:
       throw Error("transport: bytes cannot be summed; name f32, bf16 or fp16 elements");
   }

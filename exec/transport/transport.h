@@ -33,8 +33,8 @@ inline std::set<ChannelKey> channels_of(const Plan& plan) {
   return keys;
 }
 
-// The type of the elements of a transfer; 16-bit values are summed in float.
-enum class Element : std::uint8_t { f32, bf16, fp16, bytes };
+// The type of the elements of a transfer; 16-bit values are summed in float. f64: keys of tokens (token_choice.h).
+enum class Element : std::uint8_t { f32, bf16, fp16, f64, bytes };
 
 enum class Reduction : std::uint8_t { sum, maximum };
 

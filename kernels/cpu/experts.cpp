@@ -182,6 +182,16 @@ void sum_rows(Matrix<const float> x, const std::int32_t* places, std::int64_t co
   }
 }
 
+void sum_weighted_rows(Matrix<const float> x, const std::int32_t* places, const float* weights, std::int64_t copies,
+                       Matrix<float> y) {
+  for (std::int64_t t = 0; t < y.rows; ++t) {
+    std::fill_n(y.row(t), y.columns, 0.0F);
+    for (std::int64_t j = t * copies; j < (t + 1) * copies; ++j) {
+      for (std::int64_t i = 0; places[j] >= 0 && i < y.columns; ++i) y.row(t)[i] += weights[j] * x.row(places[j])[i];
+    }
+  }
+}
+
 void sort_chunks(Matrix<const float> x, const std::int32_t* counts, std::int64_t sources, std::int64_t experts,
                  bool back, Matrix<float> y) {
   // for each source and expert, the index of their first row in the order (source, expert)

@@ -43,6 +43,10 @@ void expand_rows(Matrix<const float> x, const std::int32_t* places, std::int64_t
 // Sums the rows of every token's choices: y(t) = the sum over j, in order, of x(places(t, j)).
 void sum_rows(Matrix<const float> x, const std::int32_t* places, std::int64_t copies, Matrix<float> y);
 
+// The same with each row multiplied by the weight of its choice; choices without a row (place -1) are left out.
+void sum_weighted_rows(Matrix<const float> x, const std::int32_t* places, const float* weights, std::int64_t copies,
+                       Matrix<float> y);
+
 // Reorders chunks of rows from order (source, expert) to (expert, source), or with `back` the other way; source: the
 // rank from which a chunk came. counts (sources, experts): number of rows of each chunk.
 void sort_chunks(Matrix<const float> x, const std::int32_t* counts, std::int64_t sources, std::int64_t experts,

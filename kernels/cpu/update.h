@@ -10,13 +10,15 @@ namespace orrery::kernels {
 // The rule of an optimizer's step. adamw: weights are first reduced by learning_rate * weight_decay (Loshchilov and
 // Hutter 2019, arXiv:1711.05101); adam and sgd: the decay is added to the gradient. Moments have Adam's bias correction
 // (Kingma and Ba 2015, algorithm 1). SGD has no momentum. lion: the step is the sign of the gradient mixed with its
-// moment (Chen et al. 2023, 2302.06675, algorithm 2), with adamw's decay.
+// moment (Chen et al. 2023, 2302.06675, algorithm 2), with adamw's decay. muon: layers' matrices by muon.h, the other
+// weights by adamw. adafactor: adafactor.h.
 struct UpdateRule {
-  enum class Kind : std::uint8_t { adamw, adam, sgd, lion };
+  enum class Kind : std::uint8_t { adamw, adam, sgd, lion, muon, adafactor };
   Kind kind = Kind::adamw;
   // Adam's learning rate, decay rates of the moments and epsilon, by default those of the Adam paper.
   double learning_rate = 1e-3, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
   double weight_decay = 0;
+  double momentum = 0.95;  // Muon's: the default of Jordan's implementation (github.com/KellerJordan/Muon, muon.py)
 };
 
 // The values that change from step to step: the step's number, counted from 1, and the factor for the gradients.
@@ -36,7 +38,7 @@ struct UpdateConstants {
 inline UpdateConstants constants_of(const UpdateRule& rule, UpdateStep step) {
   const auto t = static_cast<double>(step.number);
   const bool lion = rule.kind == UpdateRule::Kind::lion, sgd = rule.kind == UpdateRule::Kind::sgd || lion;
-  const bool adamw = rule.kind == UpdateRule::Kind::adamw || lion;
+  const bool adamw = rule.kind != UpdateRule::Kind::adam && rule.kind != UpdateRule::Kind::sgd;
   const auto f = [](double x) { return static_cast<float>(x); };
   return {.gradient_factor = step.gradient_factor,
           .shrink = f(adamw ? 1 - rule.learning_rate * rule.weight_decay : 1),

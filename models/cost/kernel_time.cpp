@@ -79,7 +79,20 @@ struct KernelTime {
     return bytes - operands * (1 - 0.5625);
   }
 
+  // Returns the time of the products of linear layers that have the same input and run one after another.
+  Seconds one_by_one(const Gemm& g) const {
+    Gemm first = g, other = g;
+    first.apart = other.apart = 1;
+    const auto outputs = g.role == Gemm::Role::weight_gradient  ? &Gemm::m
+                         : g.role == Gemm::Role::input_gradient ? &Gemm::k
+                                                                : &Gemm::n;
+    first.*outputs -= (g.apart - 1) * g.apart_outputs;
+    other.*outputs = g.apart_outputs;
+    return (*this)(first) + static_cast<double>(g.apart - 1) * (*this)(other);
+  }
+
   Seconds operator()(const Gemm& g) const {
+    if (g.apart > 1) return one_by_one(g);
     const bool eight_bit = linear(g) && is_eight_bit(op.precision);
     const double peak = peak_flops(gpu, linear(g) ? op.precision : storage_precision(op.precision));
     const double fraction =
@@ -131,13 +144,18 @@ struct KernelTime {
     return static_cast<double>(o.iterations * o.matrices) * (time(m, n) + time(m, m) + time(n, m));
   }
 
+  double eight_bit_gain(const EightBitGain& gain, bool forward) const {
+    if (op.precision == Precision::mxfp8) return forward ? gain.block_forward : gain.block_backward;
+    return forward ? gain.tensor_forward : gain.tensor_backward;
+  }
+
   Seconds attention_time(const FlashAttention& a, double flops, double keys, std::int64_t head_dim) const {
     const AttentionKernel& kernel = find_attention(profile, attention);
     const AttentionHead head = head_of(kernel, head_dim);
     const bool forward = a.direction == Direction::forward;
     const double dropout = !a.drops ? 1 : forward ? kernel.forward_dropout : kernel.backward_dropout;
     const double rate = peak_flops(gpu, storage_precision(op.precision)) * dropout *
-                        (a.eight_bit ? kernel.eight_bit_gain : 1) *
+                        (a.eight_bit ? eight_bit_gain(head.eight_bit_gain, forward) : 1) *
                         (forward ? head.forward_fraction : head.backward_fraction);
     const double more = (forward ? head.forward_keys : head.backward_keys) / keys;
     return kernel.start_us * kMicrosecond + flops * (1 + more) / rate;
@@ -146,9 +164,15 @@ struct KernelTime {
   Seconds operator()(const FlashAttention& a) const {
     if (a.pairs == 0)  // no query of the op attends to any key
       return find_attention(profile, attention).start_us * kMicrosecond;
-    const Cost cost = cost_of(a, width);
+    // Backward in 8 bits does not skip the keys before a sliding window, which forward and backward in 16 bits do:
+    // 1.87 ms in mxfp8, 1.49 ms in fp8 and 0.44 ms in bf16 with a window of 128 of 4,096 tokens, and times that grow
+    // with the square of the sequence (GB300, cuDNN 9.24: NVIDIA/cudnn-frontend,
+    // benchmark/sdpa_benchmark_training/results, gpt_oss, 2026-06).
+    FlashAttention walked = a;
+    if (a.eight_bit && a.direction == Direction::backward) walked.window = 0;
+    const Cost cost = cost_of(walked, width);
     const Seconds time =
-        attention_time(a, cost.flops, keys_per_query(a), a.head_dim) + merged_bytes(a, width) / bandwidth();
+        attention_time(a, cost.flops, keys_per_query(walked), a.head_dim) + merged_bytes(a, width) / bandwidth();
     // With few queries and a long key/value cache, attention is bound by reading the cache from memory.
     const double start = generation_figures().attention_start_us * kMicrosecond;
     return a.cached == 0 ? time : std::max(time, start + cost.bytes / bandwidth());
@@ -196,14 +220,15 @@ struct LawOf {
   KernelTime sampled;
 
   // The measured samples are products that ran as one kernel each. The law (from measured sizes to other sizes)
-  // therefore computes the time of a sample without pieces and tiles, even if the planned product is cut into them.
+  // therefore computes the time of a sample without pieces, tiles and products apart, even if the planned product has
+  // them.
   Law operator()(const Gemm& g) const {
     if (!linear(g)) return {};
     const auto of_sample = [time = sampled, one = g](const std::vector<double>& sizes, double) mutable {
       one.m = std::llround(sizes[0]);
       one.n = std::llround(sizes[1]);
       one.k = std::llround(sizes[2]);
-      one.pieces = one.tiles = 1;
+      one.pieces = one.tiles = one.apart = 1;
       return time(one);
     };
     return {of_sample, planned(g)};

@@ -54,11 +54,20 @@ std::vector<Tile> tiles_of(const JsonValue& gemm) {
 
 constexpr double kMostGain = 2;  // of products of 8 bits over those of 16, beyond their peaks
 
+EightBitGain gain_from(const JsonValue& head) {
+  const auto found = head.find("eight_bit_gain");
+  if (!found) return {};
+  const auto gain = [&](const char* key) { return found->at(key).number(sensible::kLeastPart, kMostGain); };
+  return {gain("tensor_forward"), gain("tensor_backward"), gain("block_forward"), gain("block_backward")};
+}
+
 AttentionHead head_from(const JsonValue& h) {
   return {h.at("head_dim").whole(1, kWidestHead),
           h.at("forward_fraction").number(sensible::kLeastPart, sensible::kMostPart),
           h.at("backward_fraction").number(sensible::kLeastPart, sensible::kMostPart),
-          h.at("forward_keys").number(0, kMostKeys), h.at("backward_keys").number(0, kMostKeys)};
+          h.at("forward_keys").number(0, kMostKeys),
+          h.at("backward_keys").number(0, kMostKeys),
+          gain_from(h)};
 }
 
 AttentionKernel kernel_from(const JsonValue& k) {
@@ -67,7 +76,6 @@ AttentionKernel kernel_from(const JsonValue& k) {
     kernel.forward_dropout = drops->at("forward_fraction").number(sensible::kLeastPart, sensible::kMostPart);
     kernel.backward_dropout = drops->at("backward_fraction").number(sensible::kLeastPart, sensible::kMostPart);
   }
-  if (k.find("eight_bit_gain")) kernel.eight_bit_gain = constant(k, "eight_bit_gain", 1, kMostGain);
   for (const JsonValue& h : filled_list(k, "heads")) {
     kernel.heads.push_back(head_from(h));
     const std::size_t n = kernel.heads.size();
@@ -85,7 +93,7 @@ void read_formulas(Profile& p, const JsonValue& root) {
   p.gemm.batched_fraction = constant(gemm, "batched_fraction", sensible::kLeastPart, sensible::kMostPart);
   if (gemm.find("grouped_fraction"))
     p.gemm.grouped_fraction = constant(gemm, "grouped_fraction", sensible::kLeastPart, sensible::kMostPart);
-  if (gemm.find("narrow_gain")) p.gemm.narrow_gain = constant(gemm, "narrow_gain", 1, kMostGain);
+  if (gemm.find("narrow_gain")) p.gemm.narrow_gain = constant(gemm, "narrow_gain", sensible::kLeastPart, kMostGain);
   if (gemm.find("exposed_result")) p.gemm.exposed_result = constant(gemm, "exposed_result", 0, sensible::kMostPart);
   for (const JsonValue& k : filled_list(root.at("attention"), "kernels")) p.attention.push_back(kernel_from(k));
   p.memory.fraction = constant(memory, "fraction", sensible::kLeastPart, sensible::kMostPart);
@@ -113,6 +121,12 @@ std::string_view architecture_file(Architecture a) {
       return "profiles/hopper.json";
     case Architecture::blackwell:
       return "profiles/blackwell.json";
+    case Architecture::cdna2:
+      return "profiles/cdna2.json";
+    case Architecture::cdna3:
+      return "profiles/cdna3.json";
+    case Architecture::cdna4:
+      return "profiles/cdna4.json";
     case Architecture::other:
       break;
   }
@@ -139,6 +153,7 @@ Profile parse_profile(std::string_view text, const std::string& path) {
   if (const auto nccl = root.find("nccl")) {
     for (const JsonValue& n : nccl->items()) p.nccl.push_back(logged_nccl_of(n));
   }
+  if (const auto steps = root.find("steps")) p.steps = step_fit_of(*steps);
   p.rest_built_in = root.text_or("rest", "") == "built-in";
   if ((!p.rest_built_in && p.measured.empty()) || root.find("gemm")) read_formulas(p, root);
   return p;
@@ -157,10 +172,16 @@ AttentionHead head_of(const AttentionKernel& kernel, std::int64_t head_dim) {
   if (above == kernel.heads.end()) return kernel.heads.back();
   if (above == kernel.heads.begin()) return *above;
   const AttentionHead &a = *std::prev(above), &b = *above;
+  const EightBitGain &low = a.eight_bit_gain, &high = b.eight_bit_gain;
   const double x = static_cast<double>(head_dim - a.head_dim) / static_cast<double>(b.head_dim - a.head_dim);
-  const auto mix = [x](double low, double high) { return low + x * (high - low); };
-  return {head_dim, mix(a.forward_fraction, b.forward_fraction), mix(a.backward_fraction, b.backward_fraction),
-          mix(a.forward_keys, b.forward_keys), mix(a.backward_keys, b.backward_keys)};
+  const auto mix = [x](double from, double to) { return from + x * (to - from); };
+  return {head_dim,
+          mix(a.forward_fraction, b.forward_fraction),
+          mix(a.backward_fraction, b.backward_fraction),
+          mix(a.forward_keys, b.forward_keys),
+          mix(a.backward_keys, b.backward_keys),
+          {mix(low.tensor_forward, high.tensor_forward), mix(low.tensor_backward, high.tensor_backward),
+           mix(low.block_forward, high.block_forward), mix(low.block_backward, high.block_backward)}};
 }
 
 Profile find_profile(const Gpu& gpu) {
@@ -186,6 +207,7 @@ std::string to_json(const Profile& p) {
   root["memory_bytes"] = p.memory_bytes;
   for (const Conditions& c : p.conditions) root["conditions"].push_back(json_of(c));
   root["measured"] = json_of(p.measured);
+  if (p.steps.steps > 0) root["steps"] = json_of(p.steps);
   for (const LoggedNccl& n : p.nccl) root["nccl"].push_back(json_of(n));
   // Imported logs may contain any bytes, so bytes that are not UTF-8 are replaced.
   return root.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + '\n';

@@ -8,6 +8,7 @@
 
 #include "models/base/units.h"
 #include "models/cost/nccl/log.h"
+#include "models/cost/step_fit.h"
 #include "models/spec/cluster.h"
 #include "models/trace/conditions.h"
 #include "models/trace/measured_times.h"
@@ -21,6 +22,13 @@ struct Tile {
   double efficiency = 0.8;
 };
 
+// Factors by which the rates of a fused attention kernel change if its products are in 8 bits: with one scale for each
+// tensor (tensor_...), or one for each block of 32 elements (block_...: MXFP8).
+struct EightBitGain {
+  double tensor_forward = 1, tensor_backward = 1;
+  double block_forward = 1, block_backward = 1;
+};
+
 // The rates that a fused attention kernel reaches for one head dimension. forward_fraction, backward_fraction:
 // fractions of the 16-bit peak, counting only the FLOPs that the mask does not skip. forward_keys, backward_keys: a
 // fixed cost of every query (diagonal blocks, prologue), expressed as a number of additional keys.
@@ -28,6 +36,7 @@ struct AttentionHead {
   std::int64_t head_dim = 128;
   double forward_fraction = 0, backward_fraction = 0;
   double forward_keys = 0, backward_keys = 0;
+  EightBitGain eight_bit_gain = {};
 };
 
 struct AttentionKernel {
@@ -36,7 +45,6 @@ struct AttentionKernel {
   std::vector<AttentionHead> heads;  // rates for each head dimension, in ascending order of dimension
   // factors by which the forward and backward rates change if there is dropout
   double forward_dropout = 1, backward_dropout = 1;
-  double eight_bit_gain = 1;  // factor by which the rates change if its products are in 8 bits
 };
 
 // The speed of the kernels of one type of device: constants of the formulas in models/cost/kernel_time.cpp, from
@@ -94,6 +102,8 @@ struct Profile {
   // Figures from the logs that NCCL itself wrote about the cluster's communicators; logged figures take precedence over
   // Orrery's port of NCCL's model.
   std::vector<LoggedNccl> nccl;
+  // factors that come from a few measured steps of one stack; steps.steps is 0 if no steps were used
+  StepFit steps;
   // Whether the profile is for the kernels of text generation (inference), whose constants are in generation_figures.h
   bool generates = false;
   // Whether the profile was imported and so lacks some times: the missing times come from the built-in profile of the

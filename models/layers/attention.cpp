@@ -187,9 +187,15 @@ static ProjectedHeads projected_heads(LayerTape& layer, Id x) {
   const Model& m = layer.model;
   const std::int64_t d = m.head_dim, gate = m.attention_gate ? layer.heads * d : 0;
   const std::int64_t width = (layer.heads + 2 * layer.kv_heads) * d;
-  const Id projected = column_parallel(
-      layer, "qkv", x, m.hidden, gate + width,
-      {"attention.qkv", Cut::heads, has_qkv_bias(m), layer.context.kv_copies > 1 ? 2 * layer.kv_heads * d : 0});
+  const bool separate = layer.context.spec.software.kernels.separate_projections;
+  const Id projected =
+      column_parallel(layer, "qkv", x, m.hidden, gate + width,
+                      {.name = "attention.qkv",
+                       .cut = Cut::heads,
+                       .bias = has_qkv_bias(m),
+                       .kv_rows = layer.context.kv_copies > 1 ? 2 * layer.kv_heads * d : 0,
+                       .apart = separate ? std::vector{gate + layer.heads * d, layer.kv_heads * d, layer.kv_heads * d}
+                                         : std::vector<std::int64_t>{}});
   const GatedProjection parts = gate > 0 ? split_gate(layer, projected, gate, width) : GatedProjection{{}, projected};
   const HeadSlots heads = head_norms(layer, in_attention_layout(layer, parts.qkv, width));
   rotate(layer, heads.queries_keys);
@@ -211,7 +217,6 @@ static Id attended_values(LayerTape& layer, Id x, bool windowed) {
   if (m.indexer) return sparse_latent_attention(layer, x);
   const ProjectedHeads parts = m.mla ? ProjectedHeads{.heads = latent_heads(layer, x)} : projected_heads(layer, x);
   const HeadSlots& heads = parts.heads;
-  if (c.spec.generation) store_keys(layer, heads);
   const bool again = layer.recompute.attention && !layer.recompute.layer;
   if (again) layer.tape.begin_region(true);
   const bool flash = c.spec.strategy.attention == Attention::flash, cut = c.spec.strategy.context > 1;
@@ -222,6 +227,7 @@ static Id attended_values(LayerTape& layer, Id x, bool windowed) {
     layer.tape.end_region();
     layer.tape.keep(attended);
   }
+  if (c.spec.generation) store_keys(layer, heads);
   return m.attention_gate ? gated_values(layer, attended, parts.gate) : attended;
 }
 
@@ -282,6 +288,18 @@ static Id kept_in_12_bits(LayerTape& layer, Id values, std::int64_t elements) {
   return again;
 }
 
+// Records the cast of attention's operands to 8 bits, along rows and along columns, as its products in backward need
+// both (Transformer Engine, combine_and_quantize in attention/dot_product_attention/utils.py). Returns the buffer of
+// the cast, which is held while attention runs.
+static std::vector<Id> attention_cast(LayerTape& layer, const FlashAttention& work, const std::string& name,
+                                      const std::vector<Id>& operands, std::int64_t elements) {
+  if (!work.eight_bit) return {};
+  const Id cast = layer.tape.slot(name + " in 8 bits", 2 * elements, Category::buffers);
+  layer.tape.emit(name + " to 8 bits", Cast{elements, layer.context.width, 1, true},
+                  {.reads = operands, .writes = {cast}});
+  return {cast};
+}
+
 Id flash_attention(LayerTape& layer, const HeadSlots& heads, const AttentionPart& part, bool windowed) {
   const BlockContext& c = layer.context;
   FlashAttention work = flash_work(layer, part, windowed);
@@ -292,7 +310,11 @@ Id flash_attention(LayerTape& layer, const HeadSlots& heads, const AttentionPart
   // `statistics` holds the log-sum-exp of every row of attention scores, in fp32, which backward needs.
   const Id statistics = layer.tape.slot("statistics", rows * part.heads * 4);
   const std::vector<std::int32_t> sinks = sinks_of(layer);
-  layer.tape.emit("attention", work, {.reads = heads.slots(), .writes = {y, statistics}, .weights = sinks});
+  const std::int64_t operands = rows * (part.heads * work.head_dim + part.kv_heads * (work.head_dim + work.value_dim));
+  const std::vector<Id> cast = attention_cast(layer, work, "attention operands", heads.slots(), operands);
+  BlockBuilder::Uses forward = {.reads = heads.slots(), .writes = {y, statistics}, .weights = sinks, .holds = cast};
+  if (work.cached > 0) read_cache(layer, forward);
+  layer.tape.emit("attention", work, forward);
   const Id values = packs_attention(layer) ? kept_in_12_bits(layer, y, rows * part.heads * value_dim(layer)) : y;
   layer.tape.on_backward([=, &layer] {
     FlashAttention back = work;
@@ -300,7 +322,9 @@ Id flash_attention(LayerTape& layer, const HeadSlots& heads, const AttentionPart
     const HeadSlots d = head_gradients(layer, heads, part);
     BlockBuilder::Uses uses = {
         .reads = heads.slots(), .writes = d.slots(), .weights = sinks, .weight_gradients = sinks};
-    uses.reads.insert(uses.reads.end(), {values, statistics, layer.tape.gradient(values)});
+    const Id dy = layer.tape.gradient(values);
+    uses.reads.insert(uses.reads.end(), {values, statistics, dy});
+    uses.holds = attention_cast(layer, work, "attention output gradient", {dy}, rows * part.heads * work.value_dim);
     layer.tape.emit("attention gradient", back, uses);
   });
   return values;

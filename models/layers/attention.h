@@ -13,6 +13,7 @@ namespace orrery {
 // `queries_keys` and `qkv` are the same buffer.
 struct HeadSlots {
   Id queries_keys, qkv;
+  Id compressed{};  // latent attention: the normalized compressed vectors of keys and values
 
   std::vector<Id> slots() const { return queries_keys == qkv ? std::vector{qkv} : std::vector{queries_keys, qkv}; }
 };

@@ -25,8 +25,10 @@ enum StateSlot : std::uint16_t {
   kMaster,
   kMoment1,
   kMoment2,
-  kEightBit,       // fp8 copies of all layers' matrices, plain and transposed, cast once a step
-  kBuckets,        // DistributedDataParallel's averaged copies of the gradients, which are all-reduced in place
+  kEightBit,  // fp8 copies of all layers' matrices, plain and transposed, cast once a step
+  // DistributedDataParallel's averaged copies of the gradients, which are all-reduced in place; with Muon, complete
+  // layers of directions; with Adafactor, norms of each tensor
+  kBuckets,
   kHostGradients,  // copies of the gradients on the host for the optimizer there, if gradients are summed on the device
   kNextGradients,  // gradients of this step that a delayed weight update reads in the next step
   // Buffers that some training frameworks allocate although nothing reads them: the other ranks' parts of the master

@@ -12,8 +12,13 @@ namespace orrery {
 // 2405.04434, section 2.1.2).
 FlashAttention with_cache(const Spec& spec, FlashAttention work);
 
-// Records the copy of the new tokens' keys and values into the cache.
+// Records the copy of the new tokens' keys and values into the cache, with latent attention of their compressed vectors
+// and rotated key parts. It comes after attention, because a window's cache has no room for the tokens before a long
+// pass and the pass itself.
 void store_keys(LayerTape& layer, const HeadSlots& heads);
+// Adds to the operands of attention the cache and, for latent attention, the up projection of keys and values, which
+// attention applies to queries and results instead of to the cached vectors.
+void read_cache(LayerTape& layer, BlockBuilder::Uses& attention);
 
 // Records the ops of routed and shared experts for a forward pass of text generation in which each rank of the tensor
 // group has all tokens: a rank computes the rows of its own experts, or of its part of every expert, and the ranks'

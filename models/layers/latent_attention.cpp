@@ -90,10 +90,11 @@ HeadSlots latent_heads(LayerTape& layer, Id x) {
   if (again) layer.tape.begin_region(true);
   const Id queries = latent_queries(layer, query);
   const std::int64_t width = layer.heads * (a.qk_nope_head_dim + a.v_head_dim);
-  const Id key_values =
-      column_parallel(layer, "key/value up", norm(layer, "key/value norm", keys.compressed, a.kv_lora_rank),
-                      a.kv_lora_rank, width, {"attention.key_value_up", Cut::rows, m.bias});
-  const HeadSlots heads = assemble(layer, queries, key_values, keys.rope);
+  const Id compressed = norm(layer, "key/value norm", keys.compressed, a.kv_lora_rank);
+  const Id key_values = column_parallel(layer, "key/value up", compressed, a.kv_lora_rank, width,
+                                        {"attention.key_value_up", Cut::rows, m.bias});
+  HeadSlots heads = assemble(layer, queries, key_values, keys.rope);
+  heads.compressed = compressed;
   if (again) layer.tape.end_region();
   return heads;
 }

@@ -216,7 +216,9 @@ void soft_cap(LayerTape& layer, const std::string& name, Id x, std::int64_t elem
 Id add_positions(LayerTape& layer, Id x) {
   const Model& m = layer.model;
   if (m.positions != Positions::learned) return x;
-  return add_learned_positions(layer, x, m.max_positions > 0 ? m.max_positions : layer.context.spec.sequence);
+  const Spec& spec = layer.context.spec;
+  const std::int64_t most = spec.generation ? spec.generation->input + spec.generation->output : spec.sequence;
+  return add_learned_positions(layer, x, m.max_positions > 0 ? m.max_positions : most);
 }
 
 Id add_learned_positions(LayerTape& layer, Id x, std::int64_t length) {
@@ -321,8 +323,12 @@ static Id activate(LayerTape& layer, const std::string& name, Id x, std::int64_t
 Id feed_forward(LayerTape& layer, const std::string& name, const std::string& weights, Id x, std::int64_t width,
                 bool reduce) {
   const Model& m = layer.model;
+  const bool separate = m.gated && layer.context.spec.software.kernels.separate_projections;
   const Id up = column_parallel(layer, name + " up", x, m.hidden, width * (m.gated ? 2 : 1),
-                                {weights + ".up", m.gated ? Cut::halves : Cut::rows, has_mlp_bias(m)});
+                                {.name = weights + ".up",
+                                 .cut = m.gated ? Cut::halves : Cut::rows,
+                                 .bias = has_mlp_bias(m),
+                                 .apart = separate ? std::vector{width, width} : std::vector<std::int64_t>{}});
   const bool again = layer.recompute.activation && !layer.recompute.layer && !layer.recompute.mlp;
   const Id active = activate(layer, name == "mlp" ? "activation" : name + " activation", up, width, again);
   return row_parallel(layer, name + " down", active, width, m.hidden, weights + ".down.weight", reduce);

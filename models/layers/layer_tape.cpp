@@ -38,6 +38,7 @@ LayerTape::LayerTape(const BlockContext& c, const std::string& name, BlockRole r
   tape.frozen_slot = c.sharding.shards_parameters ? static_cast<Id>(kGatheredFrozen) : static_cast<Id>(kFrozen);
   if (!has_frozen(model)) return;
   tape.is_frozen = [&m = model](const std::string& parameter) { return is_frozen(m, parameter); };
+  if (model.lora && model.lora->nf4) tape.units_of_a_wide_weight = c.width;
   tape.is_nf4 = [&m = model](const std::string& parameter, std::int64_t in) { return is_nf4(m, parameter, in); };
 }
 
@@ -50,6 +51,29 @@ void tensor_all_reduce(LayerTape& layer, const std::string& name, Id x, Bytes by
       name,
       Collective{.group = layer.context.intermediate_side.columns, .bytes = bytes, .width = width, .maximum = maximum},
       {.updates = {x}}, LaneKind::tensor);
+}
+
+bool in_symmetric_memory(const LayerTape& layer) {
+  return layer.context.spec.software.communication.tensor_overlap == TensorOverlap::symmetric_memory;
+}
+
+void tensor_collective(LayerTape& layer, const std::string& name, CollectiveKind kind, Id from, Id to,
+                       std::int64_t columns, Bytes width, std::int64_t piece, std::int64_t parts) {
+  const BlockContext& c = layer.context;
+  Collective work = {kind, Dimension::tensor, c.rows * columns * width / parts, width};
+  work.first = piece * (c.rows * columns / parts);
+  if (parts > 1) work.algorithm = in_symmetric_memory(layer) ? kCopyEngines : kUserBuffers;
+  const bool copies = c.spec.software.communication.sequence_copies && parts == 1,
+             gathers = kind == CollectiveKind::all_gather;
+  const Id aside = copies    ? layer.tape.slot(name + (gathers ? " arrived" : " by rank"), work.bytes)
+                   : gathers ? to
+                             : from;
+  const auto copy = [&](Id source, Id result) {
+    layer.tape.emit(name + " copy", Cast{c.rows * columns, width, width}, {.reads = {source}, .writes = {result}});
+  };
+  if (copies && !gathers) copy(from, aside);
+  layer.tape.emit(name, work, {.reads = {gathers ? from : aside}, .writes = {gathers ? aside : to}}, LaneKind::tensor);
+  if (copies && gathers) copy(aside, to);
 }
 
 std::int32_t vector_parameter(LayerTape& layer, const std::string& name) {
@@ -83,12 +107,30 @@ CastSlots to_fp8(LayerTape& layer, const std::string& name, Id x, std::int64_t e
   return {rows, columns};
 }
 
+Bytes operand_width(const LayerTape& layer) { return layer.eight_bit ? 1 : layer.context.width; }
+
+CastSlots input_to_fp8(LayerTape& layer, const std::string& name, Id x, std::int64_t elements, bool keep) {
+  return to_fp8(layer, name + " input", x, elements, keep && !layer.context.spec.software.kernels.casts_again);
+}
+
+Id input_columns(LayerTape& layer, const std::string& name, Id x, std::int64_t elements, const CastSlots& given) {
+  if (!layer.eight_bit || given.columns != given.rows) return given.columns;
+  return to_fp8(layer, name + " input again", x, elements, true).columns;
+}
+
+Id transposed(LayerTape& layer, const std::string& name, Id x, std::int64_t elements) {
+  if (!layer.eight_bit) return x;
+  const Id y = layer.tape.slot(name + " transposed", elements);
+  layer.tape.emit(name + " transpose", Cast{elements, 1, 1}, {.reads = {x}, .writes = {y}});
+  return y;
+}
+
 std::vector<Id> with_weight(LayerTape& layer, const std::string& name, Id x, std::int32_t weight, const Gemm& forward) {
   const BlockContext& c = layer.context;
   const std::int64_t elements = forward.n * forward.k;
-  if (layer.tape.is_nf4_weight(weight)) {  // NF4: each byte has two 4-bit weights
+  if (layer.tape.is_nf4_weight(weight)) {
     const Id wide = layer.tape.slot(name + " weight", elements * c.width, Category::buffers);
-    layer.tape.emit(name + " weight from nf4", Cast{elements / 2, 1, 2 * c.width},
+    layer.tape.emit(name + " weight from nf4", Dequantize{.format = kNf4Format, .elements = elements, .wide = c.width},
                     {.writes = {wide}, .weights = {weight}});
     return {x, wide};
   }

@@ -42,6 +42,12 @@ struct TokenRows {
 Id activation(LayerTape& layer, const std::string& name, std::int64_t row_count, std::int64_t columns);
 // Records an all-reduce of x over the tensor group in place: the sum, or the largest value.
 void tensor_all_reduce(LayerTape& layer, const std::string& name, Id x, Bytes bytes, Bytes width, bool maximum = false);
+// Records an all-gather or a reduce-scatter (`kind`) of the rows of `from` over the tensor group into `to`. If `parts`
+// is more than 1, the collective moves piece number `piece` of that many equal parts.
+void tensor_collective(LayerTape& layer, const std::string& name, CollectiveKind kind, Id from, Id to,
+                       std::int64_t columns, Bytes width, std::int64_t piece = 0, std::int64_t parts = 1);
+// Returns whether products that overlap with transfers do so through PyTorch's symmetric memory.
+bool in_symmetric_memory(const LayerTape& layer);
 // Adds a weight or bias with one element for each column of the residual stream; if a grid of tensor ranks cuts the
 // columns, every rank has the elements of its own columns.
 std::int32_t vector_parameter(LayerTape& layer, const std::string& name);
@@ -61,6 +67,14 @@ struct CastSlots {
 // each row (software.rowwise_scales) rows and columns are cast one after the other.
 CastSlots to_fp8(LayerTape& layer, const std::string& name, Id x, std::int64_t elements, bool transpose,
                  bool within = false);
+// Returns the bytes of an element of a product's operands.
+Bytes operand_width(const LayerTape& layer);
+// Returns the fp8 input of a product. Backward's weight gradient needs this input transposed: the transposed input is
+// kept, or the input is cast again.
+CastSlots input_to_fp8(LayerTape& layer, const std::string& name, Id x, std::int64_t elements, bool keep);
+Id input_columns(LayerTape& layer, const std::string& name, Id x, std::int64_t elements, const CastSlots& given);
+// Returns the buffer of an 8-bit operand's transposed copy; in 16 bits, the operand's own buffer.
+Id transposed(LayerTape& layer, const std::string& name, Id x, std::int64_t elements);
 // Returns the buffers that a product reads besides its weight parameter, and records casts of the weight that the
 // product needs. Gathered weights are cast to fp8 before each use, other weights once a step (emit.cpp). Weights in NF4
 // are dequantised before each use.

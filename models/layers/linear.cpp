@@ -29,6 +29,13 @@ Gemm whole(std::int64_t rows, std::int64_t in, std::int64_t out, Bytes width) {
 // default (initialize_ub: "pipeline", num_splits 4).
 constexpr std::int64_t kScatterPieces = 4;
 
+// Returns the number of pieces of a product whose result is reduce-scattered under it: with symmetric memory one for
+// each rank (torch/distributed/_symmetric_memory/__init__.py: _pipelined_produce_and_all2all).
+std::int64_t scatter_pieces(const LayerTape& layer) {
+  const std::int64_t pieces = in_symmetric_memory(layer) ? layer.context.tensor : kScatterPieces;
+  return layer.overlaps && layer.context.local_rows % pieces == 0 ? pieces : 1;
+}
+
 Gemm with_rows(Gemm product, std::int64_t count, Gemm::Rows rows) {
   product.m = count;
   product.rows = rows;
@@ -47,27 +54,24 @@ Gemm piece_of(Gemm forward, std::int64_t piece, std::int64_t parts, Gemm::Rows r
   return forward;
 }
 
+// Returns the product of one linear layer as that of several, whose numbers of outputs are given.
+Gemm of_layers(Gemm forward, const std::vector<std::int64_t>& outputs) {
+  if (outputs.empty()) return forward;
+  forward.apart = static_cast<std::int64_t>(outputs.size());
+  forward.apart_outputs = outputs.back();
+  return forward;
+}
+
 }  // namespace
 
-static Bytes operand_width(const LayerTape& layer) { return layer.eight_bit ? 1 : layer.context.width; }
-
-void tensor_collective(LayerTape& layer, const std::string& name, CollectiveKind kind, Id from, Id to,
-                       std::int64_t columns, Bytes width, std::int64_t piece, std::int64_t parts) {
-  const BlockContext& c = layer.context;
-  Collective work = {kind, Dimension::tensor, c.rows * columns * width / parts, width};
-  work.first = piece * (c.rows * columns / parts);
-  if (parts > 1) work.algorithm = kUserBuffers;
-  const bool copies = c.spec.software.communication.sequence_copies && !layer.overlaps,
-             gathers = kind == CollectiveKind::all_gather;
-  const Id aside = copies    ? layer.tape.slot(name + (gathers ? " arrived" : " by rank"), work.bytes)
-                   : gathers ? to
-                             : from;
-  const auto copy = [&](Id source, Id result) {
-    layer.tape.emit(name + " copy", Cast{c.rows * columns, width, width}, {.reads = {source}, .writes = {result}});
-  };
-  if (copies && !gathers) copy(from, aside);
-  layer.tape.emit(name, work, {.reads = {gathers ? from : aside}, .writes = {gathers ? aside : to}}, LaneKind::tensor);
-  if (copies && gathers) copy(aside, to);
+// Returns the buffer from which other ranks copy this rank's rows. PyTorch copies the rows to symmetric memory first,
+// and has nothing run beside that copy (_pipelined_multi_all_gather_and_consume: copy_shard before the first product).
+static Id shared_rows(LayerTape& layer, const std::string& name, Id own, std::int64_t columns, Bytes width) {
+  if (!in_symmetric_memory(layer)) return own;
+  const std::int64_t elements = layer.context.local_rows * columns;
+  const Id shared = layer.tape.slot(name + " in symmetric memory", elements * width, Category::buffers);
+  layer.tape.emit(name + " to symmetric memory", Cast{elements, width, width}, {.reads = {own}, .writes = {shared}});
+  return shared;
 }
 
 // Records a product over the rows of all tensor ranks, each of which holds a part of the rows. If communication
@@ -84,12 +88,13 @@ static void over_gathered(LayerTape& layer, const std::string& name, const Gathe
   own.front() = rows.own;
   if (rows.own == rows.all) return product(forward, others);
   if (layer.overlaps) {
+    const Id shared = shared_rows(layer, name, rows.own, columns, width);
     product(piece_of(forward, 0, c.tensor, Gemm::Rows::member), own);
     for (std::int64_t i = 1; i < c.tensor; ++i) {
       Collective step = {CollectiveKind::shift, Dimension::tensor, c.local_rows * columns * width, width};
       step.first = i * c.local_rows * columns;
       step.algorithm = kCopyEngines;
-      layer.tape.emit(name, step, {.reads = {rows.own}, .writes = {rows.all}}, LaneKind::tensor);
+      layer.tape.emit(name, step, {.reads = {shared}, .writes = {rows.all}}, LaneKind::tensor);
       product(piece_of(forward, i, c.tensor, Gemm::Rows::member), others);
     }
     return;
@@ -102,25 +107,6 @@ static void over_gathered(LayerTape& layer, const std::string& name, const Gathe
   const std::int64_t before = c.tensor / 2, behind = c.tensor - 1 - before;
   product(with_rows(forward, before * c.local_rows, Gemm::Rows::before), others);
   product(with_rows(forward, behind * c.local_rows, Gemm::Rows::behind), others);
-}
-
-// Returns the fp8 input of a product. Backward's weight gradient needs this input transposed: the transposed input is
-// kept, or the input is cast again.
-static CastSlots input_to_fp8(LayerTape& layer, const std::string& name, Id x, std::int64_t elements, bool keep) {
-  return to_fp8(layer, name + " input", x, elements, keep && !layer.context.spec.software.kernels.casts_again);
-}
-
-static Id input_columns(LayerTape& layer, const std::string& name, Id x, std::int64_t elements,
-                        const CastSlots& given) {
-  if (!layer.eight_bit || given.columns != given.rows) return given.columns;
-  return to_fp8(layer, name + " input again", x, elements, true).columns;
-}
-
-static Id transposed(LayerTape& layer, const std::string& name, Id x, std::int64_t elements) {
-  if (!layer.eight_bit) return x;
-  const Id y = layer.tape.slot(name + " transposed", elements);
-  layer.tape.emit(name + " transpose", Cast{elements, 1, 1}, {.reads = {x}, .writes = {y}});
-  return y;
 }
 
 // Adds a linear layer's weight as tiles (ranges of its rows), which products use one after another, or as one tile.
@@ -161,7 +147,9 @@ void input_gradients(LayerTape& layer, const std::string& name, const Gemm& forw
             .result_bytes = forward.result_bytes,
             .pieces = forward.pieces,
             .piece = forward.piece,
-            .rows = forward.rows};
+            .rows = forward.rows,
+            .apart = forward.apart,
+            .apart_outputs = forward.apart_outputs};
   g.tiles = static_cast<std::int64_t>(weights.size());
   g.k /= g.tiles;
   for (g.tile = 0; g.tile < g.tiles; ++g.tile) {
@@ -181,6 +169,8 @@ static void weight_gradient(LayerTape& layer, const std::string& name, const Gem
   Gemm gemm = {.m = forward.n, .n = forward.k, .k = forward.m, .role = Gemm::Role::weight_gradient};
   gemm.tile = forward.tile;
   gemm.tiles = forward.tiles;
+  gemm.apart = forward.apart;
+  gemm.apart_outputs = forward.apart_outputs;
   gemm.accumulate = fused && !fresh_unit;
   gemm.result_bytes = fused && !fresh_unit ? main : c.width;
   if (fused) {
@@ -253,7 +243,7 @@ Id column_parallel(LayerTape& layer, const std::string& name, Id x, std::int64_t
                               : tiled_weight(layer, n + ".weight", out, in, weight.cut);
   const auto b = weight.bias ? layer.tape.parameter(n + ".bias", out, 1, weight.cut, false, weight.kv_rows) : -1;
   const auto adapter = adapter_of(layer, name, n, in, out, weight.cut, weight.kv_rows);
-  const Gemm forward = whole(c.rows, in, out, c.width);
+  const Gemm forward = of_layers(whole(c.rows, in, out, c.width), weight.apart);
   const Id y = activation(layer, name + " output", c.rows, out);
   const bool late = sp && casts_late(layer), early = sp && !late;
   const Id source = late ? gathered_wide(layer, name + " gather", x, in) : x;
@@ -280,17 +270,25 @@ Id column_parallel(LayerTape& layer, const std::string& name, Id x, std::int64_t
     };
     if (!weight.input_gradient) return of_weights();
     const std::vector<Id> back = with_weight(layer, name + " gradient", of.rows, w.front(), forward);
-    const Id dx = activation(layer, name + " input gradient", c.rows, in);
+    const Id partial = activation(layer, name + " input gradient", c.rows, in);
+    // torch.compile fuses the sum of these products into the copy that puts each rank's rows side by side.
+    const bool sums = forward.apart > 1, copied = sums && c.spec.software.kernels.compile;
+    const Id dx = sums ? activation(layer, name + " input gradient sum", c.rows, in) : partial;
     const Id local = sp ? activation(layer, name + " reduced gradient", c.local_rows, in) : dx;
     const bool overlaps = c.spec.software.communication.tensor_reduce_overlaps_wgrad;
     const auto scatter = [&] {
-      tensor_collective(layer, name + " gradient scatter", CollectiveKind::reduce_scatter, dx, local, in, c.width);
+      const Collective whole = {CollectiveKind::reduce_scatter, Dimension::tensor, c.rows * in * c.width, c.width};
+      if (!copied) return tensor_collective(layer, name + " gradient scatter", whole.kind, dx, local, in, c.width);
+      layer.tape.emit(name + " gradient scatter", whole, {.reads = {dx}, .writes = {local}}, LaneKind::tensor);
     };
     // A collective waits for all work launched on the compute stream before it (ProcessGroupNCCL.cpp, syncStream). So a
     // collective called after the weight gradient begins after the weight gradient, though it reads no weight gradient.
     const bool waits = !overlaps && c.tensor > 1;
     if (waits) of_weights();
-    input_gradients(layer, name, forward, back, dx, w);
+    input_gradients(layer, name, forward, back, partial, w);
+    if (sums)
+      layer.tape.emit(name + " input gradient sum", Cast{c.rows * in, c.width, c.width, false, forward.apart},
+                      {.reads = {partial}, .writes = {dx}});
     if (adapter) adapt_input_gradient(layer, *adapter, dh, dx);
     if (overlaps && sp) scatter();
     if (c.tensor > 1 && !sp) tensor_all_reduce(layer, name + " gradient reduce", dx, c.rows * in * c.width, c.width);
@@ -362,13 +360,18 @@ Id row_parallel(LayerTape& layer, const std::string& name, Id x, std::int64_t in
   const Id local = sp ? activation(layer, name + " scattered output", c.local_rows, out) : y;
   const CastSlots given = input_to_fp8(layer, name, x, c.rows * in, !casts_again);
   const std::vector<Id> reads = with_weight(layer, name, given.rows, w.front(), forward);
-  const std::int64_t parts = layer.overlaps && reduce && c.local_rows % kScatterPieces == 0 ? kScatterPieces : 1;
+  const std::int64_t parts = reduce ? scatter_pieces(layer) : 1;
+  const bool sums = parts > 1 && in_symmetric_memory(layer);
+  const Id sent = sums ? activation(layer, name + " parts by rank", c.local_rows, out) : local;
   for (std::int64_t i = 0; i < parts; ++i) {
     product(layer, name, piece_of(forward, i, parts, Gemm::Rows::runs), reads, y, w, -1);
     if (adapter) adapt(layer, *adapter, given.rows, y);  // overlap is rejected with LoRA, so `parts` is 1
     if (sp)
-      tensor_collective(layer, name + " scatter", CollectiveKind::reduce_scatter, y, local, out, c.width, i, parts);
+      tensor_collective(layer, name + " scatter", CollectiveKind::reduce_scatter, y, sent, out, c.width, i, parts);
   }
+  if (sums)
+    layer.tape.emit(name + " sum of parts", Cast{c.local_rows * out, c.width, c.width, false, c.tensor},
+                    {.reads = {sent}, .writes = {local}});
   if (c.tensor > 1 && !c.sequence_parallel && reduce)
     tensor_all_reduce(layer, name + " reduce", y, c.rows * out * c.width, c.width);
   layer.tape.on_backward([=, &layer, &c] {

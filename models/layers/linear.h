@@ -23,12 +23,11 @@ struct ColumnWeight {
   std::vector<std::int64_t> sections = {};  // rows on this rank of each matrix packed in the weight
   // number of rows of the input x in replicated(), 0: the rank's local rows; other functions ignore this field
   std::int64_t rows = 0;
+  // outputs on this rank of the linear layers that the weight consists of, if each has a product of its own; the second
+  // and later ones are equal
+  std::vector<std::int64_t> apart = {};
 };
 
-// Records an all-gather or a reduce-scatter (`kind`) of the rows of `from` over the tensor group into `to`. If `parts`
-// is more than 1, the collective moves piece number `piece` of that many equal parts.
-void tensor_collective(LayerTape& layer, const std::string& name, CollectiveKind kind, Id from, Id to,
-                       std::int64_t columns, Bytes width, std::int64_t piece = 0, std::int64_t parts = 1);
 // These functions record the products of a linear layer on the layer's tape, one for each tile: with
 // strategy.offload.tiling a weight is cut into tiles, which are gathered and freed one after the other.
 // product: y = x W^T; input_gradients: dx = dy W; weight_gradients: dW += dy^T x.

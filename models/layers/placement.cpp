@@ -19,6 +19,13 @@ Bytes bytes_of(const Plan& plan, std::uint32_t frame, std::uint16_t slot) {
   return plan.blocks[plan.frames[frame].block].buffers[slot].bytes;
 }
 
+// Whether a frame has a buffer and the buffer is not empty; only some strategies' frames have the last buffers of a
+// unit.
+bool has_bytes(const Plan& plan, std::uint32_t frame, std::uint16_t slot) {
+  const std::vector<BlockBuffer>& buffers = plan.blocks[plan.frames[frame].block].buffers;
+  return slot < buffers.size() && buffers[slot].bytes > 0;
+}
+
 // Returns the ids of the frames (buffers) of a chunk's sharding units that have trained weights, or if `frozen` of
 // those that have frozen weights. The key is the position of a unit's first element in the chunk's flat buffers.
 std::map<std::int64_t, std::uint32_t> units_of(const Plan& plan, std::uint32_t state, bool frozen = false) {
@@ -101,7 +108,8 @@ std::vector<PlacedParameter> parameters_of(const Plan& plan, std::uint32_t state
       if (p.frozen != frozen) continue;
       const bool copy = block.role != BlockRole::embedding && p.name == kEmbeddingTable;
       const std::int64_t first = (frozen ? f.frozen_base : f.base) + p.offset;
-      placed.try_emplace(first, PlacedParameter{full_name(f, block, p), p, first, copy});
+      const bool of_layer = block.role == BlockRole::layer && p.name != kEmbeddingTable;
+      placed.try_emplace(first, PlacedParameter{full_name(f, block, p), p, first, copy, of_layer});
     }
   }
   std::vector<PlacedParameter> result;
@@ -129,7 +137,11 @@ std::vector<Piece> pieces_of(const Plan& plan, std::uint32_t state, std::int64_t
   if (bytes_of(plan, state, kGradientShard) > 0) {
     for (const auto& [base, unit] : units_of(plan, state)) {
       const auto regions = moved_runs(plan, unit, CollectiveKind::reduce_scatter);
-      if (regions.empty()) cutter.add_whole(base, bytes_of(plan, unit, kUnitGradient) / plan.element_bytes, unit);
+      const std::int64_t elements = bytes_of(plan, unit, kUnitGradient) / plan.element_bytes;
+      if (has_bytes(plan, unit, kNarrowGradients))
+        cutter.add(base, elements, unit, Dimension::data);
+      else if (regions.empty())
+        cutter.add_whole(base, elements, unit);
       for (const auto& [first, run] : regions) cutter.add(base + first, run.elements, unit, run.group);
     }
     return cutter.pieces;
@@ -149,7 +161,15 @@ std::vector<Piece> pieces_of(const Plan& plan, std::uint32_t state, std::int64_t
 std::vector<Piece> frozen_pieces_of(const Plan& plan, std::uint32_t state, std::int64_t rank) {
   Cutter cutter(plan, rank);
   for (const auto& [base, unit] : units_of(plan, state, true))
-    cutter.add(base, bytes_of(plan, unit, kGatheredFrozen) / plan.element_bytes, unit, Dimension::data);
+    cutter.add(base, bytes_of(plan, unit, kGatheredFrozen) / plan.frozen_width, unit, Dimension::data);
+  return cutter.pieces;
+}
+
+std::vector<Piece> secondary_pieces_of(const Plan& plan, std::uint32_t state, std::int64_t rank) {
+  Cutter cutter(plan, rank);
+  if (!has_bytes(plan, state, kSecondaryShard)) return {};
+  for (const auto& [base, unit] : units_of(plan, state))
+    cutter.add(base, bytes_of(plan, unit, kUnitGradient) / plan.element_bytes, unit, Dimension::data_in_node);
   return cutter.pieces;
 }
 

@@ -11,10 +11,15 @@ namespace orrery {
 
 // A weight and its place in the flat buffers of a chunk (the layers that a stage runs in one go).
 struct PlacedParameter {
-  std::string name;        // "layer 3 attention.qkv.weight"; the same on every rank that holds the weight
-  LocalParameter local;    // the weight's shape and cut on this rank
-  std::int64_t first = 0;  // index of the weight's first element in the chunk's flat buffers
-  bool copy = false;       // whether an earlier stage of the same replica holds the same weight (tied output)
+  std::string name;      // "layer 3 attention.qkv.weight"; the same on every rank that holds the weight
+  LocalParameter local;  // the weight's shape and cut on this rank
+  // index of the weight's first element in the chunk's flat buffers, or of its first unit (Plan::frozen_width) in the
+  // buffer of frozen weights
+  std::int64_t first = 0;
+  bool copy = false;      // whether an earlier stage of the same replica holds the same weight (tied output)
+  bool of_layer = false;  // whether the weight belongs to a layer
+
+  bool layer_matrix() const { return of_layer && local.in > 1; }  // whether Muon orthogonalizes the weight
 };
 
 // Returns every trained weight (or if `frozen`, every frozen weight) of a chunk once, in the order of the chunk's flat
@@ -43,9 +48,13 @@ bool updates(const Plan& plan, const RankClass& slot);
 // updates.
 std::vector<Piece> pieces_of(const Plan& plan, std::uint32_t state, std::int64_t rank);
 
+// Returns the ranges (Piece) of a chunk's weights of each of which a rank keeps a part in its secondary shard, which
+// the ranks of its node share (ZeRO++). The list is empty if there are no secondary shards.
+std::vector<Piece> secondary_pieces_of(const Plan& plan, std::uint32_t state, std::int64_t rank);
+
 // Returns the ranges (Piece) of a chunk's frozen weights of each of which a rank owns a shard, in the order of the
-// frozen weights' buffer, if frozen weights are gathered unit by unit. The list is empty if no frozen weights are
-// gathered.
+// frozen weights' buffer, if frozen weights are gathered unit by unit; their elements are units of Plan::frozen_width
+// bytes. The list is empty if no frozen weights are gathered.
 std::vector<Piece> frozen_pieces_of(const Plan& plan, std::uint32_t state, std::int64_t rank);
 
 // Returns the state frames (buffers with a chunk's weights and optimizer states) of a class of ranks, in the order of

@@ -4,6 +4,7 @@
 
 #include "models/layout/replicas.h"
 #include "models/layout/unit_frames.h"
+#include "models/layout/whole_layers.h"
 
 namespace orrery {
 
@@ -41,6 +42,7 @@ void make_buckets(Draft& draft, Chunk& chunk) {
     const Block& block = draft.plan.blocks[entry.block];
     chunk.bucket_of[e].assign(block.parameters.size(), -1);
     if (!entry.owns) continue;
+    if (shares_layers(draft)) close();
     for (std::size_t p = block.parameters.size(); p-- > 0;) {
       const LocalParameter& parameter = block.parameters[p];
       if (parameter.frozen) continue;

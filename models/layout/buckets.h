@@ -13,7 +13,8 @@ struct BucketPlace {
 // last block to the first, and within a block from its last weight to its first. If units are reduced one by one, a
 // bucket also ends at the end of every region (a part of a unit that is sharded by itself, unit_frames.h), so that a
 // rank gathers the same parts that it has updated; otherwise only an embedding matrix that two stages hold gets a
-// bucket of its own, as in Megatron-Core. Experts' weights have buckets of their own.
+// bucket of its own, as in Megatron-Core. Experts' weights have buckets of their own. If ranks exchange their shards of
+// layers (Muon), a bucket ends with every block, so that every rank has an equal share of every layer.
 void make_buckets(Draft& draft, Chunk& chunk);
 // Counts the gradients that each bucket waits for until it is reduced. The count does not depend on the order of
 // backward, nor on whether it runs in parts, because a micro-batch's backward runs every op once.

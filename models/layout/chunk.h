@@ -15,8 +15,9 @@ struct Entry {
   // id of the frame (buffers) of the sharding unit that has the block's weights; a tied output on the same stage as the
   // embedding has the embedding's unit
   std::uint32_t unit = kNone;
-  std::int64_t base = 0;         // index of the first element of this block's weights in the chunk's flat buffers
-  std::int64_t frozen_base = 0;  // index of the block's first frozen element in the chunk's buffer of frozen weights
+  std::int64_t base = 0;  // index of the first element of this block's weights in the chunk's flat buffers
+  std::int64_t frozen_base =
+      0;  // the same, in units of Plan::frozen_width bytes, in the chunk's buffer of frozen weights
   // false if the weights belong to another block, as those of a tied output do
   bool owns = true;
   bool transfer = false;  // whether the block sends or receives at a stage's boundary
@@ -51,10 +52,16 @@ struct WeightCounts {
   std::map<Dimension, std::int64_t> partial;
   std::int64_t kv = 0;        // elements whose gradients the ranks with the same key/value heads sum
   std::int64_t matrices = 0;  // elements of `all` in layers' matrices, which Muon orthogonalizes
-  std::int64_t sums = 0;      // size of Adafactor's statistics: rows + columns of matrices, elements of vectors
+  // of the elements whose optimizer states one rank keeps (`own`), the most that are not in layers' matrices, on the
+  // rank with most of them; Muon updates these by AdamW
+  std::int64_t own_vectors = 0;
+  // size of Adafactor's statistics: rows + columns of matrices, elements of vectors, all before tensor ranks cut them
+  std::int64_t sums = 0;
   // Returns an estimate of how many of the `own` elements are in layers' matrices: the same fraction as of `all`
   // elements.
   std::int64_t own_matrices() const { return all == 0 ? 0 : own * matrices / all; }
+  // elements of this rank's part of a second copy of the weights that is sharded over the ranks of a node (ZeRO++)
+  std::int64_t secondary = 0;
   // bytes of the frozen weights; frozen_own: bytes of this rank's shards of the frozen weights
   Bytes frozen = 0;
   Bytes frozen_own = 0;
@@ -71,7 +78,7 @@ struct Chunk {
   std::int64_t micro_batches = 0;      // number of micro-batches that pass through the chunk before an update
   std::vector<Entry> entries;          // the blocks, in the order of forward
   WeightCounts weights;
-  std::int64_t frozen_elements = 0;  // number of elements of the chunk's buffer of frozen weights
+  std::int64_t frozen_units = 0;  // number of units (Plan::frozen_width) of the chunk's buffer of frozen weights
   std::uint32_t state = kNone;
   // ids of the frames (buffers) that hold the weights, one frame for each version of the weights that is kept
   std::vector<std::uint32_t> versions;

@@ -11,6 +11,7 @@
 #include "models/layout/layout_state.h"
 #include "models/layout/unit_frames.h"
 #include "models/layout/versions.h"
+#include "models/layout/whole_layers.h"
 #include "models/partition/rank_groups.h"
 
 namespace orrery {
@@ -102,6 +103,7 @@ static void lay_out_chunk(Draft& draft, std::int32_t number, std::int64_t place)
   place_weights(draft, chunk);
   make_buckets(draft, chunk);
   chunk.weights.own = own_elements(draft, chunk);
+  chunk.weights.own_vectors = own_vectors(draft, chunk);
   make_frames(draft, chunk);
 }
 

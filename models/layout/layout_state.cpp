@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "models/layout/host_buffers.h"
+#include "models/layout/whole_layers.h"
 
 namespace orrery {
 
@@ -62,21 +63,9 @@ static MomentBytes moment_bytes(const Optimizer& o, const WeightCounts& weights)
     return n * o.moment_bytes + (o.eight_bit ? 4 * ceil_div(n, kMomentBlock) : 0);
   };
   if (o.kind == OptimizerKind::adafactor) return {0, 4 * weights.sums};
-  const std::int64_t second = o.kind == OptimizerKind::muon ? weights.own - weights.own_matrices() : weights.own;
+  const std::int64_t second = o.kind == OptimizerKind::muon ? weights.own_vectors : weights.own;
   return {o.moments() > 0 ? bytes(weights.own) : 0,
           o.moments() > 1 || o.kind == OptimizerKind::muon ? bytes(second) : 0};
-}
-
-// Returns the number of elements of the matrices of the chunk's largest layer.
-static std::int64_t largest_matrices(const Draft& draft, const Chunk& chunk) {
-  std::int64_t most = 0;
-  for (const Entry& e : chunk.entries) {
-    std::int64_t sum = 0;
-    for (const LocalParameter& p : draft.plan.blocks[e.block].parameters)
-      sum += p.in > 1 && !p.frozen && draft.plan.blocks[e.block].role == BlockRole::layer ? p.out * p.in : 0;
-    most = std::max(most, sum);
-  }
-  return most;
 }
 
 // Returns the bytes of the key/value cache of a chunk's layers after the last token was generated.
@@ -112,12 +101,11 @@ static void add_weights(const Draft& draft, const Chunk& chunk, bool cut, Block&
   const bool alone = spec.software.communication.gathers_eight_bit;
   const Bytes whole = (alone ? w.all - eight_bit : w.all) * width;
   const bool secondary = spec.strategy.zero_quantize.secondary_shards;
-  const Bytes of_node = ceil_div(w.all, draft.group_size(Dimension::data_in_node)) * width;
   block.buffers[kParameters] = {"parameters", cut ? 0 : whole, Category::parameters};
   block.buffers[kParameterShard] = {"parameter shard", cut ? w.own * shard_width : 0, Category::parameters};
   block.buffers[kFrozen] = {"frozen parameters", cut ? 0 : w.frozen, Category::parameters};
   block.buffers[kFrozenShard] = {"frozen parameter shard", cut ? w.frozen_own : 0, Category::parameters};
-  block.buffers[kSecondaryShard] = {"secondary shard", secondary ? of_node : 0, Category::parameters};
+  block.buffers[kSecondaryShard] = {"secondary shard", secondary ? w.secondary * width : 0, Category::parameters};
   block.buffers[kEightBit] = {"fp8 weights", row.shards_parameters ? 0 : 2 * eight_bit,
                               alone ? Category::parameters : Category::buffers};
 }
@@ -141,8 +129,22 @@ static void add_gradients_and_states(const Draft& draft, const Chunk& chunk, boo
   block.buffers[kMoment2] = {"second moments", moments.second, Category::optimizer, true};
 }
 
+// Returns the bytes that an optimizer works on beside its states: with Muon layers, and with Adafactor two norms in
+// fp32 for each tensor, that of its update and that of its weights.
+static Bytes optimizer_bytes(const Draft& draft, const Chunk& chunk) {
+  if (!draft.updates()) return 0;
+  switch (draft.facts.spec.strategy.optimizer.kind) {
+    case OptimizerKind::muon:
+      return whole_layer_elements(draft, chunk) * draft.context.width;
+    case OptimizerKind::adafactor:
+      return 4 * tensor_norms(draft, chunk);
+    default:
+      return 0;
+  }
+}
+
 // Returns the bytes of the buffer kBuckets of a chunk: the copies of all gradients that data ranks reduce, if the
-// framework makes such copies; otherwise, with Muon, the matrices of the largest layer, which the optimizer works on.
+// framework makes such copies, and the bytes that the optimizer works on.
 static Bytes bucket_bytes(const Draft& draft, const Chunk& chunk) {
   const Spec& spec = draft.facts.spec;
   const ShardingRow& row = draft.facts.row;
@@ -151,8 +153,7 @@ static Bytes bucket_bytes(const Draft& draft, const Chunk& chunk) {
                       !draft.facts.unit_gradients && draft.group_size(Dimension::data) > 1 && !row.shards_optimizer &&
                       !row.master && !row.servers;
   if (draft.facts.averaging == Averaging::copy) return chunk.weights.all * gradient_width;
-  if (beside) return chunk.weights.all * width;
-  return spec.strategy.optimizer.kind == OptimizerKind::muon ? largest_matrices(draft, chunk) * width : 0;
+  return (beside ? chunk.weights.all * width : 0) + optimizer_bytes(draft, chunk);
 }
 
 Block state_block(const Draft& draft, const Chunk& chunk) {

@@ -5,10 +5,12 @@
 
 #include <fmt/format.h>
 
+#include "models/layers/uncut_place.h"
 #include "models/layout/host_buffers.h"
 #include "models/layout/joined_units.h"
 #include "models/layout/replicas.h"
 #include "models/partition/rank_groups.h"
+#include "models/spec/narrow_transfers.h"
 
 namespace orrery {
 
@@ -90,9 +92,11 @@ static Block unit_block(const Draft& draft, std::int64_t elements, const Regions
       {"gathered frozen parameters", facts.row.shards_parameters ? frozen : 0, Category::parameters});
   const ZeroQuantize& narrow = facts.spec.strategy.zero_quantize;
   if (!narrow.any()) return block;
-  if (narrow.weight_bits > 0) block.buffers[kCastShard].bytes = draft.shard(regions);
-  block.buffers.push_back({"narrow parameters", narrow.weight_bits > 0 ? elements : 0, Category::parameters});
-  const Bytes gradients = ceil_div(elements * narrow.gradient_bits, 8);
+  const std::int64_t shard = draft.shard(regions), ranks = draft.group_size(Dimension::data);
+  const Bytes sent = narrow.weight_bits > 0 ? narrow_bytes(gathered_format(facts.spec), shard) : 0;
+  if (narrow.weight_bits > 0) block.buffers[kCastShard].bytes = sent;
+  block.buffers.push_back({"narrow parameters", ranks * sent, Category::parameters});
+  const Bytes gradients = narrow.gradient_bits > 0 ? ranks * narrow_bytes(reduced_format(facts.spec), shard) : 0;
   block.buffers.push_back({"narrow gradients", gradients, Category::buffers});
   block.buffers.push_back({"arrived gradients", gradients, Category::buffers});
   return block;
@@ -145,6 +149,15 @@ static void add_tile_units(Draft& draft, const Entry& entry) {
   }
 }
 
+// Returns the number of Adafactor's statistics of a weight: one for each row and each column of the complete matrix, or
+// one for each element of a vector. Each rank has them all, even if it has only a part of the weight.
+static std::int64_t sums_of(const Draft& draft, const LocalParameter& p) {
+  if (draft.facts.spec.strategy.optimizer.kind != OptimizerKind::adafactor) return 0;
+  const auto size = [&](Dimension d) { return GroupPosition{0, draft.group_size(d)}; };
+  const UncutShape whole = uncut_place(draft.facts.spec.model, p, size).whole;
+  return whole.in > 1 ? whole.out + whole.in : whole.out;
+}
+
 // Adds the elements of a block's weights to the counts of its chunk: all elements, those in matrices, and those whose
 // gradients are summed over a tensor group or over ranks with the same key/value heads.
 static void count_weights(const Draft& draft, WeightCounts& counts, const Block& block) {
@@ -156,7 +169,7 @@ static void count_weights(const Draft& draft, WeightCounts& counts, const Block&
       counts.partial[group] += p.summed_over(group) ? elements : 0;
     counts.kv += p.kv_rows * p.in;
     counts.matrices += p.in > 1 && block.role == BlockRole::layer ? elements : 0;
-    counts.sums += p.in > 1 ? p.out + p.in * std::max<std::int64_t>(1, p.experts) : elements;
+    counts.sums += sums_of(draft, p);
   }
 }
 
@@ -177,17 +190,17 @@ static void append(Regions& regions, const Regions& of_block, std::int64_t befor
 // indices of the unit's blocks in the chunk.
 static void place_unit(Draft& draft, Chunk& chunk, const std::vector<std::size_t>& members) {
   Plan& plan = draft.plan;
-  const std::int64_t base = chunk.weights.all, frozen_base = chunk.frozen_elements;
+  const std::int64_t base = chunk.weights.all, frozen_base = chunk.frozen_units;
   Regions regions;
   Bytes frozen = 0;
   for (const std::size_t e : members) {
     Entry& entry = chunk.entries[e];
     const Block& block = plan.blocks[entry.block];
     entry.base = chunk.weights.all;
-    entry.frozen_base = chunk.frozen_elements;
+    entry.frozen_base = chunk.frozen_units;
     append(regions, regions_of(draft, block), entry.base - base);
     frozen += frozen_bytes(draft, block);
-    chunk.frozen_elements += block.frozen_elements;
+    chunk.frozen_units += block.frozen_units;
     count_weights(draft, chunk.weights, block);
   }
   std::int64_t together = 0;
@@ -197,9 +210,9 @@ static void place_unit(Draft& draft, Chunk& chunk, const std::vector<std::size_t
   plan.frames[unit].layer = first.layer;
   plan.frames[unit].base = base;
   plan.frames[unit].frozen_base = frozen_base;
-  const Bytes width = draft.facts.spec.model.lora && draft.facts.spec.model.lora->nf4 ? 1 : draft.context.width;
+  chunk.weights.secondary += ceil_div(together, draft.group_size(Dimension::data_in_node));
   chunk.weights.frozen += frozen;
-  chunk.weights.frozen_own += draft.shard(frozen / width, Dimension::data) * width;
+  chunk.weights.frozen_own += draft.shard(frozen / plan.frozen_width, Dimension::data) * plan.frozen_width;
   for (const std::size_t e : members) chunk.entries[e].unit = unit;
   if (borrows_table(draft, first)) plan.frames[unit].previous = draft.table_chunk().entries[draft.table_entry()].unit;
   if (draft.facts.row.shards_parameters) add_tile_units(draft, first);

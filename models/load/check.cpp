@@ -326,9 +326,11 @@ Broken precision_rules(const Spec& spec) {
   const Strategy& s = spec.strategy;
   const Gpu& gpu = spec.cluster.gpu;
   const bool micro_scaled = s.precision == Precision::mxfp8 || s.precision == Precision::nvfp4;
-  if (micro_scaled && gpu.compute_capability > 0 && gpu.compute_capability < 100) {
-    return broken("precision", "precision: {} needs Blackwell; {} has none: choose fp8 or bf16", name_of(s.precision),
-                  gpu.id);
+  const bool early_nvidia = gpu.compute_capability > 0 && gpu.compute_capability < 100;
+  const bool early_amd = gpu.architecture == Architecture::cdna2 || gpu.architecture == Architecture::cdna3;
+  if (micro_scaled && (early_nvidia || early_amd)) {
+    return broken("precision", "precision: {} needs {}; {} has none: choose fp8 or bf16", name_of(s.precision),
+                  early_amd ? "CDNA 4" : "Blackwell", gpu.id);
   }
   try {
     if (!gpu.tflops.empty()) static_cast<void>(peak_flops(gpu, s.precision));

@@ -1,7 +1,7 @@
 #pragma once
 
+#include "models/load/cluster_features.h"
 #include "models/load/combinations.h"
-#include "models/load/features.h"
 
 // This header has only the table of rejected combinations of options; only combinations.cpp includes it.
 namespace orrery::feature {
@@ -191,6 +191,8 @@ inline constexpr Pair kPairs[] = {
     {&kGatherInUpdate, &kApart, kNotYet, kOut},
     {&kGatherInUpdate, &kValidates, kNotYet, kOut},
     {&kGatherInUpdate, &kWholeMatrices, kNotYet, kOut},
+    {&kUnevenNodes, kAlone, "its all-to-alls in a node and between nodes move equal parts",
+     "choose data ranks that fill whole nodes"},
     {&kNarrowed, &kWholeSums, kNotYet, kOut},
     {&kNarrowed, &kFrozenWeights, kNotYet, kOut},
     {&kNarrowed, &kExperts, kNotYet, kOut},
@@ -231,14 +233,15 @@ inline constexpr Pair kPairs[] = {
     {&kDocuments, &kGrid, kNotYet, kOut},
     {&kDocuments, &kApart, kNotYet, kOut},
     {&kDocuments, &kSinks, kNotYet, kOut},
-    {&kWholeMatrices, &kTensor, kNotYet, kOut},
+    {&kWholeMatrices, &kGrid, kNotYet, "choose 1d"},
     {&kWholeMatrices, &kExperts, kNotYet, kOut},
     {&kWholeMatrices, &kOffload, kNotYet, kOut},
     {&kWholeMatrices, &kApart, kNotYet, kOut},
     {&kWholeMatrices, &kFrozenWeights, kNotYet, kOut},
     {&kWholeMatrices, &kValidates, kNotYet, kOut},
     {&kWholeMatrices, &kAsynchronous, kNotYet, kOut},
-    {&kWholeMatrices, &kHybrid, kNotYet, kOut},
+    {&kMuon, &kJoinedUnits, "ranks would have unequal shares of a layer", "choose layer"},
+    {&kWholeMatrices, &kTiling, kNotYet, kOut},
     {&kWholeMatrices, &kCopiedGradients, kNotYet, kOut},
     {&kWholeMatrices, &kCopies, kNotYet, kOut},
     {&kWholeMatrices, &kReplicas, kNotYet, kOut},
@@ -274,6 +277,9 @@ inline constexpr Pair kPairs[] = {
     {&kOffload, &kReplicas, kNotYet, kOut},
 
     // These rows of the table reject combinations of a property of the cluster with other options.
+    {&kVariation, &kGenerates, kNotYet, kOut},
+    {&kVariation, &kServers, kNotYet, kOut},
+    {&kNetwork, &kServers, kNotYet, kOut},
     {&kStragglers, &kReplicas, kNotYet, kOut},
     {&kStragglers, &kHybrid, kNotYet, kOut},
     {&kStragglers, &kExperts, kNotYet, kOut},
@@ -299,13 +305,17 @@ inline constexpr Pair kPairs[] = {
     {&kHashed, kAlone, "no ranks have such a table", "set hash_layers: 0", Limit::ranks},
     {&kRecurrence, kAlone, "GPU ranks do not execute them", "choose another model", Limit::gpu_ranks},
     {&kAttentionGate, kAlone, "GPU ranks do not execute it", "choose another model", Limit::gpu_ranks},
-    {&kEightBitStates, kAlone, "no ranks keep them", "choose wide", Limit::ranks},
-    {&kWholeMatrices, kAlone, "no ranks execute them", "choose adamw or lion", Limit::ranks},
-    {&kNf4, kAlone, "no ranks execute them", "choose weights: precision", Limit::ranks},
-    {&kNarrowed, kAlone, "no ranks execute it", kOut, Limit::ranks},
+    {&kWholeMatrices, &kHalf, "no ranks scale its gradients", "choose bf16", Limit::ranks},
+    {&kEightBitStates, kAlone, "ranks do not keep them as one rank does yet", "choose wide", Limit::ranks},
+    {&kAdafactor, kAlone, "ranks do not update as one rank does yet", "choose adamw or muon", Limit::ranks},
+    {&kWholeMatrices, kAlone, "GPU ranks do not execute them", "choose adamw", Limit::gpu_ranks},
+    {&kNarrowed, kAlone, "GPU ranks do not execute it", kOut, Limit::gpu_ranks},
     {&kFrozenWeights, kAlone, "GPU ranks do not execute them", kOut, Limit::gpu_ranks},
     {&kCheckpoints, kAlone, "no ranks write them", kOut, Limit::ranks},
-    {&kGenerates, kAlone, "no ranks execute it yet", "choose workload: train", Limit::ranks},
+    {&kGenerates, kAlone, "GPU ranks do not execute it", "choose workload: train", Limit::gpu_ranks},
+    {&kEightBitCache, kAlone, "no ranks keep it", "choose fp32, fp16 or bf16", Limit::ranks},
+    {&kServedBiases, kAlone, "no ranks add them", "choose another model", Limit::ranks},
+    {&kCompressedBiases, kAlone, "no ranks add them", "choose another model", Limit::ranks},
     {&kDocuments, kAlone, "GPU ranks do not execute them", kOut, Limit::gpu_ranks},
     {&kLion, kAlone, "GPU ranks do not execute it", "choose adamw", Limit::gpu_ranks},
     {&kReducedEachTime, kAlone, "GPU ranks do not execute it", "set no_sync: true", Limit::gpu_ranks},

@@ -5,6 +5,7 @@
 
 #include "models/base/error.h"
 #include "models/partition/layers_of_stages.h"
+#include "models/partition/rank_groups.h"
 #include "models/schedule/schedule_file.h"
 
 namespace orrery::feature::is {
@@ -48,6 +49,18 @@ bool weaves(const Spec& spec, Which which) {
 }
 
 }  // namespace
+
+bool uneven_nodes(const Spec& spec) {
+  const Strategy& s = spec.strategy;
+  if (!s.zero_quantize.any()) return false;
+  const ShardingRow& row = row_of(s.sharding);
+  const auto tables = make_groups(s, row.shards_optimizer, row.hybrid, 1, false, spec.cluster.gpus_per_node);
+  const GroupList& groups = tables[static_cast<std::size_t>(Dimension::data_in_node)].groups;
+  for (const auto& group : groups) {
+    if (group.size() != groups.front().size()) return true;
+  }
+  return false;
+}
 
 const ShardingRow& sharding(const Spec& spec) { return row_of(spec.strategy.sharding); }
 const ScheduleRow* schedule(const Spec& spec) { return schedule_in_table(spec.strategy.schedule); }

@@ -39,6 +39,8 @@ bool woven_chunk(const Spec& spec);  // whether an overlapped forward and backwa
 // whether the framework copies gradients into separate buffers for the buckets (Averaging::copy)
 bool copied_gradients(const Spec& spec);
 bool state_on_disk(const Spec& spec);
+// whether ZeRO++ is asked for where the nodes have unlike numbers of the ranks that share one set of shards
+bool uneven_nodes(const Spec& spec);
 const ShardingRow& sharding(const Spec& spec);
 // Returns the row of the spec's schedule in the table of built-in pipeline schedules; null if the spec reads the order
 // of each stage's forward and backward passes from a file.
@@ -279,6 +281,8 @@ inline constexpr Feature kJoinedUnits = {"strategy.units", "units other than lay
                                          [](S s) { return !s.strategy.units.by_layer(); }};
 inline constexpr Feature kNarrowed = {"strategy.zero_quantize", "zero_quantize",
                                       [](S s) { return s.strategy.zero_quantize.any(); }};
+inline constexpr Feature kUnevenNodes = {"strategy.zero_quantize",
+                                         "zero_quantize on nodes with unlike numbers of data ranks", is::uneven_nodes};
 inline constexpr Feature kNotZero3 = {"strategy.sharding", "a sharding other than zero3", [](S s) {
                                         return !is::sharding(s).shards_parameters || is::sharding(s).fp32_shards;
                                       }};
@@ -290,8 +294,13 @@ inline constexpr Feature kOrderOfTraining = {"strategy.schedule", "a schedule ma
                                              is::order_of_training};
 inline constexpr Feature kGenerates = {"workload", "text that is generated (workload: generate)",
                                        [](S s) { return s.generation.has_value(); }};
-inline constexpr Feature kNf4 = {"model.lora.weights", "weights in NF4",
-                                 [](S s) { return s.model.lora && s.model.lora->nf4; }};
+inline constexpr Feature kEightBitCache = {"generate.kv_precision", "keys and values of 8 bits", [](S s) {
+                                             return s.generation && is_eight_bit(s.generation->kv_precision);
+                                           }};
+inline constexpr Feature kServedBiases = {"model", "biases of experts where text is generated",
+                                          [](S s) { return s.generation && s.model.moe && has_mlp_bias(s.model); }};
+inline constexpr Feature kCompressedBiases = {"model", "biases of latent attention where text is generated",
+                                              [](S s) { return s.generation && s.model.mla && s.model.bias; }};
 inline constexpr Feature kDocuments = {"sequence.documents", "samples packed from documents",
                                        [](S s) { return s.documents.has_value(); }};
 
@@ -303,6 +312,10 @@ inline constexpr Feature kWholeMatrices = {"strategy.optimizer", "muon or adafac
                                              const OptimizerKind k = s.strategy.optimizer.kind;
                                              return k == OptimizerKind::muon || k == OptimizerKind::adafactor;
                                            }};
+inline constexpr Feature kAdafactor = {"strategy.optimizer", "adafactor",
+                                       [](S s) { return s.strategy.optimizer.kind == OptimizerKind::adafactor; }};
+inline constexpr Feature kMuon = {"strategy.optimizer", "muon",
+                                  [](S s) { return s.strategy.optimizer.kind == OptimizerKind::muon; }};
 inline constexpr Feature kLion = {"strategy.optimizer", "lion",
                                   [](S s) { return s.strategy.optimizer.kind == OptimizerKind::lion; }};
 inline constexpr Feature kEightBit = {"strategy.precision", "eight-bit products",
@@ -376,13 +389,5 @@ inline constexpr Feature kDeviceActivations = {"strategy.offload.activations", "
                                                }};
 inline constexpr Feature kActivationLayers = {"strategy.offload.activations.layers", "offload.activations.layers",
                                               [](S s) { return s.strategy.offload.activation_layers.has_value(); }};
-
-// Each of these features says whether a spec's cluster has a property; combinations.cpp lists the options with which
-// the property does not work.
-inline constexpr Feature kStragglers = {"cluster.stragglers", "stragglers", [](S s) {
-                                          return !s.cluster.stragglers.empty() || s.cluster.straggler_share > 0;
-                                        }};
-inline constexpr Feature kFailures = {"cluster.failures", "failures",
-                                      [](S s) { return s.cluster.failures.has_value(); }};
 
 }  // namespace orrery::feature

@@ -193,11 +193,13 @@ static std::vector<SearchRange> read_search(const SpecReader& reader, const Spec
   return ranges;
 }
 
-// Sets the sharding to none if there is only one rank to shard over. Specs for a search are not changed, because a
-// search also tries other parallel degrees, for which it needs the sharding that was given.
+// Sets the sharding to none if there is only one rank to shard over, where nothing is transferred in few bits either.
+// Specs for a search are not changed, because a search also tries other parallel degrees, for which it needs the
+// sharding that was given.
 static void settle_sharding(Spec& spec) {
   if (!shards_nothing(spec.strategy, spec.model.moe.has_value())) return;
   spec.strategy.sharding = Sharding::none;
+  spec.strategy.zero_quantize = {};
   for (Origin& origin : spec.origins) {
     if (origin.key == "strategy.sharding")
       origin.asked = fmt::format("{} over one rank", std::exchange(origin.value, name_of(Sharding::none)));

@@ -93,6 +93,8 @@ static SpecNode put_over_file(const SpecNode& root, const SpecNode& named, const
 static SpecNode with_base(const SpecSection& cluster, const SpecNode& network) {
   const bool word = network.kind == SpecNode::Kind::scalar;
   const SpecNode* name = word ? &network : network.find("name");
+  if (name != nullptr && !word && network.find("file") != nullptr)
+    cluster.reader().fail(*name, "cluster.network.name", "a file is given too; leave one of them out");
   if (name != nullptr && name->kind == SpecNode::Kind::scalar) {
     const std::string path = fmt::format("networks/{}.json", name->text);
     const SpecNode root =
@@ -108,7 +110,13 @@ static SpecNode with_base(const SpecSection& cluster, const SpecNode& network) {
 static void read_leaf(const SpecSection& network, const SpecNode& at, const Cluster& c, Network& n) {
   const SpecSection leaf(network.reader(), network.find("leaf"), "cluster.network.leaf", kLeafKeys);
   const bool other = network.find("sites") != nullptr || network.find("faults") != nullptr;
-  if (network.find("leaf") == nullptr && other) return;
+  if (network.find("leaf") == nullptr && other) {
+    for (const std::string_view key : {"kind", "spine", "routing", "load"}) {
+      if (const SpecNode* alone = network.find(key); alone != nullptr)
+        network.reader().fail(*alone, network.name(key), "has no effect without cluster.network.leaf");
+    }
+    return;
+  }
   if (leaf.find("nodes") == nullptr) network.reader().fail(at, "cluster.network.leaf.nodes", "missing");
   leaf.take_count("nodes", n.leaf_nodes, kMostRanks);
   n.leaf_uplinks = n.leaf_nodes * (n.kind == NetworkKind::rails ? 1 : std::max(1, c.nics));
@@ -139,13 +147,29 @@ static void read_placement(const SpecSection& network, Network& n) {
   n.placement = Placement::listed;
 }
 
-static void read_faults(const SpecSection& network, Network& n) {
+// Returns a text on the first mistake in a fault; "" if there is none.
+static std::string wrong_with(const LinkFault& f, const Cluster& c, const Network& n) {
+  if (f.leaf >= 0) {
+    if (n.leaf_nodes == 0 || f.leaf > (c.nodes - 1) / n.leaf_nodes) return fmt::format("there is no leaf {}", f.leaf);
+    if (f.uplinks < 1 || f.uplinks > n.leaf_uplinks)
+      return fmt::format("{} uplinks are not 1 to {}", f.uplinks, n.leaf_uplinks);
+    return "";
+  }
+  if (f.node < 0 || f.node >= c.nodes) return fmt::format("node {} is not one of {}", f.node, c.nodes);
+  if (!(f.Gbps > 0 && f.Gbps <= c.nic_Gbps))
+    return fmt::format("{} Gbps is no rate above 0 and up to a NIC's, {}", f.Gbps, c.nic_Gbps);
+  return "";
+}
+
+static void read_faults(const SpecSection& network, const Cluster& c, Network& n) {
   const SpecNode* node = network.find("faults");
   if (node == nullptr) return;
   if (node->kind == SpecNode::Kind::map) {
     const SpecSection share(network.reader(), node, "cluster.network.faults", kFaultShareKeys);
     share.take("share", n.fault_share);
     share.take("Gbps", n.fault_Gbps);
+    if (n.fault_Gbps > 0 && share.find("share") == nullptr)
+      network.reader().fail(*node, "cluster.network.faults.share", "missing");
     return;
   }
   if (node->kind != SpecNode::Kind::list)
@@ -158,8 +182,12 @@ static void read_faults(const SpecSection& network, Network& n) {
     section.take("Gbps", fault.Gbps);
     section.take("leaf", fault.leaf);
     section.take("uplinks", fault.uplinks);
-    if ((fault.node < 0) == (fault.leaf < 0))
+    const bool of_node = section.find("node") != nullptr && section.find("Gbps") != nullptr;
+    const bool of_leaf = section.find("leaf") != nullptr && section.find("uplinks") != nullptr;
+    if (item.keys.size() != 2 || of_node == of_leaf)
       network.reader().fail(item, "cluster.network.faults", "a node with Gbps, or a leaf with uplinks, is needed here");
+    if (std::string wrong = wrong_with(fault, c, n); !wrong.empty())
+      network.reader().fail(item, "cluster.network.faults", wrong);
   }
 }
 
@@ -185,24 +213,8 @@ void read_network(const SpecSection& cluster, Cluster& c) {
   network.take("load", n.load);
   read_sites(network, n);
   read_placement(network, n);
-  read_faults(network, n);
+  read_faults(network, c, n);
   network.take("seed", n.seed);
-}
-
-static Broken fault_rules(const Cluster& c) {
-  for (const LinkFault& f : c.network->faults) {
-    if (f.node >= c.nodes)
-      return broken("cluster.network.faults", "cluster.network.faults: node {} is not one of {}", f.node, c.nodes);
-    if (f.node >= 0 && !(f.Gbps > 0))
-      return broken("cluster.network.faults", "cluster.network.faults: {} Gbps is no rate of a link", f.Gbps);
-    const std::int64_t leaf_nodes = c.network->leaf_nodes;
-    if (f.leaf >= 0 && (leaf_nodes == 0 || f.leaf > (c.nodes - 1) / leaf_nodes))
-      return broken("cluster.network.faults", "cluster.network.faults: there is no leaf {}", f.leaf);
-    if (f.leaf >= 0 && (f.uplinks < 1 || f.uplinks > c.network->leaf_uplinks))
-      return broken("cluster.network.faults", "cluster.network.faults: {} uplinks are not 1 to {}", f.uplinks,
-                    c.network->leaf_uplinks);
-  }
-  return {};
 }
 
 static Broken job_node_rules(const Spec& spec) {
@@ -241,11 +253,22 @@ Broken network_rules(const Spec& spec) {
     return broken("cluster.network.sites.ms", "cluster.network.sites.ms: {} is no time from 0 to 1,000", n.site_ms);
   if (!(n.fault_share >= 0 && n.fault_share <= 1))
     return broken("cluster.network.faults.share", "cluster.network.faults.share: {} is no share", n.fault_share);
-  if (n.fault_share > 0 && !(n.fault_Gbps > 0))
-    return broken("cluster.network.faults.Gbps", "cluster.network.faults.Gbps: {} is no rate of a link", n.fault_Gbps);
+  if (n.fault_share > 0 && !(n.fault_Gbps > 0 && n.fault_Gbps <= spec.cluster.nic_Gbps))
+    return broken("cluster.network.faults.Gbps", "cluster.network.faults.Gbps: {} is no rate up to a NIC's",
+                  n.fault_Gbps);
   if (n.placement == Placement::scattered && n.leaf_nodes == 0)
     return broken("cluster.network.placement", "cluster.network.placement: scattered needs cluster.network.leaf");
-  if (Broken b = fault_rules(spec.cluster); !b.what.empty()) return b;
+  const Cluster& c = spec.cluster;
+  if (c.nvlink_domain > c.gpus_per_node) {
+    if (n.site_nodes * c.gpus_per_node % c.nvlink_domain != 0)
+      return broken("cluster.network.sites.nodes",
+                    "cluster.network.sites.nodes: {} nodes part an NVLink domain of {} GPUs", n.site_nodes,
+                    c.nvlink_domain);
+    if (n.placement == Placement::scattered && n.leaf_nodes * c.gpus_per_node % c.nvlink_domain != 0)
+      return broken("cluster.network.placement",
+                    "cluster.network.placement: scattered needs leaves of whole NVLink domains; {} nodes are none",
+                    n.leaf_nodes);
+  }
   return job_node_rules(spec);
 }
 

@@ -23,7 +23,8 @@ constexpr const char* kSpecs[] = {
     "strategy: {parameter_server: {}, zero_quantize: {}, checkpoint: {}}\n",
     "model: {layers: 2, hidden: 8, heads: 2, feed_forward: 8, vocab: 8, lora: {rank: 1}, moe: {imbalance: {}}}\n"
     "sequence: {length: 8, documents: {}, images: {}}\n"
-    "cluster: {gpu: h100-sxm, stragglers: [{}], network: {leaf: {nodes: 1}, faults: [{node: 0}]}}\n"
+    "cluster: {gpu: h100-sxm, stragglers: [{}], nic_Gbps: 1, network: {leaf: {nodes: 1}, faults: [{node: 0, Gbps: "
+    "1}]}}\n"
     "strategy: {context_kind: {}, schedule: {file: order.txt}}\n",
     "model: {layers: 2, hidden: 8, heads: 2, feed_forward: 8, vocab: 8}\n"
     "sequence: 8\n"

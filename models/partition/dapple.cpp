@@ -294,7 +294,7 @@ PipelineCosts pipeline_costs(const Spec& spec) {
     if (c.node[at[r].place] < 0) c.node[at[r].place] = node;
     c.copies_apart = c.copies_apart || c.node[at[r].place] != node;
   }
-  c.inside_GBps = std::max(cluster.gpu.nvlink_GBps, cluster.gpu.pcie_GBps);
+  c.inside_GBps = std::max(pair_GBps(cluster.gpu), cluster.gpu.pcie_GBps);
   c.between_GBps = cluster.nic_Gbps / 8 * cluster.nics / cluster.gpus_per_node;
   return c;
 }

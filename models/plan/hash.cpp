@@ -42,6 +42,7 @@ struct HashedShapes {
   void operator()(const Gemm& g) const {
     all(g.m, g.n, g.k, g.batch, g.role, g.accumulate, g.result_bytes, g.heads, g.kv_heads, g.tile, g.tiles, g.pieces,
         g.piece, g.rows);
+    if (g.apart > 1) all(g.apart, g.apart_outputs);
   }
   void operator()(const GroupedGemm& g) const {
     all(g.groups, g.rows, g.out, g.in, g.role, g.accumulate, g.result_bytes, g.even);
@@ -92,7 +93,17 @@ struct HashedShapes {
   void operator()(const CrossEntropy& c) const {
     all(c.rows, c.columns, c.part, c.fused, c.predictions, c.parts, c.over, c.metrics, c.narrow);
   }
-  void operator()(const Cast& c) const { all(c.elements, c.from, c.to, c.transpose); }
+  void operator()(const Cast& c) const {
+    all(c.elements, c.from, c.to, c.transpose);
+    if (c.parts > 1) all(c.parts);
+  }
+  void operator()(const Quantize& q) const {
+    all(q.format.kind, q.format.block, q.elements, q.pieces, q.wide, q.nodes, q.summands);
+  }
+  void operator()(const Dequantize& q) const {
+    all(q.format.kind, q.format.block, q.elements, q.pieces, q.wide, q.summands, std::bit_cast<std::uint64_t>(q.factor),
+        q.adds);
+  }
   void operator()(const SoftCap& s) const {
     all(s.elements, std::bit_cast<std::uint64_t>(s.cap), s.fused, s.direction);
   }
@@ -107,13 +118,21 @@ struct HashedShapes {
   void operator()(const PlaceCopy& c) const { all(c.bytes, c.from, c.to, c.first, c.elements, c.width); }
   void operator()(const Wait& w) const { all(w.device); }
   void operator()(const Exchange&) const {}
-  void operator()(const SquaredNorm& n) const { all(n.elements, n.width); }
+  void operator()(const SquaredNorm& n) const {
+    all(n.elements, n.width);
+    if (n.of != SquaredNorm::Of::gradients) all(n.of);
+  }
   void operator()(const Update& u) const {
     all(u.elements, u.gradient, u.master, u.moment, u.forward, u.moments, u.fused, u.first, u.delayed, u.validated);
+    if (u.momentum) all(u.momentum);
   }
-  void operator()(const Orthogonalize& o) const { all(o.rows, o.columns, o.matrices, o.iterations); }
+  void operator()(const Orthogonalize& o) const {
+    all(o.rows, o.columns, o.matrices, o.iterations, o.first, o.parameter);
+  }
+  void operator()(const MoveDirections& m) const { all(m.elements, m.from, m.to, m.first, m.back); }
   void operator()(const Collective& c) const {
     all(c.kind, c.group, c.bytes, c.width, c.first, c.algorithm, c.maximum, c.servers, c.copies, c.tensors, c.root);
+    if (c.back) all(c.back);
   }
   void operator()(const Transfer& t) const { all(t.send, t.offset, t.bytes, t.first, t.parts); }
   void operator()(const Convolution& c) const { all(c.batch, c.sequence, c.columns, c.projected, c.taps, c.direction); }

@@ -9,6 +9,7 @@
 #include "models/base/dimension.h"
 #include "models/base/layer_kind.h"
 #include "models/base/memory_tier.h"
+#include "models/base/narrow.h"
 #include "models/base/precision.h"
 #include "models/base/units.h"
 #include "models/collectives/algorithms.h"
@@ -63,6 +64,9 @@ struct Gemm {
   // of every member.
   enum class Rows : std::uint8_t { all, member, before, behind, others, runs };
   Rows rows = Rows::all;
+  // A linear layer may consist of `apart` layers with the same input and a product each, of which every one after the
+  // first has `apart_outputs` outputs. The shapes, and the buffers in plans, are those of all of them side by side.
+  std::int64_t apart = 1, apart_outputs = 0;
 };
 
 // A grouped matrix product: one product for each of this rank's `groups` experts. `rows` is the number of rows of all
@@ -311,11 +315,42 @@ struct CrossEntropy {
 };
 
 // An element-wise change of the data type, from `from` to `to` bytes per element. transpose: also writes a transposed
-// copy.
+// copy. parts: number of arrays of `elements` elements that the kernel sums as it reads them (what the ranks of a group
+// sent each other); in plans, the collective before it has summed them already, into the array that the op reads.
 struct Cast {
   std::int64_t elements = 0;
   Bytes from = 2, to = 4;
   bool transpose = false;
+  std::int64_t parts = 1;
+};
+
+// The op converts `elements` numbers of `wide` bytes to a format of few bits. The numbers are cut into `pieces` equal
+// runs (the last ones may be shorter), each of which is converted by itself and takes piece_bytes(). nodes: if above 1,
+// run number n * (pieces / nodes) + p is written as number p * nodes + n, so that the runs of ranks with the same place
+// p in their nodes follow each other (ZeRO++, 2306.10209, section 3.3: tensor slice reordering). summands: if above 0,
+// the op reads no wide numbers, but this many runs of converted numbers one after another, each laid out as the result,
+// and converts their sum.
+struct Quantize {
+  NarrowFormat format;
+  std::int64_t elements = 0, pieces = 1;
+  Bytes wide = 2;
+  std::int64_t nodes = 1, summands = 0;
+
+  Bytes piece_bytes() const { return narrow_bytes(format, ceil_div(elements, pieces)); }
+};
+
+// The op converts `elements` numbers back from a format of few bits to numbers of `wide` bytes; the numbers were cut
+// into `pieces` runs (Quantize). summands: if above 1, the op reads this many such buffers one after another and
+// converts the sum of their numbers, times `factor`. adds: the result is added to numbers of `wide` bytes.
+struct Dequantize {
+  NarrowFormat format;
+  std::int64_t elements = 0, pieces = 1;
+  Bytes wide = 2;
+  std::int64_t summands = 1;
+  double factor = 1;
+  bool adds = false;
+
+  Bytes piece_bytes() const { return narrow_bytes(format, ceil_div(elements, pieces)); }
 };
 
 // The cap of logits or scores (Gemma 2), y = cap tanh(x / cap), in place; backward multiplies the gradient by 1 - (y /
@@ -389,16 +424,24 @@ struct Exchange {};
 // rank has several where pipeline stages are virtual). A weight that several ranks hold is counted on one rank only: a
 // replicated weight on the first rank of the tensor parallel group, key/value heads on the first rank of the group
 // `kv`, a tied embedding table on the first stage.
+//
+// With Adafactor, two more passes of this kind come before the update (Shazeer and Stern 2018, 1804.04235, algorithm
+// 4); they add to sums of each tensor instead of to one sum of the rank. lines: sums of squares of the gradients of
+// each row and each column of a matrix. updates: sums of squares of each tensor's update and of each tensor's weights.
 struct SquaredNorm {
+  enum class Of : std::uint8_t { gradients, lines, updates };
   std::int64_t elements = 0;
   Bytes width = 4;
+  Of of = Of::gradients;
 };
 
 // The optimizer's update of `elements` parameters, from element `first` of the rank's shards: it reads gradients,
 // master weights and moments, and writes master weights, moments and the weights that forward reads. gradient, master,
 // moment, forward: bytes of one element of each. delayed: the update takes the gradients of the previous step (none in
 // the first step). validated: the update is validated in the next step (post_validation.h); it is made only if the
-// gradient norm known so far, the second number that the op reads, needs no clipping.
+// gradient norm known so far, the second number that the op reads, needs no clipping. momentum: the op is the first
+// part of Muon's update of layers' matrices: it adds the gradient to the moment, and overwrites the gradient with the
+// direction that is orthogonalized next.
 struct Update {
   std::int64_t elements = 0;
   Bytes gradient = 4, master = 4, moment = 4, forward = 2;
@@ -407,14 +450,31 @@ struct Update {
   std::int64_t first = 0;
   bool delayed = false;
   bool validated = false;
+  bool momentum = false;
+};
+
+// The op copies weights' directions of Muon (their momentum, or its orthogonalized matrices if `back`) between the
+// gradients' buffer, in which they have `from` bytes each, and the buffer of whole matrices, in which they have `to`
+// bytes each. Layers of the same shape are orthogonalized in rounds, one layer on each data rank; the round's first
+// layer begins at element `first` of the chunk's flat buffers. A rank that owns a shard of every layer copies its
+// shards of all layers of the round, `elements` in all. A rank that owns all layers copies its layer of the round, and
+// back each of them.
+struct MoveDirections {
+  std::int64_t elements = 0;
+  Bytes from = 4, to = 2;
+  std::int64_t first = 0;
+  bool back = false;
 };
 
 // The op brings a matrix (rows, columns) by Newton-Schulz iterations near the orthogonal matrix with the same singular
 // vectors, in place (Jordan 2024, Muon): with X X^T = A, each iteration computes X <- a X + (b A + c A^2) X, on the
-// transposed matrix if rows > columns. `matrices` such matrices lie one after another.
+// transposed matrix if rows > columns. `matrices` such matrices lie one after another. The matrix is weight number
+// `parameter` of a layer: the rank with index i in its data-parallel group works on the i-th layer of the round whose
+// first layer begins at element `first` of the chunk's flat buffers (MoveDirections).
 struct Orthogonalize {
   std::int64_t rows = 0, columns = 0, matrices = 1;
   std::int64_t iterations = 5;
+  std::int64_t first = 0, parameter = 0;
 };
 
 // Values of Collective::algorithm. kUserBuffers: the collective is launched by Transformer Engine through its user
@@ -445,6 +505,8 @@ struct Collective {
   // number of tensors that one launch moves, each by a collective of its own (a coalesced group)
   std::int64_t tensors = 1;
   std::int64_t root = 0;  // index in the group of the rank that has the data (broadcast) or receives it (reduce)
+  // whether an all-to-all of layers' shards (Muon) returns what an earlier all-to-all has brought
+  bool back = false;
 };
 
 // The send or the receive of a point-to-point transfer between pipeline stages. offset: number of stages by which the
@@ -535,11 +597,12 @@ struct MixStreams {
   Direction direction = Direction::forward;
 };
 
-using Work = std::variant<Gemm, GroupedGemm, GroupedBias, Gate, Permute, SigmoidGate, SortChunks, CountTokens,
-                          FlashAttention, MoveHeads, Softmax, Normalize, Rotary, LatentHeads, Split, Activation,
-                          Residual, Add, BiasGradient, Embedding, CrossEntropy, Cast, SoftCap, Accumulate, Load, Fill,
-                          Multiply, PlaceCopy, Wait, Exchange, SquaredNorm, Update, Collective, Transfer, Convolution,
-                          Scan, GatedNorm, IndexScores, Orthogonalize, Pool, MixStreams>;
+using Work =
+    std::variant<Gemm, GroupedGemm, GroupedBias, Gate, Permute, SigmoidGate, SortChunks, CountTokens, FlashAttention,
+                 MoveHeads, Softmax, Normalize, Rotary, LatentHeads, Split, Activation, Residual, Add, BiasGradient,
+                 Embedding, CrossEntropy, Cast, SoftCap, Accumulate, Load, Fill, Multiply, PlaceCopy, Wait, Exchange,
+                 SquaredNorm, Update, Collective, Transfer, Convolution, Scan, GatedNorm, IndexScores, Orthogonalize,
+                 Pool, MixStreams, MoveDirections, Quantize, Dequantize>;
 
 // Returns the number of keys that a query of a causal attention sees on average, within its window or among the keys
 // that an index chose for it.

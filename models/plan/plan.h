@@ -151,8 +151,10 @@ struct LocalParameter {
   std::optional<Dimension> columns_over = std::nullopt;
   bool cut_in_depth = false;
   // frozen: the weight does not train; it has no gradient and no optimizer states, and lies in a buffer of frozen
-  // weights, where it begins at `offset`. nf4: the weight is kept there in the 4-bit type NF4.
+  // weights, where it begins at `offset`. nf4: the weight is kept there in the 4-bit type NF4. stored: number of units
+  // of Plan::frozen_width bytes that the weight takes there.
   bool frozen = false, nf4 = false;
+  std::int64_t stored = 0;
 
   // Returns whether the ranks of a group hold the same weight, each with a part of its gradient.
   bool summed_over(Dimension group) const { return partial && (cut == Cut::none || over != group); }
@@ -219,7 +221,7 @@ struct Block {
   std::vector<std::uint32_t> exchange;
   std::vector<LocalParameter> parameters;
   std::int64_t parameter_elements = 0;  // number of elements of the block's weights that train
-  std::int64_t frozen_elements = 0;     // number of elements of the block's frozen weights
+  std::int64_t frozen_units = 0;        // number of units (Plan::frozen_width) of the block's frozen weights
   std::vector<RuntimeSize> runtime_sizes;
 };
 inline constexpr std::uint16_t kInput = 0;
@@ -247,8 +249,9 @@ struct Frame {
   // last micro-batch before it
   std::int32_t micro_batch = -1;
   std::int32_t chunk = 0;
-  std::int64_t base = 0;         // number of elements before this block's weights in the chunk's flat buffers
-  std::int64_t frozen_base = 0;  // number of elements before this block in the chunk's buffer of frozen weights
+  std::int64_t base = 0;  // number of elements before this block's weights in the chunk's flat buffers
+  // number of units (Plan::frozen_width) before this block in the chunk's buffer of frozen weights
+  std::int64_t frozen_base = 0;
 };
 
 // Index of the buffer of weights among the buffers of its block; the block is a chunk's states (BlockRole::state) or
@@ -326,6 +329,9 @@ struct Plan {
   std::int64_t micro_batches = 0;  // number of micro-batches in all steps of the plan together
   std::int64_t update_every = 1;   // number of micro-batches between two updates
   Bytes element_bytes = 2;         // number of bytes of an activation element
+  // Number of bytes of the units in which places in buffers of frozen weights are counted: of an element, or 1 where
+  // some weights are kept in NF4
+  Bytes frozen_width = 2;
   // whether a rank's kernels begin in the order in which they were launched, also on different lanes
   bool one_queue = false;
   // whether no pipeline stage waits for other stages between steps, because updates are validated in the next step

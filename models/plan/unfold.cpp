@@ -22,6 +22,7 @@ class Unfolder {
     plan_.micro_batches = from_.micro_batches;
     plan_.update_every = from_.update_every;
     plan_.element_bytes = from_.element_bytes;
+    plan_.frozen_width = from_.frozen_width;
     plan_.one_queue = from_.one_queue;
     plan_.steps_overlap = from_.steps_overlap;
     plan_.shards_optimizer = from_.shards_optimizer;

@@ -1,35 +1,66 @@
+#include "models/layout/whole_layers.h"
+#include "models/planner/gradient_ops.h"
 #include "models/planner/matrix_optimizers.h"
 
-#include "models/planner/gradient_ops.h"
-
 namespace orrery {
+namespace {
+
+// Writes the passes over gradients that come before Adafactor's update, and the sums of their results over the ranks
+// that have parts of the tensors.
+class Passes {
+ public:
+  Passes(const Draft& draft, TaskWriter& writer, const Chunk& chunk, std::vector<TaskId> after)
+      : draft_(draft), writer_(writer), chunk_(chunk), ready_(std::move(after)) {}
+
+  void write(const char* name, SquaredNorm::Of of, std::vector<Operand> operands, std::vector<Operand> allocates = {}) {
+    if (clips_in_update(draft_)) operands.push_back(number(kSquaredNorm, Access::read));
+    emit({.name = name,
+          .work = SquaredNorm{chunk_.weights.own, draft_.facts.gradient_width, of},
+          .phase = Phase::step,
+          .optimizer = true,
+          .operands = std::move(operands),
+          .allocates = std::move(allocates)});
+  }
+
+  // Sums numbers in fp32 over the ranks with shards of the tensors, then over the ranks of tensor parallelism.
+  void sum(const char* name, std::uint16_t buffer, std::int64_t numbers) {
+    const auto over = [&](Dimension group, LaneKind lane) {
+      emit({.name = name,
+            .work = Collective{.group = group, .bytes = numbers * 4, .width = 4},
+            .phase = Phase::step,
+            .lane = lane,
+            .operands = {state(buffer, Access::read_write)}});
+    };
+    if (draft_.shards(Dimension::data) > 1) over(Dimension::data, LaneKind::data_reduce);
+    if (draft_.group_size(Dimension::tensor) > 1) over(Dimension::tensor, LaneKind::tensor);
+  }
+
+  const std::vector<TaskId>& ready() const { return ready_; }
+
+ private:
+  void emit(const Op& op) { ready_ = {writer_.emit(op, chunk_.state, ready_)}; }
+
+  const Draft& draft_;
+  TaskWriter& writer_;
+  const Chunk& chunk_;
+  std::vector<TaskId> ready_;
+};
+
+}  // namespace
 
 std::vector<TaskId> factored_moments(const Draft& draft, TaskWriter& writer, const Chunk& chunk,
                                      const std::vector<TaskId>& after) {
-  std::vector<TaskId> ready = after;
-  std::int64_t tensors = 0;
-  for (const Entry& e : chunk.entries) {
-    for (const LocalParameter& p : draft.plan.blocks[e.block].parameters) tensors += e.owns && !p.frozen ? 1 : 0;
-  }
-  const auto pass = [&](const char* name, const char* sum, std::int64_t sums) {
-    const Op squares = {.name = name,
-                        .work = SquaredNorm{chunk.weights.own, draft.facts.gradient_width},
-                        .phase = Phase::step,
-                        .optimizer = true,
-                        .operands = {optimizer_gradients(draft, Access::read), state(kMoment2, Access::read_write)},
-                        .allocates = {state(kMoment2, Access::write)}};
-    ready = {writer.emit(squares, chunk.state, ready)};
-    if (draft.shards(Dimension::data) == 1) return;
-    const Op reduce = {.name = sum,
-                       .work = Collective{.group = Dimension::data, .bytes = sums * 4, .width = 4},
-                       .phase = Phase::step,
-                       .lane = LaneKind::data_reduce,
-                       .operands = {state(kMoment2, Access::read_write)}};
-    ready = {writer.emit(reduce, chunk.state, ready)};
-  };
-  pass("row and column sums", "reduce row and column sums", chunk.weights.sums);
-  pass("update norms", "reduce update norms", tensors);
-  return ready;
+  Passes passes(draft, writer, chunk, after);
+  const Operand gradients = optimizer_gradients(draft, Access::read);
+  passes.write("row and column sums", SquaredNorm::Of::lines, {gradients, state(kMoment2, Access::read_write)},
+               {state(kMoment2, Access::write)});
+  passes.sum("reduce row and column sums", kMoment2, chunk.weights.sums);
+  const std::uint16_t weights = draft.facts.row.shards_parameters ? kParameterShard : kParameters;
+  passes.write("update norms", SquaredNorm::Of::updates,
+               {gradients, state(kMaster, Access::read), state(weights, Access::read), state(kMoment2, Access::read),
+                state(kBuckets, Access::write)});
+  passes.sum("reduce update norms", kBuckets, tensor_norms(draft, chunk));
+  return passes.ready();
 }
 
 }  // namespace orrery

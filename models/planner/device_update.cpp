@@ -51,15 +51,17 @@ std::vector<TaskId> DeviceUpdate::momentum(const Chunk& chunk, const std::vector
                        .gradient = facts_.gradient_width,
                        .master = 0,
                        .moment = spec_.strategy.optimizer.moment_bytes,
-                       .forward = context_.width,
+                       .forward = 0,
                        .moments = 1,
-                       .fused = spec_.software.kernels.fused_optimizer};
-  const Op op = {.name = "momentum",
-                 .work = work,
-                 .phase = Phase::step,
-                 .optimizer = true,
-                 .operands = {optimizer_gradients(draft_, Access::read), state(kMoment1, Access::read_write)},
-                 .allocates = {state(kMoment1, Access::write)}};
+                       .fused = spec_.software.kernels.fused_optimizer,
+                       .momentum = true};
+  Op op = {.name = "momentum",
+           .work = work,
+           .phase = Phase::step,
+           .optimizer = true,
+           .operands = {optimizer_gradients(draft_, Access::read_write), state(kMoment1, Access::read_write)},
+           .allocates = {state(kMoment1, Access::write)}};
+  if (clips_in_update(draft_)) op.operands.push_back(number(kSquaredNorm, Access::read));
   return orthogonalize(draft_, writer_, chunk, {writer_.emit(op, chunk.state, after)});
 }
 
@@ -100,8 +102,8 @@ void DeviceUpdate::update_chunk(const Chunk& chunk, bool last, const std::vector
                             state(kMoment1, Access::read_write), state(kMoment2, Access::read_write),
                             state(row_.shards_parameters ? kParameterShard : kParameters, Access::write)},
                .allocates = {state(kMoment1, Access::write), state(kMoment2, Access::write)}};
-  if (s.clip > 0 && spec_.software.kernels.fused_clip && !facts_.validates)
-    update.operands.push_back(number(kSquaredNorm, Access::read));
+  if (kind == OptimizerKind::adafactor) update.operands.push_back(state(kBuckets, Access::read));
+  if (clips_in_update(draft_)) update.operands.push_back(number(kSquaredNorm, Access::read));
   if (facts_.validates) {
     for (const std::uint16_t of : {validation_->partial_norm(), validation_->whole_norm()})
       update.operands.push_back(number(of, Access::read));

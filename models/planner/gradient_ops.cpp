@@ -6,6 +6,10 @@ Operand optimizer_gradients(const Draft& draft, Access access) {
   return state(draft.facts.unit_gradients ? kGradientShard : kGradients, access);
 }
 
+bool clips_in_update(const Draft& draft) {
+  return draft.facts.spec.strategy.clip > 0 && draft.facts.spec.software.kernels.fused_clip && !draft.facts.validates;
+}
+
 void average(const Draft& draft, TaskWriter& writer, std::uint32_t frame, const Operand& gradients, std::int64_t first,
              std::int64_t elements) {
   if (draft.facts.averaging == Averaging::none) return;

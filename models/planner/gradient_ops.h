@@ -11,6 +11,9 @@ namespace orrery {
 // (FSDP, ZeRO-2 and 3), else the complete gradients.
 Operand optimizer_gradients(const Draft& draft, Access access);
 
+// Returns whether the optimizer's ops multiply gradients by the clip coefficient themselves, as they read them.
+bool clips_in_update(const Draft& draft);
+
 // Divides `elements` gradients from element `first` on by the number of ranks that compute losses of different tokens,
 // in frameworks that do so in a separate kernel.
 void average(const Draft& draft, TaskWriter& writer, std::uint32_t frame, const Operand& gradients, std::int64_t first,

@@ -35,7 +35,7 @@ double OrderClock::at_peaks(const Op& op, Bytes width) const {
   const bool known = !gpu.tflops.empty() && gpu.memory_GBps > 0;
   const Cost cost = cost_of(op.work, width);
   const auto* c = std::get_if<Collective>(&op.work);
-  if (known && c != nullptr) return static_cast<double>(c->bytes) / std::max(gpu.nvlink_GBps, gpu.pcie_GBps);
+  if (known && c != nullptr) return static_cast<double>(c->bytes) / std::max(pair_GBps(gpu), gpu.pcie_GBps);
   if (!known) return cost.flops * 1e-3;
   return kNanoseconds * std::max(cost.flops / peak_flops(gpu, op.precision), cost.bytes / (gpu.memory_GBps * 1e9));
 }

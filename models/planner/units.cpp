@@ -17,6 +17,7 @@ void Units::begin_slot() {
   reduced_.clear();
   released_.clear();
   arrived_.clear();
+  read_in_node_.clear();
 }
 
 void Units::issued(const Op& op, std::uint32_t frame, TaskId task) {
@@ -156,7 +157,10 @@ void Units::gather_unit(std::uint32_t unit_frame, std::uint32_t state_frame, Pha
   if (host_ != nullptr && host_->copied_alone(unit_frame)) return;
   const ZeroQuantize& narrow = spec_.strategy.zero_quantize;
   const bool in_node = narrow.secondary_shards && phase != Phase::forward;
-  if (in_node) return gather_in_node(draft_, writer_, unit_frame, phase, after);
+  if (in_node) {
+    read_in_node_[unit_frame] = gather_in_node(draft_, writer_, unit_frame, phase, after);
+    return;
+  }
   if (narrow.any()) arrived_.insert(unit_frame);
   if (narrow.weight_bits > 0) return gather_narrow(draft_, writer_, unit_frame, phase, after);
   for (const Region& r : regions) writer_.emit(gather_op(r, regions, phase), unit_frame, after);
@@ -168,7 +172,7 @@ void Units::gather_unit(std::uint32_t unit_frame, std::uint32_t state_frame, Pha
 void Units::gather_frozen(std::uint32_t unit_frame, Phase phase, const std::vector<TaskId>& after) {
   const Bytes bytes = draft_.layout.frozen.at(unit_frame);
   if (bytes == 0) return;
-  const Bytes width = spec_.model.lora && spec_.model.lora->nf4 ? 1 : context_.width;
+  const Bytes width = plan_.frozen_width;
   Op op = {
       .name = "gather frozen unit",
       .work = Collective{.kind = CollectiveKind::all_gather, .group = Dimension::data, .bytes = bytes, .width = width},
@@ -189,11 +193,8 @@ void Units::gather_frozen(std::uint32_t unit_frame, Phase phase, const std::vect
 // (torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py, foreach_all_gather_copy_out).
 void Units::copy_out(std::uint32_t unit_frame, Phase phase) {
   if (arrived_.erase(unit_frame) == 0) return;
-  if (spec_.strategy.zero_quantize.any()) {
-    if (spec_.strategy.zero_quantize.weight_bits > 0) widen(draft_, writer_, unit_frame, phase);
-    if (spec_.strategy.zero_quantize.secondary_shards) keep_secondary(draft_, writer_, unit_frame, phase);
-    return;
-  }
+  const TaskId read = read_in_node_.try_emplace(unit_frame, kNone).first->second;
+  if (spec_.strategy.zero_quantize.any()) return widen_and_keep(draft_, writer_, unit_frame, phase, read);
   const Regions& regions = draft_.layout.regions.at(unit_frame);
   const Op copy = {.name = "copy unit out",
                    .work = Cast{regions.back().first + regions.back().elements, context_.width, context_.width},
@@ -340,6 +341,7 @@ void Units::reduce_unit(const Chunk& chunk, std::uint32_t unit_frame) {
   if (!facts_.fresh_gradients && !last_micro_batch) return;
   if (spec_.strategy.zero_quantize.gradient_bits > 0) {
     reduce_narrow(draft_, writer_, unit_frame);
+    if (!spec_.strategy.overlap.gradient_reduce) writer_.hold({writer_.last_of(LaneKind::compute)});
     return;
   }
   const Operand source = prepare_gradient(unit_frame, regions);

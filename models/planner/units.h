@@ -57,6 +57,8 @@ class Units : public StepPart {
   // units (ids of the frames with their buffers) whose gradient shards are summed over replicas only after all of
   // backward
   std::vector<std::uint32_t> replicas_later_;
+  // for each unit (id of the frame with its buffers), its last gather from the secondary shards of a node (ZeRO++)
+  std::map<std::uint32_t, TaskId> read_in_node_;
   std::deque<TaskId> released_;  // tasks that freed gathered units, and for which no gather has waited yet
 };
 
@@ -65,15 +67,15 @@ class Units : public StepPart {
 // part of a secondary shard, a second copy of the weights that is sharded over the ranks of one node. In backward,
 // weights are all-gathered from the secondary shards within the node. Gradients are reduced by an all-to-all of
 // quantised gradients within the node, a sum, and an all-to-all of the quantised sums between nodes. gather_narrow,
-// gather_in_node: issue the all-gather of forward and of backward, in place of that of ZeRO-3. widen: issues the
-// dequantisation of gathered weights, and keep_secondary the copy to the secondary shard, on the compute lane.
-// reduce_narrow: issues the reduction, and returns the lane of its last transfer.
+// gather_in_node: issue the all-gather of forward and of backward, in place of that of ZeRO-3. widen_and_keep: issues,
+// as far as the spec asks for them, the dequantisation of gathered weights and the copy to the secondary shard, on the
+// compute lane; `read` is the last gather from that shard, for which the copy waits. reduce_narrow: issues the
+// reduction, and returns the lane of its last op.
 void gather_narrow(const Draft& draft, TaskWriter& writer, std::uint32_t unit, Phase phase,
                    const std::vector<TaskId>& after);
-void gather_in_node(const Draft& draft, TaskWriter& writer, std::uint32_t unit, Phase phase,
-                    const std::vector<TaskId>& after);
-void widen(const Draft& draft, TaskWriter& writer, std::uint32_t unit, Phase phase);
-void keep_secondary(const Draft& draft, TaskWriter& writer, std::uint32_t unit, Phase phase);
+TaskId gather_in_node(const Draft& draft, TaskWriter& writer, std::uint32_t unit, Phase phase,
+                      const std::vector<TaskId>& after);
+void widen_and_keep(const Draft& draft, TaskWriter& writer, std::uint32_t unit, Phase phase, TaskId read);
 LaneKind reduce_narrow(const Draft& draft, TaskWriter& writer, std::uint32_t unit);
 
 }  // namespace orrery

@@ -16,7 +16,8 @@ using nlohmann::json;
 
 constexpr Named<Architecture> kArchitectures[] = {
     {"volta", Architecture::volta},   {"ampere", Architecture::ampere},       {"ada", Architecture::ada},
-    {"hopper", Architecture::hopper}, {"blackwell", Architecture::blackwell}, {"other", Architecture::other}};
+    {"hopper", Architecture::hopper}, {"blackwell", Architecture::blackwell}, {"cdna2", Architecture::cdna2},
+    {"cdna3", Architecture::cdna3},   {"cdna4", Architecture::cdna4},         {"other", Architecture::other}};
 
 constexpr Named<Fabric> kFabrics[] = {{"infiniband", Fabric::infiniband},
                                       {"roce", Fabric::roce},
@@ -94,6 +95,7 @@ Gpu find_gpu(std::string_view id) {
   gpu.sms = j["sms"].get<int>();
   gpu.nvlink_links = j["nvlink_links"].get<int>();
   gpu.nvlink_GBps = j["nvlink_GBps"].get<double>();
+  gpu.link_GBps = j.value("link_GBps", 0.0);
   gpu.nvlink_reach = j.value("nvlink_reach", 0);
   gpu.pcie_GBps = j["pcie_GBps"].get<double>();
   gpu.tdp_W = j["tdp_W"].get<double>();

@@ -16,7 +16,7 @@
 
 namespace orrery {
 
-enum class Architecture : std::uint8_t { volta, ampere, ada, hopper, blackwell, other };
+enum class Architecture : std::uint8_t { volta, ampere, ada, hopper, blackwell, cdna2, cdna3, cdna4, other };
 enum class Fabric : std::uint8_t { infiniband, roce, efa, omni_path, ethernet };
 
 // A GPU product, as models/data/gpus/<id>.json describes it. Peak rates are for dense matrices; bandwidths are per
@@ -33,12 +33,16 @@ struct Gpu {
   double l2_MB = 0;
   int sms = 0;
   int nvlink_links = 0;
-  double nvlink_GBps = 0;
+  double nvlink_GBps = 0;  // rate of all links to other GPUs together: NVLink, or AMD's xGMI
+  // The rate that a transfer reaches on the link between two GPUs, GB/s, where every pair of GPUs of a node has a link
+  // of its own (AMD's xGMI); 0: a switch joins the links, so that any pair can use the complete nvlink_GBps.
+  double link_GBps = 0;
   // number of GPUs that NVLink can connect: 2 = bridged pairs, 0 = all that the node's switches connect
   int nvlink_reach = 0;
   double pcie_GBps = 0;
   double tdp_W = 0;
-  // whether no communication model was validated for this GPU (AMD, TPU); reports then say so
+  // Whether no measured step of this GPU was used to make its predictions better (AMD), or its communication is not
+  // modelled (TPU); reports then say so.
   bool uncalibrated = false;
 };
 
@@ -119,6 +123,13 @@ inline const std::optional<Store>& store_of(const Cluster& c, MemoryTier tier) {
 // node `localhost` has 0 GPUs, which stands for as many ranks as a spec asks for.
 Gpu find_gpu(std::string_view id);                                // reads models/data/gpus/<id>.json
 Cluster find_cluster(std::string_view node, std::int64_t nodes);  // reads models/data/nodes/<id>.json
+
+inline bool is_amd(const Gpu& gpu) {
+  return gpu.architecture >= Architecture::cdna2 && gpu.architecture <= Architecture::cdna4;
+}
+
+// Returns the rate at which one GPU can send to one other GPU of its node over NVLink or xGMI, GB/s.
+inline double pair_GBps(const Gpu& gpu) { return gpu.link_GBps > 0 ? gpu.link_GBps : gpu.nvlink_GBps; }
 
 // Returns the number of GPUs that reach each other over NVLink if n GPUs share a node: n, 2 (a bridged pair), or none.
 int default_nvlink_domain(const Gpu& gpu, int gpus_per_node);

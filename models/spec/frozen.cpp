@@ -2,6 +2,7 @@
 // adapters.
 #include <algorithm>
 
+#include "models/base/narrow.h"
 #include "models/spec/vision.h"
 
 namespace orrery {
@@ -42,10 +43,6 @@ bool trains_below(const Model& m, std::int64_t layer) {
   return false;
 }
 
-std::int64_t nf4_bytes(std::int64_t elements) {
-  constexpr std::int64_t kBlock = 64, kScales = 256;
-  const auto up = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
-  return up(elements, 2) + up(elements, kBlock) + 4 * up(elements, kBlock * kScales);
-}
+std::int64_t nf4_bytes(std::int64_t elements) { return narrow_bytes(kNf4Format, elements); }
 
 }  // namespace orrery

@@ -36,9 +36,14 @@ inline constexpr Named<SelectiveRecompute> kSelectiveRecomputes[] = {
 
 // The FlashAttention kernel that the training stack runs; it is assumed only if the GPU's profile has measured rates of
 // this kernel.
-enum class FlashKernel : std::uint8_t { fa1, fa2, cudnn };
-inline constexpr Named<FlashKernel> kFlashKernels[] = {
-    {"fa1", FlashKernel::fa1}, {"fa2", FlashKernel::fa2}, {"cudnn", FlashKernel::cudnn}};
+// ck: Composable Kernel's and AITER's kernels, which Transformer Engine and flash-attn run on AMD's GPUs; aotriton: the
+// kernels of PyTorch's scaled_dot_product_attention there.
+enum class FlashKernel : std::uint8_t { fa1, fa2, cudnn, ck, aotriton };
+inline constexpr Named<FlashKernel> kFlashKernels[] = {{"fa1", FlashKernel::fa1},
+                                                       {"fa2", FlashKernel::fa2},
+                                                       {"cudnn", FlashKernel::cudnn},
+                                                       {"ck", FlashKernel::ck},
+                                                       {"aotriton", FlashKernel::aotriton}};
 
 // LossTensor says which tensor a fused cross-entropy kernel works on. copy: an fp32 copy of the logits, which the
 // gradient overwrites. logits: the logits themselves; the gradient is written to another tensor. in_place: the logits
@@ -52,6 +57,13 @@ enum class EightBitAttention : std::uint8_t { never, nvfp4, always };
 inline constexpr Named<EightBitAttention> kEightBitAttentions[] = {
     {"never", EightBitAttention::never}, {"nvfp4", EightBitAttention::nvfp4}, {"always", EightBitAttention::always}};
 
+// TensorOverlap says how products of layers overlap with transfers of the tensor group (strategy.overlap.tensor).
+// user_buffers: by Transformer Engine's user buffers. symmetric_memory: by PyTorch's asynchronous tensor parallelism,
+// which cuts products and transfers into one piece for each rank of the group.
+enum class TensorOverlap : std::uint8_t { user_buffers, symmetric_memory };
+inline constexpr Named<TensorOverlap> kTensorOverlaps[] = {{"user_buffers", TensorOverlap::user_buffers},
+                                                           {"symmetric_memory", TensorOverlap::symmetric_memory}};
+
 // ScatteredSends says which pipeline sends are scattered if all tensor ranks hold equal tensors to send: each rank then
 // sends only its share of the tensor, and the receivers gather the shares.
 enum class ScatteredSends : std::uint8_t { none, activations, all };
@@ -59,7 +71,7 @@ inline constexpr Named<ScatteredSends> kScatteredSends[] = {
     {"none", ScatteredSends::none}, {"activations", ScatteredSends::activations}, {"all", ScatteredSends::all}};
 
 // OneQueue says when CUDA_DEVICE_MAX_CONNECTIONS=1 is set, so that kernels of all streams begin in the order of their
-// launches. before_blackwell: only on GPUs older than Blackwell, and only with tensor or context parallelism.
+// launches. before_blackwell: only on GPUs of NVIDIA older than Blackwell, and only with tensor or context parallelism.
 enum class OneQueue : std::uint8_t { never, before_blackwell, always };
 inline constexpr Named<OneQueue> kOneQueues[] = {
     {"never", OneQueue::never}, {"before_blackwell", OneQueue::before_blackwell}, {"always", OneQueue::always}};

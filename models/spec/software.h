@@ -72,6 +72,9 @@ struct Software {
     bool dense_embedding_gradient = true;
     // whether matrix products that compute weight gradients add their result to the fp32 gradient buffer directly
     bool gradient_accumulation_fusion = true;
+    // whether queries, keys and values, and the gate and up projections of an MLP, are linear layers of their own, each
+    // with its own product; backward sums the input gradients of layers with the same input
+    bool separate_projections = false;
     // 8-bit blocks of 32 on Blackwell: whether the products of all experts are one kernel each, which also adds biases,
     // computes the activation times the router's weights, and casts what goes from one product to the next
     bool fused_experts = false;
@@ -89,6 +92,7 @@ struct Software {
     bool regather_input = true;
     // whether backward's tensor parallel collective overlaps with the matrix product that computes the weight gradient
     bool tensor_reduce_overlaps_wgrad = true;
+    TensorOverlap tensor_overlap = TensorOverlap::user_buffers;
     // minor version of NCCL 2.x: 4 has no LL128, versions before 17 no NVLS (models/cost/nccl/model.h)
     std::int64_t nccl_minor = 28;
     // whether small all-reduces are kernels that read the other ranks' buffers (models/cost/direct_all_reduce.h)

@@ -24,6 +24,10 @@ std::vector<double> slowdowns(const Spec& spec) {
   return all;
 }
 
+double gpu_spread(const Cluster& cluster, double of_profile) {
+  return cluster.variation && cluster.variation->gpus > 0 ? cluster.variation->gpus : of_profile;
+}
+
 double slowest_beyond_a_node(double spread, std::int64_t gpus) {
   constexpr double kNode = 8;
   if (static_cast<double>(gpus) <= kNode) return 1;

@@ -19,4 +19,8 @@ double slowdown_of(const Spec& spec, std::int64_t rank);
 // GPU. The constants of a profile come from steps on full nodes, so they already include the slowest of eight.
 double slowest_beyond_a_node(double spread, std::int64_t gpus);
 
+// Returns the standard deviation of GPUs' speeds, as a share of their mean, that a job's steps wait for: the cluster's
+// (cluster.variation.gpus), or if it gives none that of the profile.
+double gpu_spread(const Cluster& cluster, double of_profile);
+
 }  // namespace orrery

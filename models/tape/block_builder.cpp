@@ -65,11 +65,20 @@ std::int32_t BlockBuilder::parameter(LocalParameter p) {
   p.name = prefix + p.name;
   p.frozen = is_frozen && is_frozen(p.name);
   p.nf4 = p.frozen && is_nf4(p.name, p.in);
-  std::int64_t& before = p.frozen ? block_.frozen_elements : block_.parameter_elements;
+  const std::int64_t elements = p.out * p.in;
+  if (p.frozen) p.stored = p.nf4 ? narrow_bytes(kNf4Format, elements) : elements * units_of_a_wide_weight;
+  std::int64_t& before = p.frozen ? block_.frozen_units : block_.parameter_elements;
   p.offset = before;
-  before += p.out * p.in;
+  before += p.frozen ? p.stored : elements;
   block_.parameters.push_back(std::move(p));
   return static_cast<std::int32_t>(block_.parameters.size() - 1);
+}
+
+std::int32_t BlockBuilder::parameter_named(const std::string& name) const {
+  const auto it = std::find_if(block_.parameters.begin(), block_.parameters.end(),
+                               [&](const LocalParameter& p) { return p.name == prefix + name; });
+  assert(it != block_.parameters.end());
+  return static_cast<std::int32_t>(it - block_.parameters.begin());
 }
 
 std::vector<std::int32_t> BlockBuilder::tiled_parameter(const std::string& name, std::int64_t out, std::int64_t in,
@@ -129,7 +138,7 @@ void BlockBuilder::emit(const std::string& name, const Work& work, const Uses& u
   for (const Id n : u.numbers) op.operands.push_back({Scope::rank, Access::read, n, -1});
   for (const Operand& o : u.elsewhere) {
     op.operands.push_back(o);
-    op.weight_gradient = op.weight_gradient || o.access != Access::read;
+    op.weight_gradient = op.weight_gradient || (o.access != Access::read && !forward_only);
   }
   for (const Id s : u.updates) op.operands.push_back({Scope::own, Access::read_write, s, -1});
   for (const Id s : u.writes) op.operands.push_back({Scope::own, Access::write, s, -1});

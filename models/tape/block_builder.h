@@ -33,6 +33,7 @@ class BlockBuilder {
   std::int32_t parameter(const std::string& name, std::int64_t out, std::int64_t in, Cut cut, bool partial = false,
                          std::int64_t kv_rows = 0, std::int64_t experts = 0);
   std::int32_t parameter(LocalParameter p);  // adds a weight as given, behind the block's other weights
+  std::int32_t parameter_named(const std::string& name) const;  // index of a weight that was added before
   bool is_nf4_weight(std::int32_t parameter) const { return block_.parameters[parameter].nf4; }
   // Adds a weight as `tiles` tiles, equal ranges of its rows, and returns their indices. Each tile is a parameter that
   // is gathered and freed by itself.
@@ -84,6 +85,8 @@ class BlockBuilder {
   std::function<bool(const std::string&)> is_frozen;
   std::function<bool(const std::string&, std::int64_t)> is_nf4;
   Id frozen_slot = 0;
+  // Number of units (Plan::frozen_width) that an element of a frozen weight takes which is not in NF4
+  Bytes units_of_a_wide_weight = 1;
   // If set, a weight's gradient of one micro-batch lies in this buffer of the chunk's states, at the weight's offset,
   // not in a buffer of the block, until an op adds it to the sums; the next micro-batch overwrites it.
   std::optional<Id> fresh_gradients;

@@ -32,14 +32,14 @@ void BlockBuilder::unit_lifetimes() {
   };
   const auto last_use = [&](std::vector<Recorded>& pass) {
     return std::find_if(pass.rbegin(), pass.rend(), [&](const Recorded& r) {
-      return uses_unit(r.op, weight_slot_) || (block_.frozen_elements > 0 && uses_unit(r.op, frozen_slot));
+      return uses_unit(r.op, weight_slot_) || (block_.frozen_units > 0 && uses_unit(r.op, frozen_slot));
     });
   };
   const auto free_last = [&](std::vector<Recorded>& pass) {
     const auto last = last_use(pass);
     Op& op = (last == pass.rend() ? pass.rbegin() : last)->op;
     if (block_.parameter_elements > 0) op.frees.push_back({Scope::unit, Access::read, weight_slot_, -1});
-    if (block_.frozen_elements > 0) op.frees.push_back({Scope::unit, Access::read, frozen_slot, -1});
+    if (block_.frozen_units > 0) op.frees.push_back({Scope::unit, Access::read, frozen_slot, -1});
   };
   if (weights_ == Scope::unit && frees_gathered && !block_.parameters.empty()) {
     // runs_back: whether the weights are gathered again for backward; the condition is the same as in

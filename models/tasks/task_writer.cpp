@@ -34,6 +34,8 @@ std::uint32_t TaskWriter::op_id(const Op& op) {
     group = c->group;
   }
   if (const auto* c = std::get_if<Cast>(&op.work)) size = c->elements;
+  if (const auto* q = std::get_if<Quantize>(&op.work)) size = q->elements;
+  if (const auto* q = std::get_if<Dequantize>(&op.work)) size = q->elements;
   if (const auto* u = std::get_if<Update>(&op.work)) {
     size = u->elements;
     first = u->first;
@@ -43,6 +45,10 @@ std::uint32_t TaskWriter::op_id(const Op& op) {
     first = c->first;
   }
   if (const auto* n = std::get_if<SquaredNorm>(&op.work)) size = n->elements;
+  if (const auto* m = std::get_if<MoveDirections>(&op.work)) {
+    size = m->elements;
+    first = m->first;
+  }
   if (const auto* c = std::get_if<Multiply>(&op.work)) {
     size = c->elements;
     first = c->first;
@@ -55,6 +61,8 @@ std::uint32_t TaskWriter::op_id(const Op& op) {
   }
   std::string key = fmt::format("{} {} {} {} {}", op.name, size, first, op.allocates.size(), op.frees.size());
   key += fmt::format(" {} {} {}", static_cast<int>(op.phase), static_cast<int>(op.lane), static_cast<int>(group));
+  if (const auto* o = std::get_if<Orthogonalize>(&op.work))
+    key += fmt::format(" {} {} {} {}", o->rows, o->columns, o->first, o->parameter);
   for (const Operand& o : op.operands) {
     key += fmt::format(" {}.{}.{}.{}", static_cast<int>(o.scope), o.slot, static_cast<int>(o.access),
                        static_cast<int>(o.part));

@@ -145,6 +145,14 @@ struct Shapes {
             {as_real(c.rows), as_real(c.columns)}};
   }
   Shape operator()(const Cast& c) const { return {fmt::format("cast/{}-{}", c.from, c.to), {as_real(c.elements)}}; }
+  Shape operator()(const Quantize& q) const {
+    return {fmt::format("quantize/{}-{}{}", q.wide, name_of(q.format.kind), q.summands > 0 ? "/sum" : ""),
+            {as_real(q.elements)}};
+  }
+  Shape operator()(const Dequantize& q) const {
+    return {fmt::format("dequantize/{}-{}{}", name_of(q.format.kind), q.wide, q.adds ? "/sum" : ""),
+            {as_real(q.elements)}};
+  }
   Shape operator()(const SoftCap& s) const {
     return {fmt::format("soft cap/{}", name_of(s.direction)), {as_real(s.elements)}};
   }
@@ -173,6 +181,9 @@ struct Shapes {
   }
   Shape operator()(const Orthogonalize& o) const {
     return {"orthogonalize", {as_real(o.rows), as_real(o.columns), as_real(o.matrices)}};
+  }
+  Shape operator()(const MoveDirections& m) const {
+    return {fmt::format("cast/{}-{}", m.back ? m.to : m.from, m.back ? m.from : m.to), {as_real(m.elements)}};
   }
   Shape operator()(const Collective& c) const { return {"collective", {as_real(c.bytes)}}; }
   Shape operator()(const Transfer& t) const { return {"message", {as_real(t.bytes)}}; }

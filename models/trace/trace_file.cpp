@@ -67,6 +67,7 @@ std::string header_of(const RankRun& run) {
   ordered_json& memory = header["memory"] = ordered_json::object();
   visit_memory(run.memory, [&](const std::string& key, const auto& value) { memory[key] = value; });
   if (!run.unmarked.empty()) header["unmarked_ps"] = run.unmarked;
+  for (const auto& [number, tokens] : run.texts) header["texts"].push_back({{"sequence", number}, {"tokens", tokens}});
   if (run.conditions.known()) header["conditions"] = json_of(run.conditions);
   return header.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + '\n';
 }
@@ -129,6 +130,12 @@ Counts read_header(const std::string& path, const std::string& line, RankRun& ru
   if (const auto conditions = header.find("conditions")) run.conditions = conditions_of(*conditions);
   if (const auto unmarked = header.find("unmarked_ps")) {
     for (const OrderedJsonValue& step : unmarked->items()) run.unmarked.push_back(step.whole(0, kMostTime));
+  }
+  if (const auto texts = header.find("texts")) {
+    for (const OrderedJsonValue& text : texts->items()) {
+      std::vector<std::int64_t>& tokens = run.texts[text.at("sequence").whole(0, kMostCount)];
+      for (const OrderedJsonValue& token : text.at("tokens").items()) tokens.push_back(token.whole(0, kMostCount));
+    }
   }
   const auto count = [&](const char* key) {
     return static_cast<std::uint64_t>(header.at(key).whole(0, kMostCount - 1));

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <iosfwd>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -69,6 +70,8 @@ struct RankRun {
   // durations of the steps whose tasks were not timed, each from the end of the step before, on the host's clock
   std::vector<Picoseconds> unmarked;
   std::vector<double> losses;  // loss of each step, the mean over this rank's tokens; empty if the plan has no loss
+  // generation: for each sequence of the rank, up to a limit, its number in the run and the first tokens of its text
+  std::map<std::int64_t, std::vector<std::int64_t>> texts;
   MeasuredMemory memory;
   Conditions conditions;         // clocks and power of the rank's GPU during the steps; not known for a CPU rank
   Picoseconds clock_offset = 0;  // offset to add to this rank's times to get rank 0's

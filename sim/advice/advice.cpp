@@ -32,6 +32,7 @@ constexpr Rate kRates[] = {{"twice the NIC speed", [](Spec& s, double f) { s.clu
                            {"twice the NVLink speed",
                             [](Spec& s, double f) {
                               s.cluster.gpu.nvlink_GBps *= f;
+                              s.cluster.gpu.link_GBps *= f;
                               s.cluster.gpu.nvlink_links = static_cast<int>(s.cluster.gpu.nvlink_links * f);
                             },
                             true},

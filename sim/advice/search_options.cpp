@@ -10,6 +10,7 @@
 #include "models/base/names.h"
 #include "models/load/load_spec.h"
 #include "sim/advice/advice.h"
+#include "sim/advice/generation_search.h"
 #include "sim/advice/largest.h"
 #include "sim/advice/machines.h"
 #include "sim/advice/save_found.h"
@@ -332,8 +333,13 @@ void check_prices(const std::vector<SearchTarget>& targets, const SearchCommandO
 
 Outcome search_command(const SearchCommandOptions& given, const Common& common) {
   SearchCommandOptions o = given;
+  bool generates = false;
+  together(o.peers, [&] {
+    o.text = read_spec_text(o.spec);
+    generates = parse_open_spec(o.text.text, o.text.path, o.overrides).spec.generation.has_value();
+  });
+  if (generates) return generation_search(o, common);
   check_options(o, common);
-  together(o.peers, [&] { o.text = read_spec_text(o.spec); });
   if (!o.maximize.empty()) return largest_command(o, common);
   PriceList prices;
   std::vector<SearchTarget> targets;

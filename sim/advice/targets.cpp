@@ -10,13 +10,29 @@
 namespace orrery {
 namespace {
 
+std::string faults_of(const Network& n) {
+  if (n.fault_share > 0) return fmt::format(", faults: {{share: {}, Gbps: {}}}", n.fault_share, n.fault_Gbps);
+  std::vector<std::string> faults;
+  for (const LinkFault& f : n.faults)
+    faults.push_back(f.node >= 0 ? fmt::format("{{node: {}, Gbps: {}}}", f.node, f.Gbps)
+                                 : fmt::format("{{leaf: {}, uplinks: {}}}", f.leaf, f.uplinks));
+  return faults.empty() ? "" : fmt::format(", faults: [{}]", fmt::join(faults, ", "));
+}
+
 // The spec's network as a map of a spec, with uplinks as fast as the NICs of the nodes that it joins.
 std::string network_of(const Network& n) {
-  return fmt::format(
-      "{{kind: {}, leaf: {{nodes: {}, uplinks: {}}}, spine: {{leaves: {}, ratio: {}}}, routing: {{kind: {}, "
-      "queue_pairs: {}}}, load: {}}}",
-      name_of(n.kind), n.leaf_nodes, n.leaf_uplinks, n.spine_leaves, n.spine_ratio, name_of(n.routing), n.queue_pairs,
-      n.load);
+  std::string text = fmt::format("seed: {}", n.seed);
+  if (n.leaf_nodes > 0)
+    text += fmt::format(
+        ", kind: {}, leaf: {{nodes: {}, uplinks: {}}}, spine: {{leaves: {}, ratio: {}}}, routing: {{kind: {}, "
+        "queue_pairs: {}}}, load: {}",
+        name_of(n.kind), n.leaf_nodes, n.leaf_uplinks, n.spine_leaves, n.spine_ratio, name_of(n.routing), n.queue_pairs,
+        n.load);
+  if (n.site_nodes > 0)
+    text += fmt::format(", sites: {{nodes: {}, Gbps: {}, ms: {}}}", n.site_nodes, n.site_Gbps, n.site_ms);
+  text += n.placement == Placement::listed ? fmt::format(", job_nodes: [{}]", fmt::join(n.job_nodes, ", "))
+                                           : fmt::format(", placement: {}", name_of(n.placement));
+  return fmt::format("{{{}{}}}", text, faults_of(n));
 }
 
 // The spec's cluster with nodes of another type and number, as a value of the option --set.
@@ -32,6 +48,8 @@ std::string cluster_of(const std::string& node, std::int64_t nodes, const Cluste
   if (!slow.empty()) text += fmt::format(", stragglers: [{}]", fmt::join(slow, ", "));
   if (site.straggler_share > 0)
     text += fmt::format(", stragglers: {{share: {}, slowdown: {}}}", site.straggler_share, site.straggler_slowdown);
+  if (site.variation)
+    text += fmt::format(", variation: {{gpus: {}, kernels: {}}}", site.variation->gpus, site.variation->kernels);
   if (site.failures)
     text += fmt::format(
         ", failures: {{node_mtbf_hours: {}, restart_s: {}, checkpoint_every: {}, detect_s: {}, spares: {}, "

@@ -332,6 +332,9 @@ class Calibration {
 Outcome calibrate_command(const CalibrateOptions& options, const Common& common) {
   if (!options.imports.empty() && !options.own.empty())
     throw Error("calibrate: --for measures here, --import reads what was measured elsewhere: give one of them");
+  if (!options.from_steps.empty() && (!options.imports.empty() || !options.own.empty()))
+    throw Error("calibrate: --from-steps takes measured steps alone: leave --for and --import out", 2);
+  if (!options.from_steps.empty()) return calibrate_steps_command(options, common);
   if (!options.imports.empty()) return import_command(options);
   if (options.out.empty()) throw Error("calibrate: --out FILE is missing: the profile to write");
   return Calibration(options, common).run();

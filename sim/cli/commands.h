@@ -44,12 +44,15 @@ struct CalibrateOptions {
   double noise = 0.3;
   std::string date;                  // date to write into the profile, "" = today
   std::vector<std::string> imports;  // files with other tools' measurements to import; then nothing is measured
+  std::string from_steps;            // file of measured steps of one stack and cluster; then nothing is measured here
   // paths of specs whose exact shapes of ops are measured too, besides the built-in grid of shapes (own_shapes.h)
   std::vector<std::string> own;
   double settle = 1;  // seconds for which a GPU runs each spec, for its clocks to settle
 };
 Outcome calibrate_command(const CalibrateOptions& options, const Common& common);
 Outcome import_command(const CalibrateOptions& options);
+// Makes a profile from a few measured steps (sim/published/from_steps.h), and says which step to measure next.
+Outcome calibrate_steps_command(const CalibrateOptions& options, const Common& common);
 
 // orrery validate: predicts every spec with a profile, runs the spec, and compares the two: times of kinds of ops, the
 // simulation's order and waiting (by simulating again with the measured durations), step time, memory. If no profile is
@@ -66,6 +69,10 @@ struct ValidateOptions {
   // Whether to fit the constants of models/data/fitted.json again with each source of measurements left out in turn; of
   // `kernels`, the laws of kernels with each kind of GPU left out in turn.
   bool leave_one_out = false;
+
+  // Number of published steps of each source that are taken as known, to judge calibrate --from-steps by the others; 0:
+  // the steps are predicted as they are.
+  std::int64_t from_steps = 0;
 
   // Paths of files to write, "" for none: a scatter plot (SVG), a page (Markdown), models/data/intervals.json and
   // models/data/validated_rows.json.
@@ -110,6 +117,8 @@ struct ExplainOptions {
   bool all = false;
 };
 Outcome explain_command(const ExplainOptions& options, const Common& common);
+// The same for a spec that generates text (explain_generation.cpp).
+Outcome explain_generation(const Spec& spec, const ExplainOptions& options, const Common& common);
 
 // orrery import: makes a spec from launch files of a training framework, or from a command line (sim/launch/import.h).
 struct ImportOptions {
@@ -168,6 +177,8 @@ struct WhatifOptions {
   // "op=gc"); speed: factors by which transfers or compute are faster ("network=2", "compute=1.5").
   std::vector<std::string> without, speed;
   bool even_stages = false;
+  std::string between;   // two ranks that are compared ("0,17"); "": the slowest and the fastest
+  std::string roofline;  // GPU whose roofs measured kernels are held against ("h100-sxm"); "": none
 };
 Outcome whatif_command(const WhatifOptions& options, const Common& common);
 

@@ -14,6 +14,7 @@
 #include "sim/advice/machines.h"
 #include "sim/advice/run_cost.h"
 #include "sim/cli/commands.h"
+#include "sim/generate/compare_text.h"
 #include "sim/page/compare.h"
 #include "sim/predict/long_steps.h"
 #include "sim/predict/predict.h"
@@ -40,7 +41,9 @@ struct Case {
   std::string name;
   std::vector<Origin> origins;  // all values of the spec, with where each comes from
   std::optional<Report> report;
-  std::optional<RunCost> cost;  // time and cost of a training run of --tokens tokens
+  std::optional<GenerationReport> generated;  // instead of `report`, where the spec generates text
+  std::int64_t batch = 0, gpus = 1;           // of the text: sequences together, and GPUs
+  std::optional<RunCost> cost;                // time and cost of a training run of --tokens tokens
   std::exception_ptr failure;
   std::string reason;  // reason why the combination is impossible, "" if it is possible
 };
@@ -106,6 +109,12 @@ void predict_case(Case& c, const CompareOptions& options, const PriceList& price
   try {
     const Spec spec = c.text ? parse_spec(c.text->text, c.text->path, c.overrides) : load_spec(c.spec, c.overrides);
     c.origins = spec.origins;
+    if (spec.generation) {
+      c.generated = predict_generation(spec, profile_for(spec, options.profile));
+      c.batch = spec.generation->batch;
+      c.gpus = spec.gpus;
+      return;
+    }
     c.report = predict_report(spec, profile_for(spec, options.profile));
     c.cost = run_cost(spec, options.tokens, c.report->tokens_per_s, c.report->step_time_s, prices);
   } catch (const Error& error) {
@@ -134,7 +143,7 @@ void predict_all(std::vector<Case>& cases, const CompareOptions& options, const 
 }
 
 void throw_failures(const std::vector<Case>& cases, bool varied) {
-  const bool any = std::any_of(cases.begin(), cases.end(), [](const Case& c) { return c.report.has_value(); });
+  const bool any = std::any_of(cases.begin(), cases.end(), [](const Case& c) { return c.report || c.generated; });
   for (const Case& c : cases) {
     const bool row = varied && any && !c.reason.empty();
     if (c.failure && !row) std::rethrow_exception(c.failure);
@@ -260,6 +269,37 @@ Table table_of(const std::vector<Case>& cases, const std::vector<Axis>& axes, bo
   return t;
 }
 
+// The comparison of specs that generate text. Throws Error if others train.
+Outcome compared_generations(const std::vector<Case>& cases, const std::vector<Axis>& axes, bool names,
+                             const CompareOptions& options, const Common& common) {
+  for (const Case& c : cases) {
+    if (c.report)
+      throw Error(fmt::format("{}: trains, and others generate text (workload: generate); compare one kind", c.name));
+  }
+  if (options.tokens > 0) throw Error("--tokens: is the length of a training run, and the specs generate text");
+  if (common.page) throw Error("--html: no page compares specs that generate text yet; leave it out");
+  std::vector<std::string> labels;
+  if (names) labels.emplace_back("spec");
+  for (const Axis& axis : axes) labels.push_back(last_word(axis.key));
+  std::vector<ComparedGeneration> rows;
+  ordered_json list = ordered_json::array();
+  for (const Case& c : cases) {
+    ComparedGeneration row = {c.name, {}, c.batch, c.gpus, c.generated ? &*c.generated : nullptr, c.reason};
+    if (names) row.labels.push_back(stem(c.spec));
+    row.labels.insert(row.labels.end(), c.values.begin(), c.values.end());
+    rows.push_back(std::move(row));
+    ordered_json item = {{"name", c.name}};
+    if (c.generated)
+      item["report"] =
+          ordered_json::parse(orrery::to_json(parse_spec(c.text->text, c.text->path, c.overrides), *c.generated));
+    else
+      item["error"] = c.reason;
+    if (common.json) list.push_back(std::move(item));
+  }
+  if (common.json) return {list.dump(2) + '\n'};
+  return {options.csv ? compared_csv(rows, labels) : print(compared_table(rows, labels), "", common.style.columns)};
+}
+
 std::string page_of_cases(const std::vector<Case>& cases, const Table& table, const Common& common) {
   ComparePage page{.table = table, .command = common.command, .version = common.version};
   for (const Case& c : cases) page.specs.push_back({c.name, c.report ? &*c.report : nullptr, c.reason, c.origins});
@@ -275,6 +315,8 @@ Outcome compare_command(const CompareOptions& options, const Common& common) {
   predict_all(cases, options, common);
   throw_failures(cases, !axes.empty());
   const bool names = axes.empty() || options.specs.size() > 1;
+  if (std::any_of(cases.begin(), cases.end(), [](const Case& c) { return c.generated.has_value(); }))
+    return compared_generations(cases, axes, names, options, common);
   const Table table = table_of(cases, axes, names, options.tokens > 0);
   Outcome outcome{common.json   ? to_json(cases)
                   : options.csv ? csv_text(cases, axes)

@@ -194,7 +194,6 @@ Section bubble(const Spec& spec, const Report& report) {
                        s.pipeline, s.micro_batches(), s.virtual_stages);
   }
   section.lines.push_back(line + fmt::format("simulated {}", percent_text(report.bubble_fraction)));
-  if (report.variation) section.lines.push_back(variation_line(report));
   if (const std::string roll_back = roll_back_line(report); !roll_back.empty()) section.lines.push_back(roll_back);
   for (const WeightRow& w : report.weights) {
     section.lines.push_back(fmt::format("{}: {} version{} of its weights, gradients of weights {} update{} old", w.name,
@@ -329,12 +328,10 @@ std::string parameters_text(const Spec& spec) {
 // The sections on what decides the step time: the step's limit, its critical path, and what each technique saves and
 // costs.
 std::vector<Section> deciding(const Spec& spec, const Prediction& p, unsigned threads) {
-  return {{"What limits the step",
-           {fmt::format("step of {}: {}", time_text(p.report.step_time_s), p.report.limit)},
-           {},
-           {}},
-          critical(p),
-          technique_effects(spec, p, threads)};
+  Section limit = {.title = "What limits the step"};
+  limit.lines.push_back(fmt::format("step of {}: {}", time_text(p.report.step_time_s), p.report.limit));
+  if (p.report.variation) limit.lines.push_back(variation_line(p.report));
+  return {limit, critical(p), technique_effects(spec, p, threads)};
 }
 
 std::vector<Section> rest(const Spec& spec, const Prediction& p) {
@@ -384,6 +381,7 @@ Outcome explain_command(const ExplainOptions& options, const Common& common) {
   std::optional<OutputFile> drawing = open_picture(options.picture);
   const SpecText file = read_spec_text(options.spec);
   const Spec spec = parse_spec(file.text, file.path, options.overrides);
+  if (spec.generation) return explain_generation(spec, options, common);
   const Prediction p = predict(spec, false, options.profile);
   if (drawing) drawing->write(picture(spec, p.plan, p.report));
   if (drawing) drawing->commit();

@@ -51,8 +51,8 @@ Table models() {
 }
 
 std::string predicted(const Gpu& g) {
-  if (g.uncalibrated) return "with --profile, uncalibrated";
-  return g.architecture == Architecture::other ? "with --profile" : "yes";
+  if (g.architecture != Architecture::other) return g.uncalibrated ? "uncalibrated" : "yes";
+  return g.uncalibrated ? "with --profile, uncalibrated" : "with --profile";
 }
 
 Table gpus() {

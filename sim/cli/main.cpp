@@ -158,7 +158,8 @@ void add_search(CLI::App& app, Options& o) {
   c.add_option("--cluster", s.clusters, "nodes to search on (list clusters); may be repeated")
       ->allow_extra_args(false)
       ->type_name("NODE");
-  c.add_option("--objective", s.objective, "time (the default), cost or memory")->type_name("time|cost|memory");
+  c.add_option("--objective", s.objective, "time (the default), cost or memory; of text: throughput, ttft, tpot")
+      ->type_name("time|cost|memory|throughput|ttft|tpot");
   c.add_option("--maximize", s.maximize, "instead: the largest size that fits")
       ->type_name("micro_batch|sequence|layers");
   positive(c.add_option("--max-memory", s.max_memory_GiB, "of a GPU"), "GiB", "GiB", 1e6);
@@ -237,7 +238,11 @@ void add_run(CLI::App& app, Options& o) {
 void add_calibrate(CLI::App& app, Options& o) {
   CLI::App& c =
       *app.add_subcommand("calibrate", "measure single ops and transfers of this machine, or import such measurements");
-  c.add_option("--out", o.calibrate.out, "the profile to write; what is imported goes to stdout without it")
+  c.add_option("--out,-o", o.calibrate.out,
+               "the profile to write; what is imported or comes from steps goes to stdout without it")
+      ->type_name("FILE");
+  c.add_option("--from-steps", o.calibrate.from_steps,
+               "measured steps of your stack and cluster to correct constants by: a table, or published measurements")
       ->type_name("FILE");
   c.add_option("--import", o.calibrate.imports,
                "files to read instead: nccl-tests output (text, -J), NCCL's log (GRAPH, TUNING), Kineto traces")
@@ -260,6 +265,7 @@ void add_calibrate(CLI::App& app, Options& o) {
       "examples:\n"
       "  orrery calibrate --device cpu --out machine.json\n"
       "  orrery calibrate --device cuda --for my-step.yaml --out gpu.json\n"
+      "  orrery calibrate --from-steps my-steps.csv --out stack.json\n"
       "  orrery calibrate --import all_reduce_perf.txt nccl.log rank0.json.gz --out cluster.json");
 }
 
@@ -278,6 +284,12 @@ void add_validate(CLI::App& app, Options& o) {
   c.add_flag("--leave-one-out", o.validate.leave_one_out,
              "published: fit the listed numbers again without each source, and judge it; kernels: the laws without "
              "each kind of GPU");
+  c.add_option(
+       "--from-steps", o.validate.from_steps,
+       "published: judge calibrate --from-steps with so many known steps of each source, of a stack that is not "
+       "known")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{20}))
+      ->type_name("N");
   c.add_option("--page", o.validate.page, "published: write the errors per source, Markdown")->type_name("FILE");
   c.add_option("--scatter", o.validate.scatter, "published: write predicted over measured, SVG")->type_name("FILE");
   c.add_option("--intervals", o.validate.intervals, "published: write the 80 % intervals of like rows, JSON")
@@ -371,6 +383,11 @@ void add_whatif(CLI::App& app, Options& o) {
       ->type_name("KEY=VALUE");
   c.add_option("--speed", o.whatif.speed, "network=FACTOR or compute=FACTOR: how many times as fast")
       ->type_name("KEY=FACTOR");
+  c.add_option("--between", o.whatif.between,
+               "two ranks: where they part first; without it the slowest and the fastest")
+      ->type_name("A,B");
+  c.add_option("--roofline", o.whatif.roofline, "a GPU: how near its peaks the measured kernels come")
+      ->type_name("GPU");
   c.add_flag("--even-stages", o.whatif.even_stages, "stages of a pipeline take equal time for an op");
   c.add_flag("--json", o.json, "print all figures as JSON (schema orrery.whatif/1)");
   c.footer("example: orrery whatif rank*.json.gz --without rank=17");

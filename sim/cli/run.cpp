@@ -9,23 +9,48 @@
 #include <thread>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "models/run/witness.h"
 #include "sim/cli/commands.h"
 #include "sim/export/chrome_trace.h"
+#include "sim/generate/generated_steps.h"
 #include "sim/memory/live_memory.h"
 #include "sim/report/report_text.h"
 #include "sim/runs/job.h"
 #include "sim/runs/measured.h"
 #include "sim/runs/processes.h"
 #include "sim/validate/compose.h"
+#include "sim/validate/measured_generation.h"
 
 namespace orrery {
 namespace {
 
 namespace fs = std::filesystem;
 
+// Reports ranks that generated text: the times of its passes, memory, and the first tokens.
+Outcome report_generation(const Job& job, const std::vector<RankRun>& runs, const Common& common) {
+  if (!job.options.trace.empty()) {
+    const Trace trace = measured_trace(job.plan, runs, median_step(step_times(runs)));
+    write_chrome_trace(
+        job.options.trace, job.plan, trace, live_memory(job.plan, trace),
+        {.device = runs[0].device, .passes = names_of(job.spec, generation_passes(*job.spec.generation))});
+  }
+  const GenerationReport report = measured_generation(job.spec, job.plan, runs);
+  if (!common.json) {
+    const std::string ranks = fmt::format("\n  measured on {} CPU rank{}: {}\n", job.plan.ranks,
+                                          job.plan.ranks == 1 ? "" : "s", runs[0].device);
+    return {generation_text(job.spec, report, common.style) + ranks + texts_text(runs)};
+  }
+  nlohmann::ordered_json root = nlohmann::ordered_json::parse(to_json(job.spec, report));
+  root["plan_hash"] = job.hash;
+  for (const auto& [number, tokens] : texts_of(runs))
+    root["texts"].push_back({{"sequence", number}, {"tokens", tokens}});
+  return {root.dump(2) + '\n'};
+}
+
 Outcome report_run(const Job& job, const std::vector<RankRun>& runs, Seconds started, const Common& common) {
+  if (job.spec.generation) return report_generation(job, runs, common);
   std::optional<Prediction> predicted;
   if (job.options.composed) predicted = predict(job.spec, true, job.options.profile);
   const Trace trace =

@@ -17,6 +17,7 @@
 #include "sim/explain/techniques.h"
 #include "sim/export/chrome_trace.h"
 #include "sim/generate/generate.h"
+#include "sim/generate/generated_steps.h"
 #include "sim/page/simulate.h"
 #include "sim/predict/long_steps.h"
 #include "sim/predict/predict.h"
@@ -71,11 +72,31 @@ SpecNotes spec_notes(const FirstAnswer& made, const SimulateOptions& options, co
   return {made.spec, options.overrides, made.chosen, common.command, common.version};
 }
 
+// Writes the trace and draws the timeline of a generation's first passes, as far as these are asked for.
+Outcome with_timeline(const Spec& spec, const SimulateOptions& options, const Common& common, Outcome outcome) {
+  const std::vector<GenerationPass> passes = shown_passes(spec);
+  const Prediction p = predict_passes(spec, profile_for(spec, options.profile), passes);
+  if (!options.trace.empty()) {
+    Spec once = spec;
+    once.steps = 1;
+    write_chrome_trace(options.trace, p.plan, p.trace, memory_samples(once, p.plan, p.costs, p.trace, p.profile),
+                       {.device = spec.cluster.gpu.name, .passes = names_of(spec, passes)});
+  }
+  if (options.timeline && !common.json)
+    outcome.text += "\n" + gantt(p.plan, p.trace, gantt_columns(p.plan, common.style.columns));
+  if (const std::string cut = cut_remark(spec, passes); !cut.empty()) outcome.log += cut + '\n';
+  return outcome;
+}
+
 Outcome generate(const Spec& spec, const FirstAnswer& made, const SimulateOptions& options, const Common& common) {
   Outcome outcome;
   const GenerationReport report = predict_generation(spec, profile_for(spec, options.profile));
   if (options.require_fit && !report.memory.fits()) outcome.status = kDoesNotFit;
-  outcome.text = common.json ? to_json(spec, report) : generation_text(spec, report, common.style);
+  if (options.unfold)
+    throw Error(with_place(spec, "spec: workload: generate: --unfold is for training steps; leave it out"));
+  if (!options.trace.empty() || (options.timeline && !common.json))
+    outcome = with_timeline(spec, options, common, outcome);
+  outcome.text = (common.json ? to_json(spec, report) : generation_text(spec, report, common.style)) + outcome.text;
   if (common.page) outcome.page = generation_page(spec, report, spec_notes(made, options, common));
   return outcome;
 }

@@ -231,6 +231,7 @@ Outcome validate_command(const ValidateOptions& options, const Common& common) {
   if (!options.published.empty()) return validate_published_command(options, common);
   if (options.mark_every > 1 && options.device != "cuda")
     throw Error("--mark-every: CPU ranks time every step; leave it out, or add --device cuda", 2);
+  if (options.from_steps > 0) throw Error("--from-steps: is for published steps; give them with --published", 2);
   if (options.specs.empty()) throw Error("validate: give one or more SPECs, or --published FILE");
   if (options.profile.empty() && options.device != "cuda") return validate_unmeasured(options, common);
   return options.composed ? validate_composed(options, common) : validate_steps(options, common);

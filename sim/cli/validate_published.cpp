@@ -11,6 +11,7 @@
 #include "sim/cli/commands.h"
 #include "sim/generate/served.h"
 #include "sim/page/validate.h"
+#include "sim/published/few_steps.h"
 #include "sim/published/fit.h"
 #include "sim/published/predict.h"
 
@@ -66,6 +67,22 @@ Refit refit_rows(const std::vector<PublishedRow>& rows, const Common& common) {
   });
 }
 
+// Judges how well a few steps of each source tell the time of the others, with a stack that is not known.
+Outcome judge_from_steps(const std::vector<PublishedRow>& rows, const ValidateOptions& options, const Common& common) {
+  if (options.leave_one_out || !options.profile.empty())
+    throw Error("--from-steps: makes its own profiles; leave --leave-one-out and --profile out", 2);
+  const auto drawn = static_cast<std::size_t>(options.from_steps);
+  std::atomic<std::size_t> done = 0;
+  const ForEach run = on_threads(common.threads);
+  const auto judged = judge_few_steps(rows, drawn, [&](std::size_t n, const std::function<void(std::size_t)>& body) {
+    run(n, [&](std::size_t i) {
+      common.progress(fmt::format("steps of unknown stacks: {} of {}", ++done, n));
+      body(i);
+    });
+  });
+  return {common.json ? few_steps_json(judged, drawn) : few_steps_text(judged, drawn, common.style)};
+}
+
 void save(const std::string& path, const std::string& text) {
   if (path.empty()) return;
   OutputFile file(path);
@@ -95,6 +112,7 @@ Outcome validate_published_command(const ValidateOptions& options, const Common&
   for (const std::string& path : options.published) {
     for (PublishedRow& row : read_published(path)) rows.push_back(std::move(row));
   }
+  if (options.from_steps > 0) return judge_from_steps(rows, options, common);
   if (options.leave_one_out && !options.profile.empty())
     throw Error("--leave-one-out: fits numbers of the built-in profiles; leave --profile out", 2);
   const std::vector<PublishedCase> cases = predict_rows(rows, options.profile, common);

@@ -4,8 +4,11 @@
 #include <charconv>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "models/base/error.h"
+#include "models/spec/cluster.h"
+#include "sim/calibrate/roofline.h"
 #include "sim/cli/commands.h"
 #include "sim/whatif/whatif_text.h"
 
@@ -47,6 +50,16 @@ void add_without(const std::string& text, WhatifQuestion& question) {
   }
 }
 
+void add_between(const std::string& text, WhatifQuestion& question) {
+  const std::size_t comma = text.find(',');
+  if (comma == std::string::npos || comma == 0 || comma + 1 == text.size())
+    throw Error(fmt::format("--between {}: is not of the form A,B", text));
+  question.between_first = text.substr(0, comma);
+  question.between_second = text.substr(comma + 1);
+  if (question.between_first == question.between_second)
+    throw Error(fmt::format("--between {}: names the same rank twice", text));
+}
+
 void add_speed(const std::string& text, WhatifQuestion& question) {
   constexpr std::string_view kForm = "network=FACTOR or compute=FACTOR";
   const auto [key, value] = assignment("--speed", text, kForm);
@@ -60,8 +73,17 @@ Outcome whatif_command(const WhatifOptions& options, const Common& common) {
   WhatifQuestion question{.even_stages = options.even_stages};
   for (const std::string& text : options.without) add_without(text, question);
   for (const std::string& text : options.speed) add_speed(text, question);
+  if (!options.between.empty()) add_between(options.between, question);
+  const std::optional<Gpu> gpu = options.roofline.empty() ? std::nullopt : std::optional(find_gpu(options.roofline));
   const WhatifAnswer a = answer(read_measured_run(options.files), question);
-  return {common.json ? whatif_json(a, question) : whatif_text(a, question, common.style)};
+  std::vector<RoofRow> roofs;
+  if (gpu) {
+    std::vector<Imported> files;
+    for (const std::string& file : options.files) files.push_back(import_file(file));
+    roofs = roofline_of(files, *gpu);
+  }
+  if (common.json) return {whatif_json(a, question, gpu ? roofline_json(roofs) : nullptr)};
+  return {whatif_text(a, question, common.style) + (gpu ? roofline_text(roofs, *gpu, common.style) : "")};
 }
 
 }  // namespace orrery

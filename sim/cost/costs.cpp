@@ -32,9 +32,10 @@ constexpr double kPressureUnit = 65536;
 
 // A Spread says how many members of a group each node has: {8, 8} for 16 members on two nodes. Each class
 // of ranks has a list of Spreads, and classes with equal lists have equal op times. The list has one Spread for each
-// dimension of parallelism, then Spreads of flags (0 or 1): for each stage that the class sends to (Transfer::offset),
-// whether it is on the same node (kHops) and whether it is in another pod (kHopCrossings); for each dimension, whether
-// the group spans pods (kCrossings); last, the class's slow-down and whether it is a server (kSlowdown).
+// dimension of parallelism, then Spreads of numbers: for each stage that the class sends to (Transfer::offset),
+// whether it is on the same node (kHops) and at which levels it is in another domain (kHopCrossings, Uplinks::crossed);
+// for each dimension, the levels at which the group spans domains (kCrossings); last, the class's slow-down and whether
+// it is a server (kSlowdown).
 using Spread = std::vector<int>;
 constexpr std::size_t kHops = kDimensions, kHopCrossings = kDimensions + 1, kCrossings = kDimensions + 2,
                       kSlowdown = kDimensions + 3;
@@ -54,7 +55,7 @@ class CostModel {
     }
     costs_.notes.resize(plan.ops.size());
     node_gpus_ = nccl_node_gpus(spec.cluster);
-    slowest_ = spec.cluster.variation ? 1 : slowest_beyond_a_node(profile.spread, job_gpus);
+    slowest_ = slowest_beyond_a_node(gpu_spread(spec.cluster, profile.spread), job_gpus);
   }
 
   Costs run() {
@@ -65,7 +66,7 @@ class CostModel {
       lie.resize(kCrossings);
       for (const std::int64_t offset : offsets_) {
         lie[kHops].push_back(is_near(s, offset) ? 1 : 0);
-        lie[kHopCrossings].push_back(leaves_pod(s, offset) ? 1 : 0);
+        lie[kHopCrossings].push_back(static_cast<int>(leaves_domains(s, offset)));
       }
       lie.push_back(crossings(plan_.classes[s].representative));
       const double slow = slowdown_of(spec_, plan_, plan_.classes[s]);
@@ -80,7 +81,6 @@ class CostModel {
     add_step_begin();
     find_shared_links(plan_, spec_.cluster, costs_.timing);
     costs_.timing.one_queue = plan_.one_queue;
-    if (spec_.cluster.variation) wait_for_slowest_kernels(plan_, spec_.cluster.variation->kernels, costs_.timing);
     return std::move(costs_);
   }
 
@@ -103,7 +103,7 @@ class CostModel {
   Spread crossings(std::int64_t rank) const {
     Spread result;
     for (std::size_t d = 0; d < kDimensions; ++d)
-      result.push_back(uplinks_.crosses(static_cast<Dimension>(d), rank) ? 1 : 0);
+      result.push_back(static_cast<int>(uplinks_.crossed(static_cast<Dimension>(d), rank)));
     return result;
   }
 
@@ -112,8 +112,8 @@ class CostModel {
   bool is_near(std::uint32_t s, std::int64_t offset) const {
     return node_of(plan_.classes[s].representative) == node_of(stage_beside(s, offset));
   }
-  bool leaves_pod(std::uint32_t s, std::int64_t offset) const {
-    return uplinks_.crosses(plan_.classes[s].representative, stage_beside(s, offset));
+  std::uint32_t leaves_domains(std::uint32_t s, std::int64_t offset) const {
+    return uplinks_.crossed(plan_.classes[s].representative, stage_beside(s, offset));
   }
   std::int64_t stage_beside(std::uint32_t s, std::int64_t offset) const {
     const GroupTable& pipeline = plan_.dimensions[static_cast<std::size_t>(Dimension::pipeline)];
@@ -149,16 +149,14 @@ class CostModel {
   // Returns whether the profile is from `orrery calibrate`. Such a profile has waits between tasks, which profiles made
   // from other tools' measurements lack.
   bool calibrated() const { return !profile_.measured.empty() && !profile_.rest_built_in; }
-
   static std::int64_t ranks_in(const Spread& members) { return std::accumulate(members.begin(), members.end(), 0); }
 
-  // Returns the transfer with its measured time if the profile has one for as many ranks and bytes, else the transfer
-  // with its modelled time.
+  // Returns the transfer with its measured time if the profile has one for its ranks and bytes, else as it is modelled.
   NcclChoice measured(NcclChoice choice, std::string_view kind, const Spread& members, Bytes bytes) const {
     const TransferTable* table =
         find_transfers(profile_.measured, kind, ranks_in(members), static_cast<std::int64_t>(members.size()));
-    if (table == nullptr || !covers(*table, bytes)) return choice;
-    return lasting(choice, interpolate(*table, bytes));
+    const bool known = table != nullptr && covers(*table, bytes);
+    return known ? lasting(choice, interpolate(*table, bytes)) : corrected(profile_.steps, choice, members.size() > 1);
   }
 
   std::vector<OpTiming> row(const std::vector<Spread>& lie) {
@@ -178,6 +176,7 @@ class CostModel {
     }
     if (!spec_.software.kernels.cuda_graphs)
       add_host_overheads(plan_, spec_.software, far_stage_us() + woven_us(spec_), result);
+    scale_host(profile_.steps.factor(FitPart::host), result);
     if (spec_.software.host.blocking_launches) block_launches(result);
     return result;
   }
@@ -273,15 +272,17 @@ class CostModel {
     if (ranks_in(spread) == 1) return copied(c);
     if (c.servers > 0) return served(c, plan_, spec_, profile_);
     const NcclModel& members = model(spread);
-    NcclChoice choice = c.algorithm.starts_with("hierarchical")
-                            ? two_stage_all_to_all(members, c.bytes, copies(spread))
-                            : measured(in_a_step(members, c), transfer_kind(plan_.ops[op]), spread, c.bytes);
+    NcclChoice choice =
+        c.algorithm.starts_with("hierarchical")
+            ? corrected(profile_.steps, two_stage_all_to_all(members, c.bytes, copies(spread)), spread.size() > 1)
+            : measured(in_a_step(members, c), transfer_kind(plan_.ops[op]), spread, c.bytes);
     if (spec_.software.communication.direct_all_reduce && c.kind == CollectiveKind::all_reduce)
       choice = with_direct_all_reduce(members, c.bytes, choice);
     choice.seconds += static_cast<double>(c.tensors - 1) * nccl_next_tensor(members, c.kind);
     if (c.algorithm == kCopyEngines) choice.channels = 0;
-    if (lie[kCrossings][static_cast<std::size_t>(c.group)] == 0) return choice;
-    return over_uplinks(op, choice, c.group, members, pattern_of(c.kind), trips_of(c.kind, choice.algorithm));
+    NodeTraffic path = path_of(c.kind, choice.algorithm);
+    path.levels = static_cast<std::uint32_t>(lie[kCrossings][static_cast<std::size_t>(c.group)]);
+    return over_uplinks(uplinks_, op, choice, c.group, members.topology, pattern_of(c.kind), path);
   }
 
   static NcclChoice in_a_step(const NcclModel& members, const Collective& c) {
@@ -314,20 +315,12 @@ class CostModel {
     const Bytes bytes = t.bytes / t.parts;
     const NcclChoice sent =
         measured(nccl_point_to_point(members, near, bytes), transfer_kind(plan_.ops[op]), pair, bytes);
-    const bool crosses = lie[kHopCrossings][way] == 1;
+    const NodeTraffic path = {.levels = static_cast<std::uint32_t>(lie[kHopCrossings][way])};
     const NcclChoice choice =
-        crosses ? over_uplinks(op, sent, Dimension::pipeline, members, Uplinks::Pattern::neighbours) : sent;
+        over_uplinks(uplinks_, op, sent, Dimension::pipeline, members.topology, Uplinks::Pattern::neighbours, path);
     if (t.parts == 1) return choice;
     const NcclModel& group = model(lie[static_cast<std::size_t>(Dimension::tensor)]);
     return lasting(choice, choice.seconds + nccl_choose(group, CollectiveKind::all_gather, t.bytes).seconds);
-  }
-
-  // Returns the cost of a transfer that crosses uplinks which may be short or shared (uplinks.h).
-  NcclChoice over_uplinks(std::size_t op, NcclChoice c, Dimension d, const NcclModel& members, Uplinks::Pattern p,
-                          double trips = 1) {
-    const NcclTopology& t = members.topology;
-    const double node_bytes = c.nic_share * t.nics * t.nic_GBps * 1e9 * c.seconds;
-    return slowed(c, uplinks_, op, d, p, {node_bytes, t.nics, c.seconds, c.channels, trips});
   }
 
   // Returns whether a collective that adds arrays is made of copies and sums by Orrery's own algorithms, not by NCCL.
@@ -390,7 +383,9 @@ class CostModel {
 
 Costs costs_of(const Plan& plan, const Spec& spec, const Profile& profile, std::int64_t job_gpus) {
   const bool complete = !has_formulas(profile) && !profile.measured.transfers.empty();
-  return complete ? measured_costs(plan, spec, profile) : CostModel(plan, spec, profile, job_gpus).run();
+  Costs costs = complete ? measured_costs(plan, spec, profile) : CostModel(plan, spec, profile, job_gpus).run();
+  if (const auto& v = spec.cluster.variation) wait_for_slowest_kernels(plan, v->kernels, costs.timing);
+  return costs;
 }
 
 Costs costs_of(const Plan& plan, const Spec& spec, const Profile& profile) {

@@ -63,4 +63,9 @@ void add_host_overheads(const Plan& plan, const Software& software, double far_u
   for (std::size_t i = 0; i < row.size(); ++i) row[i].issue += updating(plan.ops[i]) ? each : 0;
 }
 
+void scale_host(double factor, std::vector<OpTiming>& row) {
+  if (factor == 1) return;
+  for (OpTiming& t : row) t.issue = picoseconds(seconds(t.issue) * factor);
+}
+
 }  // namespace orrery

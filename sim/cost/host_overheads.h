@@ -15,6 +15,9 @@ namespace orrery {
 // times of every op on one class of ranks.
 void add_host_overheads(const Plan& plan, const Software& software, double far_us, std::vector<OpTiming>& row);
 
+// Multiplies the host's time of every op (StepFit).
+void scale_host(double factor, std::vector<OpTiming>& row);
+
 // Returns the microseconds of host time to add per layer and pass if a forward and a backward are woven. Attention,
 // dispatch, experts and combine are then nodes of their own (Megatron-Core pipeline_parallel/utils.py, ScheduleNode):
 // each waits for an event, detaches its inputs or starts autograd, has its tensors recorded on its stream, and records

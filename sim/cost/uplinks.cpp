@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
+#include <tuple>
 
 #include "sim/cost/hashed_routes.h"
 #include "sim/cost/placement.h"
@@ -37,6 +39,7 @@ Uplinks::Uplinks(const Plan& plan, const Cluster& cluster, std::int64_t node_gpu
     if (c != nullptr && c->kind == CollectiveKind::all_to_all) to_all[static_cast<std::size_t>(c->group)] = true;
   }
   for (Level& level : levels_) {
+    count_domains(level);
     for (std::size_t d = 0; d < kDimensions; ++d) {
       count_edges(level, d);
       if (to_all[d]) count_pairs(level, d);
@@ -70,7 +73,7 @@ void Uplinks::add_leaves(const Cluster& cluster) {
   if (apart)
     add({.gpus = n.spine_leaves > kAllGpus / n.leaf_nodes ? kAllGpus
                                                           : n.spine_leaves * n.leaf_nodes * cluster.gpus_per_node,
-         .capacity = leaf * static_cast<double>(n.spine_leaves) / n.spine_ratio},
+         .capacity = static_cast<double>(switches * n.leaf_uplinks * n.spine_leaves) * uplink / n.spine_ratio},
         gpu_rate);
 }
 
@@ -80,14 +83,18 @@ void Uplinks::add_sites(const Cluster& cluster) {
   const double gpu_rate = cluster.nics * cluster.nic_Gbps * kGbps / cluster.gpus_per_node;
   add({.gpus = n.site_nodes > kAllGpus / cluster.gpus_per_node ? kAllGpus : n.site_nodes * cluster.gpus_per_node,
        .capacity = n.site_Gbps * kGbps,
-       .away = n.site_ms * 1e-3},
+       .away = n.site_ms * 1e-3,
+       .kind = UplinkKind::sites},
       gpu_rate);
 }
 
 void Uplinks::add_slow_nics(const Cluster& cluster) {
   const double rate = slowest_nic_Gbps(cluster, node_gpus_, places_, plan_.workers());
   const auto nics = static_cast<double>(cluster.nics) * static_cast<double>(node_gpus_) / cluster.gpus_per_node;
-  add({.gpus = node_gpus_, .capacity = nics * rate * kGbps, .switches = std::max<std::int64_t>(1, std::llround(nics))},
+  add({.gpus = node_gpus_,
+       .capacity = nics * rate * kGbps,
+       .switches = std::max<std::int64_t>(1, std::llround(nics)),
+       .kind = UplinkKind::slow_nics},
       cluster.nics * cluster.nic_Gbps * kGbps / cluster.gpus_per_node);
 }
 
@@ -103,18 +110,28 @@ std::int64_t Uplinks::domain_of(const Level& level, std::int64_t rank) const {
 void Uplinks::count_edges(Level& level, std::size_t dimension) const {
   std::map<std::int64_t, double> forward, back;
   double& most = level.edges[dimension];
+  double boundaries = 0;
   const auto leave = [&](std::int64_t from, std::int64_t to, std::map<std::int64_t, double>& leaving) {
     const std::int64_t domain = domain_of(level, from);
     if (domain == domain_of(level, to) || node_of(from) == node_of(to)) return;
     most = std::max(most, ++leaving[domain]);
+    ++boundaries;
   };
   for (const auto& group : plan_.dimensions[dimension].groups) {
+    boundaries = 0;
     for (std::size_t i = 0; i + 1 < group.size(); ++i) {
       leave(group[i], group[i + 1], forward);
       if (dimension == kPipeline) leave(group[i + 1], group[i], back);
     }
     if (dimension != kPipeline && group.size() > 1) leave(group.back(), group.front(), forward);
+    level.boundaries[dimension] = std::max(level.boundaries[dimension], boundaries);
   }
+}
+
+void Uplinks::count_domains(Level& level) const {
+  std::set<std::int64_t> domains;
+  for (std::int64_t rank = 0; rank < plan_.workers(); ++rank) domains.insert(domain_of(level, rank));
+  level.domains = std::max<std::int64_t>(1, std::ssize(domains));
 }
 
 // Finds for each domain how many pairs of ranks cross its boundary: a group with n members, k of them inside the
@@ -134,6 +151,7 @@ void Uplinks::count_pairs(Level& level, std::size_t dimension) const {
     double node = 0;
     for (const auto& [id, members] : in_node) node = std::max(node, members * (size - members));
     if (node == 0) continue;
+    level.node_pairs[dimension] = std::max(level.node_pairs[dimension], node);
     for (const auto& [domain, members] : in_domain) {
       if (members < size) sent[domain].away += members * (size - members) / node;
     }
@@ -149,18 +167,23 @@ void Uplinks::count_pairs(Level& level, std::size_t dimension) const {
   }
 }
 
-bool Uplinks::crosses(std::int64_t from, std::int64_t to) const {
-  return std::ranges::any_of(levels_, [&](const Level& l) { return domain_of(l, from) != domain_of(l, to); });
+std::uint32_t Uplinks::crossed(std::int64_t from, std::int64_t to) const {
+  std::uint32_t levels = 0;
+  for (std::size_t l = 0; l < levels_.size(); ++l)
+    levels |= domain_of(levels_[l], from) != domain_of(levels_[l], to) ? 1U << l : 0;
+  return levels;
 }
 
-bool Uplinks::crosses(Dimension d, std::int64_t rank) const {
-  if (levels_.empty()) return false;
+std::uint32_t Uplinks::crossed(Dimension d, std::int64_t rank) const {
+  if (levels_.empty()) return 0;
   const GroupTable& table = plan_.dimensions[static_cast<std::size_t>(d)];
   const auto& group = table.groups[table.member_of[rank]];
   // Members are in rank order, so if nodes are too, the group is in more than one domain if its first and last members
   // are.
-  if (places_.empty()) return crosses(group.front(), group.back());
-  return std::ranges::any_of(group, [&](std::int32_t member) { return crosses(group.front(), member); });
+  if (places_.empty()) return crossed(group.front(), group.back());
+  std::uint32_t levels = 0;
+  for (const std::int32_t member : group) levels |= crossed(group.front(), member);
+  return levels;
 }
 
 // Returns the seconds that a level's uplinks need for a transfer. Rings that use fewer NICs than there are rails use
@@ -176,33 +199,38 @@ Seconds Uplinks::need(const Level& level, Dimension d, Pattern pattern, const No
 }
 
 // Returns the least time of a transfer between sites whose connections may each have as much on its way as NCCL's
-// buffer holds, until an acknowledgement is back. An all-to-all has a connection for every pair of ranks, which is
-// never full.
-Seconds Uplinks::waiting(const Level& level, Pattern pattern, const NodeTraffic& sent) const {
-  if (pattern == Pattern::pairs) return 0;
-  const double connections = static_cast<double>(std::max<std::int64_t>(1, sent.channels));
-  return sent.bytes / connections * 2 * level.away / kBuffer;
+// buffer holds, until an acknowledgement is back. An all-to-all has a connection for every pair of ranks.
+Seconds Uplinks::waiting(const Level& level, std::size_t d, Pattern pattern, const NodeTraffic& sent) const {
+  const double connections = pattern == Pattern::pairs ? level.node_pairs[d] : static_cast<double>(sent.channels);
+  return sent.bytes / std::max(1.0, connections) * 2 * level.away / kBuffer;
 }
 
 Seconds Uplinks::least_time(Dimension d, Pattern pattern, const NodeTraffic& sent) const {
   Seconds most = 0;
-  for (const Level& level : levels_) most = std::max(most, need(level, d, pattern, sent));
+  for (std::size_t l = 0; l < levels_.size(); ++l) {
+    if ((sent.levels >> l & 1) != 0) most = std::max(most, need(levels_[l], d, pattern, sent));
+  }
   return most;
 }
 
 Seconds Uplinks::time(std::size_t op, Dimension d, Pattern pattern, const NodeTraffic& sent) {
-  Seconds most = std::max(sent.seconds, least_time(d, pattern, sent));
-  for (const Level& level : levels_) {
-    if (level.hashed_uplinks > 0 && sent.seconds > 0)
-      most = std::max(most, hashed_time(level, static_cast<std::size_t>(d), pattern, sent));
+  const auto dimension = static_cast<std::size_t>(d);
+  Seconds most = std::max(sent.seconds, least_time(d, pattern, sent)), trips = 0;
+  if (!(sent.seconds > 0)) return most;
+  for (std::size_t l = 0; l < levels_.size(); ++l) {
+    const Level& level = levels_[l];
+    if ((sent.levels >> l & 1) == 0) continue;
+    if (level.hashed_uplinks > 0) most = std::max(most, hashed_time(level, dimension, pattern, sent));
+    if (!(level.away > 0)) continue;
+    most = std::max(most, waiting(level, dimension, pattern, sent));
+    trips += (sent.laps > 0 ? sent.laps * level.boundaries[dimension] : sent.trips) * level.away;
   }
-  if (!(most > 0) || !(sent.seconds > 0)) return most;
-  for (const Level& level : levels_) {
-    if (level.away > 0) most = std::max(most, waiting(level, pattern, sent)) + sent.trips * level.away;
-  }
-  for (const Level& level : levels_) {
-    const UplinkUse use = {most / sent.seconds, need(level, d, pattern, sent) / most, level.gpus, op};
-    if (std::pair(use.slowdown, use.share) > std::pair(busiest_.slowdown, busiest_.share)) busiest_ = use;
+  most += trips;
+  for (std::size_t l = 0; l < levels_.size(); ++l) {
+    if ((sent.levels >> l & 1) == 0) continue;
+    const Level& level = levels_[l];
+    const UplinkUse use = {level.kind, most / sent.seconds, need(level, d, pattern, sent) / most, level.gpus, op};
+    if (std::tuple(use.slowdown, use.share) > std::tuple(busiest_.slowdown, busiest_.share)) busiest_ = use;
   }
   return most;
 }
@@ -217,25 +245,31 @@ Seconds Uplinks::hashed_time(const Level& level, std::size_t d, Pattern pattern,
   const double flows = pairs ? away * level.switch_nics
                              : std::min(level.switch_nics, level.edges[d] * nics / static_cast<double>(level.switches));
   if (!(flows > 0)) return 0;
-  const std::int64_t domains = ceil_div(plan_.ranks, level.gpus);
   const std::int64_t connections =
       ceil_div(std::max<std::int64_t>(1, sent.channels), std::max<std::int64_t>(1, sent.nics));
   const HashedFlows hashed = {static_cast<std::int64_t>(std::ceil(flows)), level.hashed_uplinks,
-                              level.queue_pairs * connections, domains * level.switches};
+                              level.queue_pairs * connections, level.domains * level.switches};
   const double demand = sent.bytes / nics / sent.seconds / level.uplink * flows / static_cast<double>(hashed.flows);
   return sent.seconds * (1 - away + away * mean_slowdown(hashed, demand));
 }
 
-NcclChoice slowed(NcclChoice choice, Uplinks& uplinks, std::size_t op, Dimension d, Uplinks::Pattern pattern,
-                  const NodeTraffic& sent) {
-  if (sent.seconds > 0) choice.uplink_share = uplinks.least_time(d, pattern, sent) / sent.seconds;
-  return lasting(choice, uplinks.time(op, d, pattern, sent));
+NcclChoice over_uplinks(Uplinks& uplinks, std::size_t op, const NcclChoice& choice, Dimension d,
+                        const NcclTopology& topology, Uplinks::Pattern pattern, const NodeTraffic& path) {
+  if (path.levels == 0 || !(choice.seconds > 0)) return choice;
+  NodeTraffic sent = path;
+  sent.bytes = choice.nic_share * topology.nics * topology.nic_GBps * 1e9 * choice.seconds;
+  sent.nics = topology.nics;
+  sent.seconds = choice.seconds;
+  sent.channels = choice.channels;
+  NcclChoice slowed = choice;
+  slowed.uplink_share = uplinks.least_time(d, pattern, sent) / sent.seconds;
+  return lasting(slowed, uplinks.time(op, d, pattern, sent));
 }
 
-double trips_of(CollectiveKind kind, NcclAlgorithm algorithm) {
-  if (kind == CollectiveKind::all_to_all || algorithm == NcclAlgorithm::point_to_point) return 1;
-  const double once = algorithm == NcclAlgorithm::ring ? 2 : 1;
-  return kind == CollectiveKind::all_reduce ? 2 * once : once;
+NodeTraffic path_of(CollectiveKind kind, NcclAlgorithm algorithm) {
+  const double passes = kind == CollectiveKind::all_reduce ? 2 : 1;
+  if (kind == CollectiveKind::all_to_all || algorithm == NcclAlgorithm::point_to_point) return {};
+  return {.laps = algorithm == NcclAlgorithm::ring ? passes : 0, .trips = passes};
 }
 
 }  // namespace orrery

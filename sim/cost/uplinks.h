@@ -17,13 +17,19 @@ struct NodeTraffic {
   std::int64_t nics = 1;      // number of a node's NICs that the group uses, each for the same share of the bytes
   Seconds seconds = 0;        // time of the transfer
   std::int64_t channels = 1;  // number of NCCL's channels, each of which has connections of its own
-  // number of times that a byte goes from one domain to another, one time after the other, until the transfer has
-  // ended: four in a ring's all-reduce, which takes everything around twice, there and back
-  double trips = 1;
+  // The number of times that a ring takes every byte around, 0 for other algorithms; and how often a byte of these goes
+  // from one domain to another, one time after the other, until the transfer has ended.
+  double laps = 0, trips = 1;
+  std::uint32_t levels = ~0U;  // the levels of uplinks that the transfer uses, a bit for each (Uplinks::crossed)
 };
+
+// The links of a level: those above a switch (of a leaf, a part of the spine, a pod), those between sites, or the NICs
+// of a node that has a slow one.
+enum class UplinkKind : std::uint8_t { switches, sites, slow_nics };
 
 // The effect of a domain's uplinks (a leaf's, a part of the spine's, or a pod's) on a transfer.
 struct UplinkUse {
+  UplinkKind kind = UplinkKind::switches;
   double slowdown = 1;    // time of the transfer over its time without the uplinks
   double share = 0;       // share of the uplinks' rate that the transfer uses while it runs
   std::int64_t gpus = 0;  // number of GPUs below the uplinks
@@ -40,22 +46,23 @@ struct UplinkUse {
 // all-to-all, every member inside a domain sends to every member outside. Where a hash chooses uplinks, the transfer
 // lasts as long as its slowest flow, a mean over hashes (hashed_routes.h). Between sites a transfer also waits for bits
 // on their way: once for every trip, and where a connection's bytes on the way would be more than NCCL's buffer holds.
+// The switch of a level with the fewest uplinks and the one with the most bytes are taken to be the same.
 //
 // A job's nodes lie in the cluster as cluster.network.placement says. A node with slow NICs slows the transfers of all
 // groups that leave a node: NCCL divides a group's bytes evenly over its NICs, and a step waits for its slowest group.
 class Uplinks {
  public:
-  // Between which ranks a group's transfer crosses a domain's boundary. neighbours: between two nodes that follow each
-  // other in a ring or tree; pairs: between every member inside the domain and every member outside.
+  // The pattern says between which ranks a group's transfer crosses a domain's boundary. neighbours: between two nodes
+  // that follow each other in a ring or tree; pairs: between every member inside the domain and every member outside.
   enum class Pattern : std::uint8_t { neighbours, pairs };
 
   // node_gpus: number of GPUs that reach each other without a NIC.
   Uplinks(const Plan& plan, const Cluster& cluster, std::int64_t node_gpus);
 
-  // Returns whether the path between two ranks, or the ring of a rank's group, leaves a domain whose uplinks may slow
-  // it.
-  bool crosses(std::int64_t from, std::int64_t to) const;
-  bool crosses(Dimension d, std::int64_t rank) const;
+  // Returns the levels at which the path between two ranks, or the ring of a rank's group, leaves a domain: a bit for
+  // each level of uplinks that may slow it.
+  std::uint32_t crossed(std::int64_t from, std::int64_t to) const;
+  std::uint32_t crossed(Dimension d, std::int64_t rank) const;
   // Returns the seconds that the busiest domain's uplinks need when all groups of a dimension make the same transfer at
   // the same time; 0 if no group spans more than one domain.
   Seconds least_time(Dimension d, Pattern pattern, const NodeTraffic& sent) const;
@@ -76,6 +83,11 @@ class Uplinks {
     std::int64_t hashed_uplinks = 0, queue_pairs = 1, switches = 1;
     double uplink = 0, switch_nics = 0;
     Seconds away = 0;  // time of a bit from one domain to another
+    UplinkKind kind = UplinkKind::switches;
+    std::int64_t domains = 1;  // number of domains that the job has ranks in
+    // For each dimension, the most domain boundaries that the ring of one group crosses, and the pairs of ranks between
+    // which the busiest node of a group sends as all-to-all.
+    std::array<double, kDimensions> boundaries{}, node_pairs{};
 
     // For each dimension of parallelism, over the bytes that one group sends out of a node: the bytes that all groups
     // together send out of the busiest domain, as rings and trees (edges) or as all-to-all (pairs), and the bytes that
@@ -93,7 +105,8 @@ class Uplinks {
   // the node, or domain of NVLink, of a rank, counted among the job's
   std::int64_t node_of(std::int64_t rank) const { return plan_.seat_of(rank) / node_gpus_; }
   std::int64_t domain_of(const Level& level, std::int64_t rank) const;
-  Seconds waiting(const Level& level, Pattern pattern, const NodeTraffic& sent) const;
+  void count_domains(Level& level) const;
+  Seconds waiting(const Level& level, std::size_t d, Pattern pattern, const NodeTraffic& sent) const;
   Seconds hashed_time(const Level& level, std::size_t d, Pattern pattern, const NodeTraffic& sent) const;
 
   const Plan& plan_;
@@ -107,12 +120,13 @@ inline Uplinks::Pattern pattern_of(CollectiveKind kind) {
   return kind == CollectiveKind::all_to_all ? Uplinks::Pattern::pairs : Uplinks::Pattern::neighbours;
 }
 
-// Returns the cost of a transfer over uplinks (Uplinks::time), with its share of their rate. op: index in the plan.
-NcclChoice slowed(NcclChoice choice, Uplinks& uplinks, std::size_t op, Dimension d, Uplinks::Pattern pattern,
-                  const NodeTraffic& sent);
+// Returns the cost of a transfer over uplinks which may be short or shared (Uplinks::time), with its share of their
+// rate. op: index in the plan; topology: the group's; path: laps, trips and levels of the transfer.
+NcclChoice over_uplinks(Uplinks& uplinks, std::size_t op, const NcclChoice& choice, Dimension d,
+                        const NcclTopology& topology, Uplinks::Pattern pattern, const NodeTraffic& path);
 
-// Returns NodeTraffic::trips of a collective: a ring takes every byte around once, and in an all-reduce twice; a tree
-// takes it up, and in an all-reduce down again.
-double trips_of(CollectiveKind kind, NcclAlgorithm algorithm);
+// Returns what NodeTraffic says of a collective's laps and trips: a ring takes every byte around once, and in an
+// all-reduce twice; a tree takes it up, and in an all-reduce down again.
+NodeTraffic path_of(CollectiveKind kind, NcclAlgorithm algorithm);
 
 }  // namespace orrery

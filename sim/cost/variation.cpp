@@ -16,9 +16,11 @@ struct Waits {
 };
 using WaitsOfRow = std::map<std::pair<std::uint32_t, std::uint32_t>, Waits>;  // by row, then op
 
+// The expected largest of as many normal values as a rank's group has ranks; 0 for a group of one.
 double largest_of_group(const Plan& plan, Dimension d, std::int64_t rank) {
   const GroupTable& table = plan.dimensions[static_cast<std::size_t>(d)];
-  return largest_normal(static_cast<double>(table.groups[table.member_of[rank]].size()));
+  const std::size_t ranks = table.groups[table.member_of[rank]].size();
+  return ranks > 1 ? largest_normal(static_cast<double>(ranks)) : 0;
 }
 
 // Adds the waits of one class of ranks, whose tasks lie in issue order.
@@ -35,10 +37,20 @@ void add_waits(const Plan& plan, std::uint32_t slot, const Timing& timing, Waits
     if (c == nullptr || !meets_in_layers(c->group)) continue;
     const auto [it, fresh] = largest.try_emplace(c->group);
     if (fresh) it->second = largest_of_group(plan, c->group, ranks.representative);
+    if (it->second == 0) continue;  // a group of one rank waits for nobody
     Waits& w = waits[{timing.row_of_slot[slot], id}];
     w.sum += it->second * std::sqrt(std::exchange(variance, 0));
     ++w.count;
   }
+}
+
+// Lets a transfer last longer with as many bytes on its links as before.
+void lengthen(OpTiming& t, double picoseconds) {
+  if (!(picoseconds > 0) || t.duration == 0) return;
+  const double before = static_cast<double>(t.duration), share = before / (before + picoseconds);
+  t.duration += static_cast<Picoseconds>(picoseconds);
+  for (Rate* rate : {&t.nic, &t.nvlink, &t.uplink}) *rate = static_cast<Rate>(static_cast<double>(*rate) * share);
+  t.memory = static_cast<std::uint32_t>(t.memory * share);
 }
 
 }  // namespace
@@ -72,8 +84,7 @@ void wait_for_slowest_kernels(const Plan& plan, double deviation, Timing& timing
     if (!plan.classes[slot].server) add_waits(plan, slot, timing, waits);
   }
   for (const auto& [key, w] : waits)
-    timing.rows[key.first][key.second].duration +=
-        static_cast<Picoseconds>(deviation * w.sum / static_cast<double>(w.count));
+    lengthen(timing.rows[key.first][key.second], deviation * w.sum / static_cast<double>(w.count));
 }
 
 }  // namespace orrery

@@ -6,7 +6,7 @@
 
 #include "models/base/units.h"
 #include "models/plan/plan.h"
-#include "sim/engine/fair_share.h"
+#include "sim/engine/rate.h"
 
 namespace orrery {
 

@@ -13,6 +13,7 @@
 #include "models/schedule/schedules.h"
 #include "models/spec/sharding.h"
 #include "sim/explain/formulas_data.h"
+#include "sim/explain/formulas_muon.h"
 
 namespace orrery {
 namespace {
@@ -282,7 +283,8 @@ std::vector<Volume> volumes(const Spec& spec, const Plan& plan, const Report& re
   add(row.master && s.data > 1, master_volume(spec, plan), {Dimension::data});
   const bool alike = !row.servers && !row.master;
   add((alike && group_sizes(plan, Dimension::data) != "1") || group_size(plan, Dimension::replicate) > 1,
-      data_volume(spec, plan, Dimension::data), {Dimension::data, Dimension::replicate});
+      with_muon(spec, plan, Dimension::data, data_volume(spec, plan, Dimension::data)),
+      {Dimension::data, Dimension::replicate});
   add(alike && elements_of(plan, 0, Dimension::embedding) > 0, data_volume(spec, plan, Dimension::embedding),
       {Dimension::embedding});
   if (spec.model.moe) {
@@ -295,7 +297,8 @@ std::vector<Volume> volumes(const Spec& spec, const Plan& plan, const Report& re
     list.back().simulated = simulated_bytes(
         report, {Dimension::tensor_row, Dimension::tensor_column, Dimension::tensor_depth}, "all_reduce");
   }
-  add(s.tensor > 1 && !s.on_grid(), tensor_volume(spec, plan), {Dimension::tensor});
+  add(s.tensor > 1 && !s.on_grid(), with_muon(spec, plan, Dimension::tensor, tensor_volume(spec, plan)),
+      {Dimension::tensor});
   add(s.context > 1, context_volume(spec, plan), {Dimension::context, Dimension::ulysses});
   if (s.pipeline > 1) add(true, pipeline_volume(spec, plan), {Dimension::pipeline});
   add(s.pipeline > 1 && spreads_vocabulary(s.schedule), vocabulary_volume(spec), {Dimension::vocabulary});

@@ -381,7 +381,7 @@ List situations(const Spec& spec) {
     Spec without = spec;
     without.cluster.nvlink_domain = 1;
     without.cluster.gpu.nvlink_links = 0;
-    without.cluster.gpu.nvlink_GBps = 0;
+    without.cluster.gpu.nvlink_GBps = without.cluster.gpu.link_GBps = 0;
     add("no NVLink", "the same without NVLink, over PCIe", std::move(without));
   }
   if (c.fabric != Fabric::ethernet && spec.gpus > c.gpus_per_node && c.nics > 0) {

@@ -82,9 +82,13 @@ class Text {
 
 class Writer {
  public:
-  Writer(const Plan& plan, const Trace& trace, std::span<const MemorySample> samples, std::string_view device,
-         std::int64_t steps)
-      : plan_(plan), trace_(trace), samples_(samples), steps_(steps), device_(json_string(device)) {
+  Writer(const Plan& plan, const Trace& trace, std::span<const MemorySample> samples, const ChromeTraceOptions& options)
+      : plan_(plan),
+        trace_(trace),
+        samples_(samples),
+        steps_(options.steps),
+        passes_(options.passes),
+        device_(json_string(options.device)) {
     for (const Op& op : plan.ops) {
       op_names_.push_back(json_string(op.name));
       kernel_names_.push_back(json_string(kernel_name(op)));
@@ -132,6 +136,7 @@ class Writer {
                ",\"tid\":", kHost);
     write_times(text, 0, trace_.step_time);
     text.put("}");
+    write_passes(text, s);
     for (TaskId t = plan_.classes[s].begin; t < plan_.classes[s].end; ++t) {
       write_launch(text, s, t);
       write_kernel(text, s, t);
@@ -139,6 +144,25 @@ class Writer {
       if (match == kNone) continue;
       write_wait(text, s, t);
       if (std::holds_alternative<Transfer>(plan_.op_of(t).work)) write_arrow(text, t);
+    }
+  }
+
+  // Writes an annotation for each pass that the plan of a generation holds.
+  void write_passes(Text& text, std::uint32_t s) const {
+    if (passes_.empty()) return;
+    const std::int64_t each = plan_.micro_batches / static_cast<std::int64_t>(passes_.size());
+    std::vector<std::pair<Picoseconds, Picoseconds>> times(passes_.size(), {trace_.step_time, 0});
+    for (TaskId t = plan_.classes[s].begin; t < plan_.classes[s].end; ++t) {
+      auto& [begin, end] = times[static_cast<std::size_t>(plan_.frames[plan_.tasks[t].frame].micro_batch / each)];
+      begin = std::min(begin, trace_.spans[t].entered);
+      end = std::max(end, trace_.spans[t].ended);
+    }
+    for (std::size_t k = 0; k < passes_.size(); ++k) {
+      if (times[k].first > times[k].second) continue;
+      text.event(R"({"ph":"X","cat":"user_annotation","name":)", json_string(passes_[k]), ",\"pid\":", s,
+                 ",\"tid\":", kHost);
+      write_times(text, times[k].first, times[k].second);
+      text.put("}");
     }
   }
 
@@ -292,6 +316,7 @@ class Writer {
   const Trace& trace_;
   std::span<const MemorySample> samples_;
   std::int64_t steps_ = 1, step_ = 0;  // step_: index of the repetition that is being written
+  std::vector<std::string> passes_;
   std::string device_;
   // Names as JSON strings: of each op, of each op's kernel, of each block (such as a layer), and of the wait for each
   // class of ranks.
@@ -313,7 +338,7 @@ std::string path_of_rank(const std::string& path, std::int64_t rank) {
 
 void write_chrome_trace(const std::string& path, const Plan& plan, const Trace& trace,
                         std::span<const MemorySample> samples, const ChromeTraceOptions& options) {
-  Writer writer(plan, trace, samples, options.device, options.steps);
+  Writer writer(plan, trace, samples, options);
   const auto slots = static_cast<std::uint32_t>(plan.classes.size());
   if (!options.file_per_slot) {
     writer.write(path, 0, slots, options.members);

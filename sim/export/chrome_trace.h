@@ -2,6 +2,7 @@
 
 #include <span>
 #include <string>
+#include <vector>
 
 #include "models/plan/plan.h"
 #include "models/trace/trace.h"
@@ -17,6 +18,9 @@ struct ChromeTraceOptions {
   // How many times the simulated step is written to the trace, one after another. Memory samples must be given for all
   // of these repetitions.
   std::int64_t steps = 1;
+  // The names of passes of equally many micro-batches, in order (generation: "prefill", "decode 1", ...), each of which
+  // becomes an annotation of the host's thread, from its first task to its last; empty: none.
+  std::vector<std::string> passes;
   // Further members of the trace's JSON object, as text: "\"name\": value". Not possible with file_per_slot (a file for
   // each class of ranks).
   std::string members;

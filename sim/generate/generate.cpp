@@ -30,7 +30,8 @@ Pass pass_of(const Spec& spec, const Profile& profile, std::int64_t tokens, std:
   Prediction p = predict(pass_spec(spec, tokens, cached), profile, false, stop);
   // The host's time between two passes, for scheduling, sampling and preparing the next pass (software.step_us).
   const double host = spec.software.host.step_us * 1e-6;
-  GeneratedPass made{tokens, cached, p.report.step_time_s + host, std::move(p.report)};
+  const PassLimits limits = pass_limits(spec, p);
+  GeneratedPass made{tokens, cached, p.report.step_time_s + host, std::move(p.report), limits};
   if (spec.strategy.pipeline > 1) {
     const double one = seconds(p.trace.step_time);
     const double two = seconds(simulate(repeat_steps(p.plan, {false, false}), p.costs.timing, stop).step_time);
@@ -40,26 +41,14 @@ Pass pass_of(const Spec& spec, const Profile& profile, std::int64_t tokens, std:
   return {std::move(made), std::move(p.plan)};
 }
 
-// The bytes of the weights, or (if `cache` is true) of the key-value cache, on a rank of one class.
-Bytes state_bytes(const Plan& plan, std::size_t slot, bool cache) {
-  Bytes sum = 0;
-  for (const Frame& frame : plan.frames) {
-    const Block& block = plan.blocks[frame.block];
-    if (frame.slot != slot || block.role != BlockRole::state) continue;
-    for (std::size_t s = 0; s < block.buffers.size(); ++s) {
-      if (block.buffers[s].home == MemoryTier::device && (s == kKeysValues) == cache) sum += block.buffers[s].bytes;
-    }
-  }
-  return sum;
-}
-
 // Memory of the rank that needs the most, from a pass over the prompt, since these passes need the most working memory.
 GeneratedMemory memory_of(const Spec& spec, const Pass& pass) {
   const Generation& g = *spec.generation;
   const MemoryReport& m = pass.made.report.memory;
   GeneratedMemory most;
   for (std::size_t c = 0; c < pass.plan.classes.size() && c < m.ranks.size(); ++c) {
-    GeneratedMemory of = {.weights = state_bytes(pass.plan, c, false), .cache = state_bytes(pass.plan, c, true)};
+    GeneratedMemory of = {.weights = generation_state_bytes(pass.plan, c, false),
+                          .cache = generation_state_bytes(pass.plan, c, true)};
     of.cache_a_sequence = of.cache * spec.strategy.data / g.batch;
     of.working = std::max<Bytes>(0, m.ranks[c].device_peak - of.weights - of.cache);
     if (of.sum() > most.sum()) most = of;
@@ -76,6 +65,33 @@ std::int64_t largest_batch(const Spec& spec, const GeneratedMemory& m) {
 
 }  // namespace
 
+Bytes generation_state_bytes(const Plan& plan, std::size_t slot, bool cache) {
+  Bytes sum = 0;
+  for (const Frame& frame : plan.frames) {
+    const Block& block = plan.blocks[frame.block];
+    if (frame.slot != slot || block.role != BlockRole::state) continue;
+    for (std::size_t s = 0; s < block.buffers.size(); ++s) {
+      if (block.buffers[s].home == MemoryTier::device && (s == kKeysValues) == cache) sum += block.buffers[s].bytes;
+    }
+  }
+  return sum;
+}
+
+void add_generation_figures(const Spec& spec, GenerationReport& r) {
+  const Generation& g = *spec.generation;
+  const std::int64_t steps = g.output - 1;  // number of decode passes, as the prompt's last pass makes the first token
+  if (steps > 0) {
+    const auto& d = r.decode;
+    r.token_s = (d[0].period_s + 4 * d[1].period_s + d[2].period_s) / 6;
+    const double peak = spec.cluster.gpu.memory_GBps * 1e9;
+    const double read = static_cast<double>(r.memory.weights) + static_cast<double>(r.memory.cache);
+    if (peak > 0) r.bandwidth_share = read / r.token_s / peak;
+  }
+  r.total_s = r.first_token_s + static_cast<double>(steps) * r.token_s;
+  r.tokens_per_s = static_cast<double>(g.batch * g.output) / r.total_s;
+  r.largest_batch = largest_batch(spec, r.memory);
+}
+
 GenerationReport predict_generation(const Spec& spec, Profile profile, const std::atomic<bool>* stop) {
   const Generation& g = *spec.generation;
   profile.generates = true;
@@ -87,19 +103,11 @@ GenerationReport predict_generation(const Spec& spec, Profile profile, const std
     if (cached == 0) result.memory = memory_of(spec, pass);
     result.prefill.push_back(std::move(pass.made));
   }
-  const std::int64_t steps = g.output - 1;  // number of decode passes, as the prompt's last pass makes the first token
-  if (steps > 0) {
-    for (const std::int64_t done : {std::int64_t{0}, (steps - 1) / 2, steps - 1})
-      result.decode.push_back(pass_of(spec, profile, 1, g.input + done, stop).made);
-    const auto& d = result.decode;
-    result.token_s = (d[0].period_s + 4 * d[1].period_s + d[2].period_s) / 6;
-    const double peak = spec.cluster.gpu.memory_GBps * 1e9;
-    const double read = static_cast<double>(result.memory.weights) + static_cast<double>(result.memory.cache);
-    if (peak > 0) result.bandwidth_share = read / result.token_s / peak;
+  const std::int64_t steps = g.output - 1;
+  for (const std::int64_t done : {std::int64_t{0}, (steps - 1) / 2, steps - 1}) {
+    if (steps > 0) result.decode.push_back(pass_of(spec, profile, 1, g.input + done, stop).made);
   }
-  result.total_s = result.first_token_s + static_cast<double>(steps) * result.token_s;
-  result.tokens_per_s = static_cast<double>(g.batch * g.output) / result.total_s;
-  result.largest_batch = largest_batch(spec, result.memory);
+  add_generation_figures(spec, result);
   return result;
 }
 

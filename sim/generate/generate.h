@@ -6,6 +6,7 @@
 
 #include "models/cost/profile.h"
 #include "models/spec/spec.h"
+#include "sim/generate/pass_limits.h"
 #include "sim/print/table.h"
 #include "sim/print/text.h"
 #include "sim/report/report.h"
@@ -19,6 +20,7 @@ struct GeneratedPass {
   std::int64_t tokens = 0, cached = 0;
   double period_s = 0;
   Report report;
+  PassLimits limits = {};
 };
 
 // Bytes of GPU memory that the rank with the greatest need takes. cache: keys and values of all its sequences;
@@ -30,8 +32,9 @@ struct GeneratedMemory {
   bool fits() const { return sum() <= allowed; }
 };
 
-// The prediction for a spec that generates text (workload: generate).
+// The prediction for a spec that generates text (workload: generate), or the measurement of ranks that executed it.
 struct GenerationReport {
+  std::string source = "simulated";
   std::vector<GeneratedPass> prefill;  // the prefill passes (over a prompt), in order
   // decode passes (one token per sequence) at three lengths of the context: the first, the middle and the last
   std::vector<GeneratedPass> decode;
@@ -48,6 +51,14 @@ struct GenerationReport {
 // all passes is their integral by Simpson's rule, which is accurate because times of kernels are nearly linear in that
 // length. Throws Stopped soon after `stop` is set.
 GenerationReport predict_generation(const Spec& spec, Profile profile, const std::atomic<bool>* stop = nullptr);
+
+// Returns the bytes of the weights, or (if `cache`) of the cache of keys and values, of one class of ranks of a pass's
+// plan or of several passes' plan.
+Bytes generation_state_bytes(const Plan& plan, std::size_t slot, bool cache);
+// Sets the figures of a generation that follow from its passes, its memory and the time of the prompts.
+void add_generation_figures(const Spec& spec, GenerationReport& report);
+// The line on what one token and the prompts wait for: "prefill: products 70 %, links 30 %; decode: weights 58 %, ...".
+std::string limit_text(const GenerationReport& report);
 
 // The prediction as JSON of schema orrery.generation/1 (to_json), and as text to read (generation_text).
 std::string to_json(const Spec& spec, const GenerationReport& report);

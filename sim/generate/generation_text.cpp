@@ -13,9 +13,15 @@ namespace {
 using json = nlohmann::ordered_json;
 
 json pass_json(const GeneratedPass& pass) {
+  json limits = json::object();
+  for_limits(pass.limits, [&](std::string name, double share) {
+    std::replace(name.begin(), name.end(), ' ', '_');
+    limits[name] = share;
+  });
   return {{"tokens", pass.tokens},
           {"cached", pass.cached},
           {"period_s", pass.period_s},
+          {"limits", limits},
           {"step", json::parse(to_json(pass.report))}};
 }
 
@@ -66,11 +72,16 @@ Table passes_table(const GenerationReport& r) {
   return table;
 }
 
+std::string limit_text(const GenerationReport& r) {
+  const std::string prompts = "prompts: " + text_of(r.prefill.front().limits);
+  return r.decode.empty() ? prompts : prompts + "; each token: " + text_of(r.decode[r.decode.size() / 2].limits);
+}
+
 std::string to_json(const Spec& spec, const GenerationReport& r) {
   const Generation& g = *spec.generation;
   const auto batch = static_cast<double>(g.batch), gpus = static_cast<double>(spec.gpus);
   const json root = {{"schema", "orrery.generation/1"},
-                     {"source", "simulated"},
+                     {"source", r.source},
                      {"batch", g.batch},
                      {"input", g.input},
                      {"output", g.output},
@@ -114,6 +125,7 @@ std::string generation_text(const Spec& spec, const GenerationReport& r, const S
                      grouped(1 / r.token_s), percent_text(r.bandwidth_share)));
   line("all", fmt::format("{}, {} tokens/s, {} a GPU", time_text(r.total_s), grouped(r.tokens_per_s),
                           grouped(r.tokens_per_s / gpus)));
+  if (r.source == "simulated") line("limited by", limit_text(r));
   line("memory", memory_line(r, style));
   line("largest batch", fmt::format("{} sequences", grouped(static_cast<double>(r.largest_batch))));
   text += "\n" + print(passes_table(r), "  ", style.columns);

@@ -37,7 +37,9 @@ std::string summary_part(const Spec& spec, const Report& r, const StepAdvice& ad
   for (const std::string& remark : r.remarks) content += paragraph("Note: " + remark);
   if (spec.cluster.gpu.uncalibrated)
     content +=
-        alarm_markup(fmt::format("Uncalibrated: no model of {}'s communication was validated.", spec.cluster.gpu.name));
+        alarm_markup(fmt::format("Uncalibrated: kernels and communication of {} are those of data sheets and single "
+                                 "measurements, not fitted to steps.",
+                                 spec.cluster.gpu.name));
   content += levers_markup(advice, r.memory.fits);
   content += element("h3", "How it is trained") + '\n' + lines_markup(strategy_words(spec));
   return part("Summary", content);

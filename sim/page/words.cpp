@@ -123,15 +123,22 @@ Table machine_table(const Spec& spec) {
                   c.node_id.empty() ? "" : " x " + c.node_id, c.gpus_per_node, grouped(static_cast<double>(c.nodes))));
   if (c.nvlink_domain > 1)
     add("links in a node",
-        fmt::format("NVLink among {} GPUs, {} GB/s each way a GPU", c.nvlink_domain, grouped(c.gpu.nvlink_GBps)));
+        fmt::format("{} among {} GPUs, {} GB/s each way a GPU", c.gpu.link_GBps > 0 ? "xGMI" : "NVLink",
+                    c.nvlink_domain, grouped(c.gpu.nvlink_GBps)));
   else
     add("links in a node", fmt::format("PCIe, {:.3g} GB/s each way", c.gpu.pcie_GBps));
   if (c.nics > 0) add("network", fmt::format("{} x {:.4g} Gbit/s a node, {}", c.nics, c.nic_Gbps, name_of(c.fabric)));
   if (c.oversubscription > 1)
     add("oversubscription", fmt::format("{:.3g} to 1 above {} GPUs", c.oversubscription, c.oversubscribed_above_gpus));
-  if (const auto& n = c.network)
+  if (const auto& n = c.network; n && n->leaf_nodes > 0)
     add("leaf switches", fmt::format("{}, {} nodes and {} uplinks of {:.4g} Gbit/s each, {} routing", name_of(n->kind),
                                      n->leaf_nodes, n->leaf_uplinks, n->leaf_Gbps, name_of(n->routing)));
+  if (const auto& n = c.network; n && n->site_nodes > 0)
+    add("sites", fmt::format("{} nodes each, {:.4g} Gbit/s and {:.3g} ms to the others", n->site_nodes, n->site_Gbps,
+                             n->site_ms));
+  if (const auto& n = c.network; n && (!n->faults.empty() || n->fault_share > 0))
+    add("slow links", n->faults.empty() ? fmt::format("{:.3g} % of NICs", 100 * n->fault_share)
+                                        : fmt::format("{} named", n->faults.size()));
   if (c.host)
     add("memory of a host",
         fmt::format("{}, {:.4g} GB/s", memory_text(static_cast<double>(c.host->dram_bytes)), c.host->dram_GBps));

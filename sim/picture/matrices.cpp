@@ -204,9 +204,12 @@ class MatrixCutter {
     for (std::size_t t = 0; t < weight.tiles.size(); ++t) {
       for (const UncutRows& run : place(model, weight.tiles[t], rank).rows) {
         if (run.section != section) continue;
-        const std::int64_t in = weight.tiles[t].in;
-        ranges.emplace_back(weight.first[t] + run.local * in, run.rows * in);
-        all += run.rows * in;
+        const LocalParameter& p = weight.tiles[t];
+        // A frozen weight takes `stored` units in its buffer, which its rows share evenly.
+        const std::int64_t units = p.frozen ? p.stored : p.out * p.in;
+        const std::int64_t begin = units * run.local / p.out, end = units * (run.local + run.rows) / p.out;
+        ranges.emplace_back(weight.first[t] + begin, end - begin);
+        all += end - begin;
       }
     }
     std::int64_t before = 0;

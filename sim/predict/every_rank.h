@@ -1,12 +1,12 @@
 #pragma once
 
-#include <cmath>
-#include <numbers>
 #include <random>
 #include <vector>
 
+#include "models/base/normal.h"
 #include "models/plan/unfold.h"
 #include "models/planner/make_plan.h"
+#include "models/spec/stragglers.h"
 #include "sim/cost/costs.h"
 #include "sim/cost/variation.h"
 #include "sim/engine/simulate.h"
@@ -30,9 +30,10 @@ class EveryRank {
     std::mt19937_64 bits(seed);
     std::normal_distribution<double> normal;
     std::vector<double> gpu;
-    constexpr double kSlowestOfEight = 1.42360030604;
-    for (std::int64_t r = 0; r < plan_.ranks; ++r)
-      gpu.push_back((1 + variation_.gpus * normal(bits)) / (1 + variation_.gpus * kSlowestOfEight));
+    // The timing has the mean slowest GPU of the job, over the slowest of eight; each rank's own takes its place.
+    const double slowest =
+        (1 + variation_.gpus * largest_normal(8)) * slowest_beyond_a_node(variation_.gpus, plan_.ranks);
+    for (std::int64_t r = 0; r < plan_.ranks; ++r) gpu.push_back((1 + variation_.gpus * normal(bits)) / slowest);
     for (TaskId t = 0; t < plan_.task_count(); ++t) {
       const Op& op = plan_.ops[t];
       double factor = is_clocked(op) ? gpu[plan_.classes[plan_.slot_of(t)].representative] : 1;

@@ -121,6 +121,10 @@ Report extrapolated(const Spec& spec, const ShortSteps& s, const Profile& profil
   for_each_sum(r, [&](double& sum) { sum += (sum - sums[i++]) * static_cast<double>(more); });
   r.plan_hash = plan_hash(plan);
   r.remarks = remarks(spec, plan, profile);
+  // Uplinks slow single transfers of a shorter step alike.
+  for (const std::string& remark : s.third.remarks) {
+    if (remark.starts_with(kNetworkRemark)) r.remarks.push_back(remark);
+  }
   r.simulation.tasks = plan.task_count();
   r.step_time_low_s = r.step_time_high_s = r.step_time_s;
   add_rates(r, spec, plan);

@@ -85,7 +85,8 @@ void add_interval(Report& report, const Spec& spec, const Profile& profile) {
   // If all times of the profile were measured on this machine, the report gets no interval: the errors of predictions
   // of published steps say nothing about such a prediction.
   if (!profile.measured.empty() && !profile.rest_built_in) return;
-  const Interval interval = interval_of(spec);
+  const StepFit& steps = profile.steps;
+  const Interval interval = steps.steps > 0 ? Interval{steps.low, steps.high} : interval_of(spec);
   report.step_time_low_s = report.step_time_s * interval.low;
   report.step_time_high_s = report.step_time_s * interval.high;
 }
@@ -104,6 +105,8 @@ Profile profile_for(const Spec& spec, const std::string& path) {
   all.rest_built_in = measured.rest_built_in;
   all.memory_bytes = measured.memory_bytes;
   all.fingerprint = std::move(measured.fingerprint);
+  all.steps = std::move(measured.steps);
+  apply(all.steps, all);
   return all;
 }
 
@@ -143,7 +146,7 @@ Prediction predict(const Spec& spec, Profile profile, bool unfolded, const std::
     p.report.roll_back_s =
         roll_back_time(folded, unfolded ? costs_of(folded, spec, p.profile).timing : p.costs.timing, stop);
   }
-  if (spec.cluster.variation && !asynchronous_workers(spec.strategy))
+  if (spec.cluster.variation && spec.cluster.variation->gpus > 0)
     p.report.variation = step_quantiles(spec, p.plan, p.costs.timing, p.report.step_time_s, stop);
   add_interval(p.report, spec, p.profile);
   // A plan is named by the hash of its folded form (one rank of each class of equal ranks), also where all ranks are

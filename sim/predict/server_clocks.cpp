@@ -23,6 +23,7 @@ class Builder {
     p.servers = workers_;
     p.micro_batches = from.micro_batches;
     p.element_bytes = from.element_bytes;
+    p.frozen_width = from.frozen_width;
     p.dimensions = from.dimensions;
     p.blocks = from.blocks;
     p.ops = from.ops;

@@ -9,6 +9,7 @@
 #include "models/base/quantile.h"
 #include "models/base/random.h"
 #include "models/spec/sharding.h"
+#include "models/spec/stragglers.h"
 #include "sim/cost/variation.h"
 #include "sim/engine/simulate.h"
 
@@ -31,18 +32,17 @@ double largest_below(double share, double n) {
   return -normal_quantile(above);
 }
 
-// The time of the reported step if what the clock limits takes 1 + slowness times as long on some stages.
-Seconds slowed_step(const Plan& plan, Timing timing, const std::function<bool(std::int64_t)>& slow, double slowness,
+// The time of the reported step if what the clock limits takes factor_of(stage) times as long on every stage.
+Seconds slowed_step(const Plan& plan, Timing timing, const std::function<double(std::int64_t)>& factor_of,
                     const std::atomic<bool>* stop) {
   const std::vector<std::vector<OpTiming>> rows = std::move(timing.rows);
   timing.rows.clear();
   for (std::size_t slot = 0; slot < plan.classes.size(); ++slot) {
     std::vector<OpTiming> row = rows[timing.row_of_slot[slot]];
-    if (slow(plan.classes[slot].stage)) {
-      for (std::size_t op = 0; op < row.size(); ++op) {
-        if (is_clocked(plan.ops[op]))
-          row[op].duration += static_cast<Picoseconds>(slowness * static_cast<double>(row[op].duration));
-      }
+    const double factor = factor_of(plan.classes[slot].stage);
+    for (std::size_t op = 0; op < row.size(); ++op) {
+      if (is_clocked(plan.ops[op]))
+        row[op].duration = static_cast<Picoseconds>(factor * static_cast<double>(row[op].duration));
     }
     timing.row_of_slot[slot] = static_cast<std::uint32_t>(timing.rows.size());
     timing.rows.push_back(std::move(row));
@@ -131,18 +131,20 @@ Lockstep lockstep_of(const Spec& spec, const Plan& plan) {
 }
 
 StageResponse stage_response(const Plan& plan, const Timing& timing, std::int64_t stages, double slowness,
-                             const std::atomic<bool>* stop) {
+                             double in_timing, const std::atomic<bool>* stop) {
   constexpr std::int64_t kSimulated = 8;
-  const auto all = [](std::int64_t) { return true; };
-  StageResponse r{.base = slowed_step(plan, timing, all, 0, stop)};
-  const Seconds together = (slowed_step(plan, timing, all, slowness, stop) - r.base) / slowness;
+  const auto step = [&](const std::function<bool(std::int64_t)>& slow) {
+    const auto factor = [&](std::int64_t stage) { return (slow(stage) ? 1 + slowness : 1) / in_timing; };
+    return slowed_step(plan, timing, factor, stop);
+  };
+  StageResponse r{.base = step([](std::int64_t) { return false; })};
+  const Seconds together = (step([](std::int64_t) { return true; }) - r.base) / slowness;
   std::vector<Seconds> alone(stages, together);
   const std::int64_t known = std::min(stages, kSimulated);
   const auto place = [&](std::int64_t i) { return known == 1 ? 0 : i * (stages - 1) / (known - 1); };
   for (std::int64_t i = 0; i < known && stages > 1; ++i) {
     const std::int64_t stage = place(i);
-    const auto one = [stage](std::int64_t s) { return s == stage; };
-    alone[stage] = (slowed_step(plan, timing, one, slowness, stop) - r.base) / slowness;
+    alone[stage] = (step([stage](std::int64_t s) { return s == stage; }) - r.base) / slowness;
     const std::int64_t before = i == 0 ? stage : place(i - 1);
     for (std::int64_t s = before + 1; s < stage; ++s)
       alone[s] =
@@ -159,19 +161,21 @@ StageResponse stage_response(const Plan& plan, const Timing& timing, std::int64_
 StepQuantiles step_quantiles(const Spec& spec, const Plan& plan, const Timing& timing, Seconds step,
                              const std::atomic<bool>* stop) {
   const double deviation = spec.cluster.variation->gpus;
-  if (!(deviation > 0)) return {step, step};
   const Lockstep sets = lockstep_of(spec, plan);
   const auto ranks = static_cast<double>(plan.workers());
   const double slowness = std::max(0.005, slowness_of(deviation, largest_below(0.5, ranks)));
-  const StageResponse r = stage_response(plan, timing, sets.stages, slowness, stop);
+  const double in_timing = slowest_beyond_a_node(deviation, plan.workers());
+  const StageResponse r = stage_response(plan, timing, sets.stages, slowness, in_timing, stop);
+  // A report adds some time to the simulated one, such as the allocator's.
+  const Seconds more = step - seconds(period_of(plan, simulate(plan, timing, stop)).length());
   if (sets.stages == 1) {
     const auto at = [&](double share) {
-      return step + r.pacing.front() * slowness_of(deviation, largest_below(share, ranks));
+      return more + r.base + r.pacing.front() * slowness_of(deviation, largest_below(share, ranks));
     };
     return {at(0.5), at(0.95)};
   }
   const std::vector<double> steps = drawn_steps(sets, r, deviation, spec.seed);
-  return {step - r.base + quantile(steps, 0.5), step - r.base + quantile(steps, 0.95)};
+  return {more + quantile(steps, 0.5), more + quantile(steps, 0.95)};
 }
 
 }  // namespace orrery

@@ -27,15 +27,17 @@ struct StageResponse {
   std::vector<Seconds> pacing;
 };
 // Finds the response by simulating the step with all stages slow, and with one stage slow at a time. Of more than eight
-// stages eight are simulated, and those between are taken to lie on a line.
+// stages eight are simulated, and those between are taken to lie on a line. in_timing: the slowness, plus 1, that all
+// stages have in `timing`.
 StageResponse stage_response(const Plan& plan, const Timing& timing, std::int64_t stages, double slowness,
-                             const std::atomic<bool>* stop = nullptr);
+                             double in_timing, const std::atomic<bool>* stop = nullptr);
 
 // Returns the quantiles of a step over clusters whose GPUs differ as cluster.variation.gpus says. The slowness of a GPU
 // is normally distributed, and relative to the slowest of eight, as whose the profile's times are taken
 // (slowest_beyond_a_node). A set in lockstep is as slow as its slowest rank, a step as its slowest replica. With one
 // stage the quantile is that of the slowest of all ranks; with several, quantiles are taken over draws by the spec's
-// seed. spec.cluster.variation must be set; `timing` and `step` are those of the plan when all GPUs are alike.
+// seed. spec.cluster.variation must be set, with gpus above 0; `timing` and `step` are those of the plan when all GPUs
+// are as slow as the slowest of the job is in the mean.
 StepQuantiles step_quantiles(const Spec& spec, const Plan& plan, const Timing& timing, Seconds step,
                              const std::atomic<bool>* stop = nullptr);
 

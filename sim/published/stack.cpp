@@ -71,13 +71,19 @@ bool built_in(const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
+// The stack as it runs on AMD's GPUs, of which a step says "ROCm": Megatron and torchtitan have profiles of their own
+// there, which no stack of NVIDIA's GPUs shares.
+std::string_view on_rocm(std::string_view profile) {
+  return profile.starts_with("torchtitan") || profile.starts_with("pytorch") ? "rocm-torchtitan" : "rocm-megatron";
+}
+
 std::string profile_of(const nlohmann::json& software) {
   return software.is_string() ? software.get<std::string>() : text_in(software, "profile");
 }
 
 }  // namespace
 
-void name_stack(nlohmann::json& row) {
+static void name_any_stack(nlohmann::json& row) {
   nlohmann::json& spec = row.at("spec");
   const nlohmann::json framework = row.value("framework", nlohmann::json());
   nlohmann::json& software = spec["software"];
@@ -95,6 +101,17 @@ void name_stack(nlohmann::json& row) {
   // if the spec gives `software` as a map, the map is kept, since it may have other keys than the profile
   if (!software.is_object()) software = nlohmann::json::object();
   software["profile"] = stack->profiles[static_cast<std::size_t>(era_of(spec))];
+}
+
+void name_stack(nlohmann::json& row) {
+  name_any_stack(row);
+  if (!has(small_letters(row.value("framework", nlohmann::json()).dump()), "rocm")) return;
+  nlohmann::json& software = row.at("spec").at("software");
+  const std::string_view own = on_rocm(profile_of(software));
+  if (software.is_object())
+    software["profile"] = own;
+  else
+    software = own;
 }
 
 }  // namespace orrery

@@ -9,6 +9,9 @@
 
 namespace orrery {
 
+// The beginning of remarks on transfers that the network slows.
+inline constexpr std::string_view kNetworkRemark = "network: ";
+
 // Returns remarks that a reader of a report needs beside the figures, for example that an input of the spec was
 // replaced by another, so that the report answers another question than the one asked. Two samples:
 //   attention: profile ampere has no times of cudnn; those of flash2 stand in

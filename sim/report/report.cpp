@@ -337,14 +337,25 @@ static void add_checkpoint(Report& r, const Spec& spec, const Plan& plan) {
                                     static_cast<double>(has) / (1 << 30)));
 }
 
+static std::string text_of(const UplinkUse& use) {
+  switch (use.kind) {
+    case UplinkKind::sites:
+      return fmt::format("between sites of {} GPUs, whose links are {:.0f} % full", use.gpus, 100 * use.share);
+    case UplinkKind::slow_nics:
+      return fmt::format("with a slow NIC on its way, {:.0f} % full", 100 * use.share);
+    case UplinkKind::switches:
+      break;
+  }
+  return fmt::format("over the uplinks of {} GPUs, {:.0f} % full", use.gpus, 100 * use.share);
+}
+
 // Adds a remark where uplinks slow a transfer, or are nearly full while it runs.
 static void add_uplink_remark(Report& r, const Plan& plan, const UplinkUse& use) {
   constexpr double kFull = 0.8, kSlow = 1.01;
   if (use.share <= kFull && use.slowdown <= kSlow) return;
   const auto& [group, op, link, algorithm] = key_of(plan.ops[use.op], {});
-  r.remarks.push_back(
-      fmt::format("network: {} {} takes {:.3g} times as long over the uplinks of {} GPUs, {:.0f} % full",
-                  name_of(group), op, use.slowdown, use.gpus, 100 * use.share));
+  r.remarks.push_back(fmt::format("{}{} {} takes {:.3g} times as long {}", kNetworkRemark, name_of(group), op,
+                                  use.slowdown, text_of(use)));
 }
 
 Report make_report(const Spec& spec, const Plan& plan, const Costs& costs, const Trace& trace, const Profile& profile) {

@@ -115,9 +115,10 @@ std::string title(const Spec& spec, const Style& style) {
                         spec.images->patches, image_tokens(spec));
   text += fmt::format("{}{}\n{}{}\n", kIndent, strategy_text(spec), kIndent, batch_text(spec));
   if (spec.cluster.gpu.uncalibrated) {
-    text += warning(
-        fmt::format("{}UNCALIBRATED: no model of {}'s communication was validated\n", kIndent, spec.cluster.gpu.name),
-        style);
+    text += warning(fmt::format("{}UNCALIBRATED: kernels and communication of {} are those of data sheets and single "
+                                "measurements, not fitted to steps\n",
+                                kIndent, spec.cluster.gpu.name),
+                    style);
   }
   return text;
 }

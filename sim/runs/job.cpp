@@ -13,10 +13,10 @@
 #include <fmt/format.h>
 
 #include "models/base/names.h"
+#include "models/generation/generation_plan.h"
 #include "models/load/load_spec.h"
 #include "models/plan/hash.h"
 #include "models/plan/unfold.h"
-#include "models/planner/make_plan.h"
 #include "models/run/lost_ranks.h"
 #include "models/run/rank_end.h"
 #include "models/run/witness.h"
@@ -179,7 +179,7 @@ Job make_job(const RunOptions& given) {
   if (given.composed && given.device != "cuda") throw Error("--composed: ranks take turns on a GPU; add --device cuda");
   if (given.ranks > 0) job.options.overrides.push_back(fmt::format("gpus={}", given.ranks));
   job.spec = load_spec(given.spec, job.options.overrides);
-  const Plan folded = make_plan(job.spec);
+  const Plan folded = make_executed_plan(job.spec);
   // job.steps counts runs of the plan, not training steps: one plan may hold several of these.
   job.steps = ceil_div(given.steps > 0 ? given.steps : job.spec.steps, folded.steps);
   job.hash = plan_hash(folded);

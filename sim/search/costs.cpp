@@ -60,7 +60,7 @@ Timing bare(const Plan& plan, Timing timing) {
       if (!runs_once(op) && counts(op.lane)) continue;
       row[i].duration = 0;
       row[i].pressure = row[i].memory = row[i].yield = 0;
-      row[i].nic = row[i].nvlink = 0;
+      row[i].nic = row[i].nvlink = row[i].uplink = 0;
     }
   }
   return timing;

@@ -37,6 +37,13 @@ Spec probe_spec(const Spec& base, const ModelCostKey& key) {
   spec.cluster.failures.reset();
   spec.cluster.stragglers.clear();
   spec.cluster.straggler_share = 0;
+  // A lower bound may leave out causes that only lengthen a step.
+  if (spec.cluster.variation) spec.cluster.variation->kernels = 0;
+  if (spec.cluster.network) {
+    spec.cluster.network->site_nodes = 0;
+    spec.cluster.network->faults.clear();
+    spec.cluster.network->fault_share = 0;
+  }
   Strategy& s = spec.strategy;
   spec.model.layers = layers_to_look_at(base);
   if (key.sequence > 0) spec.sequence = key.sequence;

@@ -92,7 +92,7 @@ Table strategies_table(const Space& space, const SearchResult& r) {
            {"memory", std::string(bytes.unit)},
            {"bound", "/ step"}},
           {}};
-  const bool vary = std::ranges::all_of(r.best, [](const Found& f) { return f.report.variation.has_value(); });
+  const bool vary = std::ranges::any_of(r.best, [](const Found& f) { return f.report.variation.has_value(); });
   if (vary) t.columns.push_back({"95 % below", std::string(seconds_scale.unit)});
   for (const Found& f : r.best) {
     const Report& x = f.report;
@@ -102,7 +102,7 @@ Table strategies_table(const Space& space, const SearchResult& r) {
                       fmt::format("{:.1f}", 100 * x.bubble_fraction), fmt::format("{:.1f}", 100 * exposed_share(x)),
                       number(static_cast<double>(x.memory.peak_device), bytes),
                       fmt::format("{:.3f}", seconds(f.bound.time) / x.step_time_s)});
-    if (vary) t.rows.back().push_back(number(x.variation->p95, seconds_scale));
+    if (vary) t.rows.back().push_back(x.variation ? number(x.variation->p95, seconds_scale) : "-");
   }
   return t;
 }

@@ -412,8 +412,12 @@ class Search {
   // Adds the quantiles of steps whose GPUs differ to the strategies that are shown.
   void add_variation() {
     if (!space_.base().cluster.variation || result_.stopped) return;
-    for (Found& found : result_.best)
-      found.report.variation = predict(space_.spec_of(found.point), profile_, false, options_.stop).report.variation;
+    try {
+      for (Found& found : result_.best)
+        found.report.variation = predict(space_.spec_of(found.point), profile_, false, options_.stop).report.variation;
+    } catch (const Stopped&) {
+      result_.stopped = true;
+    }
   }
 
   void progress() const {

@@ -11,6 +11,10 @@ namespace {
 constexpr double kSlack = 0.03;
 constexpr double kLeastSample = 4096, kMostSample = 6.9e10;
 
+// Whether the times of transfers come from measurements, and not from the model of the library alone; bounds then leave
+// transfers out.
+bool is_measured(const Profile& profile) { return !profile.measured.transfers.empty() || profile.steps.steps > 0; }
+
 // The highest rate, in bytes per picosecond, that a group of ranks reaches in a transfer of any size.
 double best_rate(BoundCache& cache, ReplicaGroup& group, CollectiveKind kind) {
   const auto [it, fresh] = group.rates.try_emplace(kind, 0);
@@ -77,7 +81,7 @@ ReplicaGroup& group_of(BoundCache& cache, const RankLayout& l, const Strides& at
   const auto [it, fresh] =
       cache.groups.try_emplace({at.data, at.context, at.pipeline, size, l.data, l.context, stages, pairs});
   ReplicaGroup& group = it->second;
-  if (!fresh || size == 1 || !cache.profile.measured.transfers.empty()) return group;
+  if (!fresh || size == 1 || is_measured(cache.profile)) return group;
   const std::int64_t node = nccl_node_gpus(cache.space.base().cluster);
   group.spread = pairs ? spread_of_pairs(l, at, size, node) : spread_of_stages(l, at, size, node);
   if (!group.spread.empty()) group.channels = model_of(cache, group.spread).graphs.collective_channels;
@@ -96,7 +100,7 @@ Picoseconds send_time(LayoutCosts& costs, bool near) {
   std::optional<Picoseconds>& known = costs.sends[near ? 1 : 0];
   if (known) return *known;
   known = 0;
-  if (!costs.cache.profile.measured.transfers.empty()) return 0;
+  if (is_measured(costs.cache.profile)) return 0;
   const Spec& spec = costs.cache.space.base();
   const RankLayout& l = costs.layout;
   const bool cut = l.sequence_parallel || spec.software.communication.scattered_sends != ScatteredSends::none;

@@ -65,10 +65,15 @@ void KernelRun::add(const Kernel& kernel) {
 void KernelRun::number_pools(const std::vector<std::size_t>& order) {
   std::map<std::tuple<std::int32_t, std::int64_t, std::uint32_t>, std::uint32_t> seen;  // by worker, step and work
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> pools;               // by work, and number in a step
+  std::vector<const std::string*> names(works_.size());
+  for (const auto& [name, work] : works_) names[work] = &name;
   for (const std::size_t i : order) {
     MeasuredOp& o = run_.operations[i];
     const std::uint32_t number = seen[{o.worker, o.step, parts_[i].work}]++;
-    o.pool = pools.try_emplace({parts_[i].work, number}, static_cast<std::uint32_t>(pools.size())).first->second;
+    const auto [pool, added] = pools.try_emplace({parts_[i].work, number}, static_cast<std::uint32_t>(pools.size()));
+    o.pool = pool->second;
+    if (added)
+      run_.pool_names.push_back(fmt::format("number {} of {}", number + 1, short_kernel_name(*names[parts_[i].work])));
   }
 }
 

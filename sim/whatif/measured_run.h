@@ -31,7 +31,10 @@ struct MeasuredOp {
 // other ranks.
 struct MeasuredRun {
   std::vector<MeasuredOp> operations;
-  std::vector<std::string> ops;      // names of the kinds of operation: "forward-compute", "gemm", "all_reduce data"
+  std::vector<std::string> ops;  // names of the kinds of operation: "forward-compute", "gemm", "all_reduce data"
+  // for each pool (operations that do equal work), its name: that of the kernel and its number in a step; empty where
+  // the names of ops say as much
+  std::vector<std::string> pool_names;
   std::vector<bool> transfers;       // for each kind of operation, whether it moves data between ranks
   std::vector<std::string> workers;  // names of the workers: data ranks, or ranks if the trace does not name stages
   std::int32_t stages = 1;

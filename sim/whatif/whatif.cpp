@@ -20,6 +20,9 @@ using TimeOf = std::function<double(const RunNode&)>;
 
 // The most ops whose slowdowns are answered, since each takes a replay of the run; a table shows fewer (whatif_text).
 constexpr std::size_t kMostOps = 50;
+// Ranks are together as long as their operations end within this share of a step of each other: launches of like
+// kernels on two hosts differ by tens of microseconds, and steps take tens of milliseconds and more.
+constexpr double kTogether = 0.01;
 
 bool is_of(const RunNode& n, const std::function<bool(std::int32_t worker, std::int32_t stage)>& matches) {
   if (n.ranks.empty()) return matches(n.worker, n.stage);
@@ -123,6 +126,18 @@ class RunQuestions {
     }
   }
 
+  // Finds where two ranks part: those of the question or, without one, the rank that costs most by itself and the one
+  // that costs least.
+  void answer_divergence(const WhatifQuestion& q, WhatifAnswer& a) const {
+    if (run_.workers.size() < 2) {
+      if (!q.between_first.empty()) throw Error("--between: the run has one rank");
+      return;
+    }
+    a.between_first = q.between_first.empty() ? a.by_worker.back().name : q.between_first;
+    a.between_second = q.between_first.empty() ? a.by_worker.front().name : q.between_second;
+    a.divergence = first_divergence(run_, a.between_first, a.between_second, kTogether * a.measured);
+  }
+
   // The function that gives the time of a node under the assumptions of the question.
   TimeOf asked(const WhatifQuestion& q) const {
     const std::int32_t worker = q.without_rank.empty() ? -1 : index_of(run_.workers, q.without_rank, "rank");
@@ -220,6 +235,21 @@ nlohmann::ordered_json slowdowns_json(const std::vector<Slowdown>& list) {
   return json;
 }
 
+nlohmann::ordered_json divergence_json(const WhatifAnswer& a) {
+  if (!a.divergence) return nullptr;
+  const Divergence& d = *a.divergence;
+  static constexpr const char* kHow[] = {"runs", "begins", "takes"};
+  return {{"ranks", {d.first, d.second}},
+          {"how", kHow[static_cast<std::size_t>(d.how)]},
+          {"behind", d.behind},
+          {"step", d.step},
+          {"number", d.number},
+          {"op", d.op},
+          {"begin_s", {d.begin_first, d.begin_second}},
+          {"time_s", {d.time_first, d.time_second}},
+          {"later_s", d.later}};
+}
+
 }  // namespace
 
 bool WhatifQuestion::asks() const {
@@ -238,10 +268,11 @@ WhatifAnswer answer(MeasuredRun run, const WhatifQuestion& question) {
   questions.answer_slowdowns(a);
   questions.answer_transfers(a);
   questions.answer_work(a);
+  questions.answer_divergence(question, a);
   return a;
 }
 
-std::string whatif_json(const WhatifAnswer& a, const WhatifQuestion& question) {
+std::string whatif_json(const WhatifAnswer& a, const WhatifQuestion& question, const nlohmann::ordered_json& roofline) {
   nlohmann::ordered_json json = {{"schema", "orrery.whatif/1"},
                                  {"steps", a.steps},
                                  {"measured_step_time_s", a.measured},
@@ -269,6 +300,8 @@ std::string whatif_json(const WhatifAnswer& a, const WhatifQuestion& question) {
   json["workers"] = a.workers;
   json["work"] = a.work;
   json["clock_shift_s"] = a.clock_shift;
+  json["divergence"] = divergence_json(a);
+  if (!roofline.is_null()) json["roofline"] = roofline;
   json["remarks"] = a.remarks;
   return json.dump(2) + '\n';
 }

@@ -4,6 +4,9 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
+#include "sim/whatif/divergence.h"
 #include "sim/whatif/step_graph.h"
 
 namespace orrery {
@@ -15,6 +18,8 @@ struct WhatifQuestion {
   std::optional<std::int32_t> without_stage;  // stage to replay with even times (equal times for equal work)
   double network = 1, compute = 1;            // factors by which transfers, and all other ops, are faster
   bool even_stages = false;                   // whether all stages are to take the same mean time for an op
+  // names of two ranks of which the first operation is sought where they part; empty: the slowest and the fastest
+  std::string between_first, between_second;
 
   bool asks() const;
 };
@@ -50,12 +55,17 @@ struct WhatifAnswer {
   std::vector<std::string> workers;       // names of the workers, in the order of `work`
   std::vector<std::vector<double>> work;  // for each worker and stage, compute time / mean compute time for equal work
   std::vector<std::string> remarks;       // sentences about what the run's files lack
+  // where two ranks part first; nullopt if they stay together, or if there is one rank
+  std::optional<Divergence> divergence;
+  std::string between_first, between_second;  // names of those two ranks; "" if there is one rank
 };
 
 // Throws Error for a run without operations, for a step that takes no time, and for a question about a rank, stage or
 // op that the run does not have.
 WhatifAnswer answer(MeasuredRun run, const WhatifQuestion& question);
 
-std::string whatif_json(const WhatifAnswer& answer, const WhatifQuestion& question);
+// roofline: what stands under that key (sim/calibrate/roofline.h); null: nothing.
+std::string whatif_json(const WhatifAnswer& answer, const WhatifQuestion& question,
+                        const nlohmann::ordered_json& roofline = nullptr);
 
 }  // namespace orrery

@@ -87,6 +87,20 @@ std::string transfers_text(const WhatifAnswer& a, const Style& style) {
   return '\n' + heading("Transfers of a step", style) + '\n' + print(t, "  ", style.columns);
 }
 
+std::string divergence_text(const WhatifAnswer& a, const Style& style) {
+  if (a.between_first.empty()) return "";
+  std::string text =
+      '\n' + heading(fmt::format("Ranks {} and {}", name_text(a.between_first), name_text(a.between_second)), style);
+  if (!a.divergence) return text + "\n  stay together: no operation ends by over 1 % of a step later on one of them\n";
+  const Divergence& d = *a.divergence;
+  text += fmt::format("\n  part first in step {}, in operation {}: {}\n", d.step, d.number, name_text(d.op));
+  if (d.how == Divergence::How::runs) return text + fmt::format("  only rank {} runs it\n", name_text(d.behind));
+  text += fmt::format("  begins after {} and {}, takes {} and {}\n", time_text(d.begin_first),
+                      time_text(d.begin_second), time_text(d.time_first), time_text(d.time_second));
+  return text + fmt::format("  rank {} ends it {} later, because it {}\n", name_text(d.behind), time_text(d.later),
+                            d.how == Divergence::How::takes ? "takes longer there" : "begins later there");
+}
+
 }  // namespace
 
 std::string whatif_text(const WhatifAnswer& a, const WhatifQuestion& question, const Style& style) {
@@ -94,7 +108,7 @@ std::string whatif_text(const WhatifAnswer& a, const WhatifQuestion& question, c
          slowdowns_text("With one kind of op as measured, all else even", "op", a.by_op, style) +
          slowdowns_text("With one rank as measured, all else even", "rank", a.by_worker, style) +
          slowdowns_text("With one stage as measured, all else even", "stage", a.by_stage, style) + work_text(a, style) +
-         transfers_text(a, style);
+         divergence_text(a, style) + transfers_text(a, style);
 }
 
 }  // namespace orrery

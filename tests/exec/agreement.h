@@ -78,9 +78,11 @@ inline Spec spec_of(const Case& c) {
 inline Training training_of(const Spec& spec) {
   Training t;
   using Kind = kernels::UpdateRule::Kind;
-  t.rule.kind = spec.strategy.optimizer.kind == OptimizerKind::sgd    ? Kind::sgd
-                : spec.strategy.optimizer.kind == OptimizerKind::lion ? Kind::lion
-                                                                      : Kind::adamw;
+  t.rule.kind = spec.strategy.optimizer.kind == OptimizerKind::sgd         ? Kind::sgd
+                : spec.strategy.optimizer.kind == OptimizerKind::lion      ? Kind::lion
+                : spec.strategy.optimizer.kind == OptimizerKind::muon      ? Kind::muon
+                : spec.strategy.optimizer.kind == OptimizerKind::adafactor ? Kind::adafactor
+                                                                           : Kind::adamw;
   t.rule.learning_rate = t.rule.kind == kernels::UpdateRule::Kind::sgd ? 0.1 : 1e-3;
   t.rule.epsilon = kEpsilon;
   t.clip = spec.strategy.clip;

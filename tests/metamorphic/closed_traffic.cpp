@@ -76,8 +76,13 @@ void training_traffic(Checks& checks) {
     moved("no_sync", {{"sharding", "zero3"}, {"no_sync", true}}, 4 * kMicroBatches + 4);
     for (const Json& units : {Json("model"), Json(2), Json::parse("[[0, 7], [1, 2, 3]]")})
       moved("units", {{"sharding", "fsdp"}, {"units", units}}, 8 * kMicroBatches);
-    // Weights come in 8 bits, in forward and in backward.
-    moved("zero++", {{"sharding", "zero3"}, {"zero_quantize", {{"weights", "int8"}}}}, 6 * kMicroBatches);
+    // Weights come in 8 bits, in forward and in backward, with a scale of 4 bytes for each 4,096 of them.
+    moved("zero++", {{"sharding", "zero3"}, {"zero_quantize", {{"weights", "int8"}}}},
+          (4 + 2 * (1 + 4.0 / 4096)) * kMicroBatches);
+    // Gradients are exchanged in 4 bits, with a scale for as many as the model is wide; the ranks are on one node.
+    hold(checks, "zero++ gradients",
+         plain({.data = d}, {{"sharding", "zero3"}, {"zero_quantize", {{"gradients", "int4"}}}}), "data-in-node",
+         (.5 + 4 / kHidden) * kMicroBatches * parameters * part);
     Json lora = plain({.data = d}, {{"sharding", "none"}});
     lora["model"]["lora"] = {{"rank", rank}};
     lora["model"]["lora"]["rank"] = static_cast<std::int64_t>(rank);

@@ -168,8 +168,7 @@ double states_by_formula(const Spec& spec, const Plan& plan, std::size_t slot) {
 bool has_no_form(const Spec& spec, const Volume& v) {
   const Strategy& st = spec.strategy;
   const bool tied = st.pipeline > 1 && spreads_vocabulary(st.schedule) && spec.model.tied_embeddings;
-  const bool other = st.zero_quantize.any() || st.optimizer.kind == OptimizerKind::muon;
-  return v.what.starts_with("data") && ((row_of(st.sharding).shards_gradients && tied) || other);
+  return v.what.starts_with("data") && ((row_of(st.sharding).shards_gradients && tied) || st.zero_quantize.any());
 }
 
 }  // namespace

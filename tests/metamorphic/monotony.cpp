@@ -85,9 +85,18 @@ void no_switches(Checks& checks, const Subject& s) {
     checks.violated("no switches", fmt::format("{:.6g} -> {:.6g} s", before, after), s.spec, plain);
 }
 
-// GPUs and kernels that differ make no step shorter than with kernels alike, and the 95th percentile is above the 50th.
+// Kernels that differ make no step shorter than kernels that are alike, and the 95th percentile is above the 50th.
 void variation(Checks& checks, const Subject& s) {
   const Report& r = s.run.report;
+  if (s.run.spec.cluster.variation && s.run.spec.cluster.variation->kernels > 0) {
+    const Json alike = with(s.spec, "cluster.variation.kernels", 0);
+    const Run* run = checks.simulate(alike);
+    const double allowed = r.step_time_s * (1 + 1e-6 + checks.slack(s.run));
+    if (run != nullptr && !remaps(*run) && !remaps(s.run) &&
+        run->report.step_time_s > allowed + overlapping_meetings_s(s.run, *run))
+      checks.violated("kernels alike", fmt::format("{:.6g} -> {:.6g} s", r.step_time_s, run->report.step_time_s),
+                      s.spec, alike);
+  }
   if (!r.variation) return;
   if (!(r.variation->p50 <= r.variation->p95) || !(r.variation->p50 > 0.5 * r.step_time_s))
     checks.violated("variation",

@@ -145,7 +145,8 @@ void draw_reductions(Draw& draw, Json& s) {
   if (gathers && draw.chance(.2)) s["units"] = draw.of<Json>({"model", 2, 3, Json::parse("[[0, 1]]")});
   if (sharding == "zero3" && draw.chance(.2))
     s["zero_quantize"] =
-        Json::parse(draw.of({R"({"weights": "int8"})", R"({"gradients": "int4"})", R"({"secondary_shards": "node"})",
+        Json::parse(draw.of({R"({"weights": "int8"})", R"({"gradients": "int4"})", R"({"gradients": "int8"})",
+                             R"({"secondary_shards": "node"})",
                              R"({"weights": "int8", "gradients": "int4", "secondary_shards": "node"})"}));
 }
 

@@ -2,6 +2,7 @@
 // papers.
 #include "models/layers/blocks.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -77,6 +78,64 @@ TEST(Layer, OverlapMovesAndMultipliesTheSame) {
     EXPECT_EQ(times["mlp down gradient gather"], 3);
     EXPECT_EQ(times["mlp up input gradient"], 1);
     EXPECT_EQ(times["mlp up gradient scatter"], 1);
+  }
+}
+
+// PyTorch's symmetric memory: a rank copies its rows where others can read them, products and scattered rows go in one
+// piece for each rank, and what the ranks sent is summed by a kernel of its own.
+TEST(Layer, SymmetricMemoryCutsByRankAndSums) {
+  const Spec spec = spec_of("name: llama, layers: 2, hidden: 64, heads: 8, feed_forward: 256, vocab: 512",
+                            "tensor: 8, overlap: {tensor: true}", 64,
+                            "profile: orrery, sequence_copies: true, tensor_overlap: symmetric_memory");
+  std::vector<Op> ops;
+  layer_block(BlockContext(spec, row_of(spec.strategy.sharding)), 0, false, ops);
+  std::map<std::string, int> times;
+  for (const Op& op : ops) ++times[op.name];
+  EXPECT_EQ(times["qkv gather to symmetric memory"], 1);
+  EXPECT_EQ(times["qkv"], 8);
+  EXPECT_EQ(times["qkv gather"], 7);
+  EXPECT_EQ(times["mlp down"], 8);
+  EXPECT_EQ(times["mlp down scatter"], 8);
+  EXPECT_EQ(times["mlp down gradient gather to symmetric memory"], 1);
+  EXPECT_EQ(times["mlp up gradient scatter copy"], 1);  // not in pieces
+  const auto sum = std::ranges::find_if(ops, [](const Op& op) { return op.name == "mlp down sum of parts"; });
+  ASSERT_NE(sum, ops.end());
+  EXPECT_EQ(cost_of(sum->work, 2).bytes, 64 / 8 * 64 * 2 * (8 + 1));
+}
+
+// Separate projections: the same FLOPs in a product for each, and a sum of their input gradients.
+TEST(Layer, ProjectionsApartAreProductsOfTheirOwn) {
+  for (const bool apart : {false, true}) {
+    const Spec spec =
+        spec_of("name: llama, layers: 2, hidden: 64, heads: 8, kv_heads: 2, feed_forward: 256, vocab: 512", "tensor: 2",
+                64, fmt::format("profile: orrery, separate_projections: {}", apart));
+    std::vector<Op> ops;
+    layer_block(BlockContext(spec, row_of(spec.strategy.sharding)), 0, false, ops);
+    std::map<std::string, std::vector<const Op*>> named;
+    for (const Op& op : ops) named[op.name].push_back(&op);
+    for (const auto& [name, layers] : std::map<std::string, int>{{"qkv", 3}, {"mlp up", 2}, {"mlp down", 1}}) {
+      for (const char* product : {"", " input gradient", " weight gradient"}) {
+        ASSERT_EQ(named[name + product].size(), 1) << name << product;
+        EXPECT_EQ(kernels_of(named[name + product].front()->work), apart ? layers : 1) << name << product;
+      }
+      EXPECT_EQ(named[name + " input gradient sum"].size(), apart && layers > 1 ? 1 : 0) << name;
+    }
+    EXPECT_EQ(std::get<Gemm>(named["qkv"].front()->work).apart_outputs, apart ? 1 * 8 : 0);
+  }
+}
+
+// torch.compile sums input gradients in the copy that puts each rank's rows side by side.
+TEST(Layer, CompiledSumsOfInputGradientsNeedNoCopy) {
+  for (const bool compile : {false, true}) {
+    const Spec spec = spec_of("name: llama, layers: 2, hidden: 64, heads: 8, feed_forward: 256, vocab: 512",
+                              "tensor: 2", 64, fmt::format("profile: torchtitan, compile: {}", compile));
+    std::vector<Op> ops;
+    layer_block(BlockContext(spec, row_of(spec.strategy.sharding)), 0, false, ops);
+    std::map<std::string, int> times;
+    for (const Op& op : ops) ++times[op.name];
+    EXPECT_EQ(times["mlp up input gradient sum"], times["mlp up gradient scatter"]);
+    EXPECT_EQ(times["mlp up gradient scatter copy"], compile ? 0 : 1);
+    EXPECT_EQ(times["mlp down scatter copy"], 1);
   }
 }
 
@@ -251,7 +310,7 @@ TEST(Layer, SendsWhatThePapersSay) {
 }
 
 // PyTorch's collectives gather and scatter the first dimension; for another dimension a copy reorders the data, except
-// where products take the parts as they come.
+// where products in pieces take the parts as they come.
 TEST(Layer, SequenceCopiesFollowGathersAndPrecedeScatters) {
   const auto ops_of = [](const char* software, const char* overlap) {
     const Spec spec = spec_of("name: llama, layers: 2, hidden: 64, heads: 8, feed_forward: 256, vocab: 512",
@@ -274,7 +333,8 @@ TEST(Layer, SequenceCopiesFollowGathersAndPrecedeScatters) {
   }
   EXPECT_EQ(moved, 8);
   EXPECT_EQ(ops.size(), ops_of("sequence_copies: false", "false").size() + moved);
-  EXPECT_EQ(ops_of("sequence_copies: true", "true").size(), ops_of("sequence_copies: false", "true").size());
+  // Input gradients of qkv and of the MLP's first product are scattered whole, whatever overlaps.
+  EXPECT_EQ(ops_of("sequence_copies: true", "true").size(), ops_of("sequence_copies: false", "true").size() + 2);
 }
 
 // nanotron multiplies a rank's own rows while the other rows are gathered: the same products in parts, of which only

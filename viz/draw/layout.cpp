@@ -113,13 +113,14 @@ Layout lay_out(const Timeline& timeline, const LayoutOptions& options) {
   rows.add_pinned();
   std::vector<std::uint32_t> order(timeline.processes.size());
   std::iota(order.begin(), order.end(), 0U);
+  std::erase_if(order, [&](std::uint32_t p) { return options.hidden.contains(p); });
   const auto group_of = [&](std::uint32_t p) {
     return options.group_by < 0 ? 0 : timeline.processes[p].coordinates[static_cast<std::size_t>(options.group_by)];
   };
   std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
     if (group_of(a) != group_of(b)) return group_of(a) < group_of(b);
     const std::vector<Picoseconds>& times = options.slowest_first;
-    if (times.size() == order.size() && times[a] != times[b]) return times[a] > times[b];
+    if (times.size() == timeline.processes.size() && times[a] != times[b]) return times[a] > times[b];
     return timeline.processes[a].order < timeline.processes[b].order;
   });
   for (std::size_t i = 0; i < order.size(); ++i) {

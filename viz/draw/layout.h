@@ -31,6 +31,8 @@ struct LayoutOptions {
   // Compute time by process. The processes that compute longest are shown first, also within a group, because the other
   // processes wait for them. Empty: processes are shown in the order of the trace.
   std::vector<Picoseconds> slowest_first;
+  // indices of processes that are not shown, because no event of theirs passes a filter
+  std::set<std::uint32_t> hidden;
   bool host = false;  // whether to show lanes that have only host events
   bool counters = true;
 };

@@ -123,12 +123,14 @@ void Pyramid::render(const TimeScale& scale, std::span<Cell> cells) const {
   }
   const MappedColumn<Bin>& bins = levels_[level];
   const auto most = static_cast<std::int64_t>(bins.size()) - 1;
+  const double all_bins = static_cast<double>(bins.size()) * bin;
   for (std::size_t x = 0; x < cells.size(); ++x) {
     const double from = static_cast<double>(scale.begin) + static_cast<double>(x) * per_pixel;
+    if (from + per_pixel <= 0 || from >= all_bins) continue;  // the view may reach beyond the trace: there is nothing
     const auto first = std::clamp<std::int64_t>(static_cast<std::int64_t>(from / bin), 0, most);
     const auto last =
         std::clamp<std::int64_t>(static_cast<std::int64_t>((from + per_pixel) / bin), first + 1, most + 1);
-    std::array<std::uint16_t, 16> sum{};
+    std::array<std::uint16_t, kKinds> sum{};
     for (std::int64_t b = first; b < last; ++b) {
       for (std::size_t k = 0; k < sum.size(); ++k) sum[k] = static_cast<std::uint16_t>(sum[k] + bins[b][k]);
     }

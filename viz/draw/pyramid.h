@@ -24,7 +24,7 @@ struct Cell {
 class Pyramid {
  public:
   // For each kind of event, the part of a bin's time that it fills, out of 255; at least 1 if the kind occurs.
-  using Bin = std::array<std::uint8_t, 16>;
+  using Bin = std::array<std::uint8_t, kKinds>;
 
   static constexpr EventId kFewest = 4096;  // smallest number of events of a track that has levels of detail
 

@@ -1,11 +1,13 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "viz/draw/area.h"
 #include "viz/draw/pyramid.h"
 #include "viz/read/load.h"
+#include "viz/timeline/launches.h"
 #include "viz/timeline/runs.h"
 
 namespace orrery {
@@ -37,6 +39,12 @@ struct Scene {
   std::vector<std::vector<CounterPeak>> peaks;  // for each process and each of its counters, the counter's peak
 
   const Timeline& timeline() const { return document.timeline; }
+  // The launches of the trace's kernels, found when they are asked for first; none of a trace with so many events that
+  // this takes seconds. Not for several threads.
+  const Launches& launches() const;
+
+ private:
+  mutable std::optional<Launches> launches_;
 };
 
 // Opens inputs as open_inputs() does, and computes the data for drawing. A large trace that was opened before is read

@@ -29,6 +29,7 @@ void fields(A& a, Process& p) {
   a(p.rank);
   a(p.ranks);
   a(p.shares_rank);
+  a(p.members);
   a(p.coordinates);
   a(p.tracks);
   a(p.counters);
@@ -50,6 +51,7 @@ template <class A>
 void fields(A& a, Label& l) {
   a(l.name);
   a(l.kind);
+  a(l.op_class);
 }
 
 template <class A>
@@ -76,7 +78,7 @@ namespace fs = std::filesystem;
 
 // Version of the cache's file format: increase it when other fields are stored, or when reading a trace gives another
 // timeline.
-constexpr int kLayout = 5;
+constexpr int kLayout = 6;
 // smallest total size in bytes of the trace files of a scene that is worth caching
 constexpr std::uintmax_t kWorthIt = 8'000'000;
 constexpr std::uintmax_t kMost = std::uintmax_t{4} << 30;

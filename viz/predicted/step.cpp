@@ -6,10 +6,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "models/collectives/algorithms.h"
 #include "models/partition/rank_groups.h"
 #include "models/trace/measured_times.h"
+#include "sim/generate/generated_steps.h"
 #include "sim/print/text.h"
 #include "sim/report/critical_path.h"
+#include "viz/timeline/op_shape.h"
 #include "viz/timeline/timeline_builder.h"
 
 namespace orrery {
@@ -54,6 +57,12 @@ std::string_view name_of(Phase phase) {
   return names[static_cast<std::size_t>(phase)];
 }
 
+// The pass of a generation that a frame belongs to: "prefill", "decode 3".
+std::string pass_name(const Spec& spec, const Frame& frame) {
+  const auto pass = static_cast<std::size_t>(frame.micro_batch / spec.strategy.micro_batches());
+  return names_of(spec, {generation_passes(*spec.generation).at(pass)}).front();
+}
+
 std::string picosecond_text(Picoseconds t) { return time_text(seconds(t)); }
 
 // Details of a task, shown when it is clicked. The key of the details is task * 2, plus 1 for the bar that shows the
@@ -78,13 +87,23 @@ class PlanDetails : public DetailSource {
     return d;
   }
 
+  std::string shape(std::uint64_t key) const override {
+    const Plan& plan = step_->prediction.plan;
+    const Op& op = plan.op_of(static_cast<TaskId>(key >> 1));
+    if (const auto* c = std::get_if<Collective>(&op.work)) return shape_words(orrery::name_of(c->kind), c->bytes);
+    if (const auto* t = std::get_if<Transfer>(&op.work)) return shape_words("message", t->bytes);
+    return shape_words(shape_of(op.work, plan.element_bytes));
+  }
+
  private:
   void add_place(Details& d, TaskId t) const {
     const Plan& plan = step_->prediction.plan;
     const Op& op = plan.op_of(t);
     const Frame& frame = plan.frames[plan.tasks[t].frame];
     d.emplace_back("op", op.name);
-    d.emplace_back("phase", std::string(name_of(op.phase)) + (op.recompute ? ", run again" : ""));
+    d.emplace_back("phase", step_->spec.generation
+                                ? pass_name(step_->spec, frame)
+                                : std::string(name_of(op.phase)) + (op.recompute ? ", run again" : ""));
     d.emplace_back("on", plan.classes[plan.slot_of(t)].name);
     d.emplace_back("lane", std::string(orrery::name_of(op.lane)));
     d.emplace_back("block", plan.blocks[frame.block].name);
@@ -148,6 +167,20 @@ std::int64_t expert_coordinate(const Plan& plan, const RankClass& slot) {
   return std::find(group.begin(), group.end(), slot.representative) - group.begin();
 }
 
+// Returns the numbers of the ranks of a class: those at its place of each pipeline. Returns none if the class is
+// another part of the ranks, as are ranks that lag.
+std::vector<std::int64_t> ranks_of_class(const Plan& plan, const RankClass& slot) {
+  const GroupTable& table = plan.dimensions[static_cast<std::size_t>(Dimension::pipeline)];
+  const auto rank = static_cast<std::size_t>(slot.representative);
+  if (rank >= table.member_of.size() || std::ssize(table.groups) != slot.multiplicity) return {};
+  const auto& own = table.groups[static_cast<std::size_t>(table.member_of[rank])];
+  const auto place = static_cast<std::size_t>(std::find(own.begin(), own.end(), slot.representative) - own.begin());
+  std::vector<std::int64_t> members;
+  for (const auto& group : table.groups) members.push_back(group[place]);
+  std::sort(members.begin(), members.end());
+  return members;
+}
+
 Process process_of(const Step& step, std::uint32_t s, std::span<const Coordinates> places) {
   const RankClass& slot = step.prediction.plan.classes[s];
   Process p;
@@ -155,6 +188,7 @@ Process process_of(const Step& step, std::uint32_t s, std::span<const Coordinate
                                   : fmt::format("{} (rank {}, x{})", slot.name, slot.representative, slot.multiplicity);
   p.rank = slot.representative;
   p.ranks = slot.multiplicity;
+  if (p.ranks > 1) p.members = ranks_of_class(step.prediction.plan, slot);
   p.order = s;
   const Coordinates c = places[static_cast<std::size_t>(slot.representative)];
   p.coordinates = {c.data, c.tensor, c.pipeline, c.context, expert_coordinate(step.prediction.plan, slot)};
@@ -220,7 +254,11 @@ Kind kind_of(const Op& op) {
 }
 
 std::shared_ptr<const Step> predict_step(const Spec& spec, const SpecOptions& options) {
-  return std::make_shared<const Step>(Step{spec, predict(spec, options.unfold, options.profile)});
+  if (!spec.generation) return std::make_shared<const Step>(Step{spec, predict(spec, options.unfold, options.profile)});
+  Spec once = spec;  // a generation is shown once, not spec.steps times
+  once.steps = 1;
+  return std::make_shared<const Step>(
+      Step{once, predict_passes(once, profile_for(once, options.profile), shown_passes(once))});
 }
 
 StepTimeline timeline_of(std::shared_ptr<const Step> step) {
@@ -229,11 +267,16 @@ StepTimeline timeline_of(std::shared_ptr<const Step> step) {
   TimelineBuilder builder;
   builder.timeline().title = step->spec.name;
   builder.timeline().source = trace.source;
+  builder.timeline().step_time = trace.step_time;
   const std::uint64_t source = builder.add_source(std::make_shared<PlanDetails>(step));
   const std::vector<Coordinates> places = coordinates(step->spec.strategy);
   for (std::uint32_t s = 0; s < plan.classes.size(); ++s) builder.add_process(process_of(*step, s, places));
   std::vector<std::uint32_t> labels;
-  for (const Op& op : plan.ops) labels.push_back(builder.label(op.name, kind_of(op)));
+  for (const Op& op : plan.ops) {
+    const std::string kind = moves(op) ? "" : shape_of(op.work, plan.element_bytes).kind;
+    labels.push_back(
+        builder.label(op.name, kind_of(op), moves(op) ? KernelClass::collective : class_of_kernel("", kind)));
+  }
   std::vector<std::uint32_t> waiting;
   for (const RankClass& slot : plan.classes) waiting.push_back(builder.label("wait for " + slot.name, Kind::wait));
   Threads threads(builder, plan.classes.size());

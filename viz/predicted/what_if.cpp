@@ -33,6 +33,14 @@ std::string recompute_name(const Recompute& r) {
   return r.attention ? "selective" : "none";
 }
 
+std::string tier_name(MemoryTier tier) { return std::string(row_of(tier).in_spec); }
+
+std::vector<std::string> tier_names() {
+  std::vector<std::string> names;
+  for (const MemoryTierRow& row : kMemoryTiers) names.emplace_back(row.in_spec);
+  return names;
+}
+
 std::string whole(std::int64_t value) { return std::to_string(value); }
 
 std::vector<std::string> multiples_of(std::int64_t value) {
@@ -47,9 +55,12 @@ std::vector<std::string> multiples_of(std::int64_t value) {
 std::vector<Knob> knobs_of(const Spec& spec) {
   const Strategy& s = spec.strategy;
   const std::vector<std::string> degrees = {"1", "2", "4", "8", "16"};
+  const std::vector<std::string> tiers = tier_names();
   std::vector<Knob> knobs = {
       {"strategy.tensor", "tensor", degrees, whole(s.tensor)},
       {"strategy.pipeline", "pipeline", degrees, whole(s.pipeline)},
+      {"strategy.context", "context", {"1", "2", "4", "8"}, whole(s.context)},
+      {"strategy.expert", "expert", {"1", "2", "4", "8", "16", "32", "64"}, whole(s.expert)},
       {"strategy.virtual_stages", "virtual stages", {"1", "2", "4", "8"}, whole(s.virtual_stages)},
       {"strategy.schedule", "schedule", schedule_names(), s.schedule},
       {"strategy.sharding", "sharding", strings(sharding_names()), std::string(name_of(s.sharding))},
@@ -57,6 +68,9 @@ std::vector<Knob> knobs_of(const Spec& spec) {
       {"strategy.global_batch", "global batch", multiples_of(s.global_batch), whole(s.global_batch)},
       {"strategy.recompute", "recompute", {"none", "selective", "full"}, recompute_name(s.recompute)},
       {"strategy.sequence_parallel", "sequence parallel", {"false", "true"}, s.sequence_parallel ? "true" : "false"},
+      {"strategy.precision", "precision", strings(precision_names()), std::string(name_of(s.precision))},
+      {"strategy.offload.optimizer", "optimizer offloaded to", tiers, tier_name(s.offload.optimizer)},
+      {"strategy.offload.activations", "activations offloaded to", tiers, tier_name(s.offload.activations)},
       {"nvlink", "NVLink speed, times", factors(), "1"},
       {"network", "network speed, times", factors(), "1"}};
   for (Knob& k : knobs) {
@@ -85,7 +99,8 @@ Spec WhatIf::with(std::size_t knob, const std::string& value) const {
       network = std::stod(wanted);
     } else if (wanted != original_[i]) {
       overrides.push_back(k.key + "=" + wanted);
-      if (k.key == "strategy.tensor" || k.key == "strategy.pipeline") overrides.emplace_back(kFreeData);
+      if (k.key == "strategy.tensor" || k.key == "strategy.pipeline" || k.key == "strategy.context")
+        overrides.emplace_back(kFreeData);
     }
   }
   Spec spec = load_spec(path_, overrides);

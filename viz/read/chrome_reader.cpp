@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 
 #include "models/base/error.h"
+#include "sim/summary/kernel_name.h"
+#include "viz/read/event_facts.h"
 #include "viz/read/event_scan.h"
 #include "viz/timeline/event_kind.h"
 
@@ -22,6 +24,14 @@ constexpr std::int64_t kLongestTrace = 4'000'000'000'000;
 constexpr std::size_t kMostThreads = 1 << 16;
 constexpr std::size_t kMostSeries = 64;
 
+// Returns the class of kernels of an event; `other` for a host's work.
+KernelClass op_class_of(const RawEvent& raw, Kind kind) {
+  if (kind == Kind::host || kind == Kind::wait) return KernelClass::other;
+  if (communicates(kind)) return KernelClass::collective;
+  if (kind == Kind::copy) return KernelClass::copy;
+  return class_of_kernel(demangled(unescaped(raw.name)), raw.args.kind);
+}
+
 std::uint64_t mix(std::string_view text, std::uint64_t h) {
   h ^= text.size() * 0x9e3779b97f4a7c15ULL;
   std::size_t i = 0;
@@ -37,15 +47,31 @@ std::uint64_t mix(std::string_view text, std::uint64_t h) {
 
 }  // namespace
 
-Details FileDetails::details(std::uint64_t key) const {
+bool FileDetails::opened() const {
   try {
     if (!file_ && error_.empty()) file_ = std::make_shared<const MappedText>(path_);
   } catch (const Error& e) {
     error_ = e.what();
   }
-  if (!file_) return {{"details", error_}};
+  return file_ != nullptr;
+}
+
+Details FileDetails::details(std::uint64_t key) const {
+  if (!opened()) return {{"details", error_}};
   JsonScan scan(file_->text(), std::min<std::size_t>(key, file_->text().size()));
-  return members_of_object(scan.raw());
+  Details found = members_of_object(scan.raw());
+  if (const std::string damage = file_->damage(); !damage.empty()) found.emplace_back("file", damage);
+  return found;
+}
+
+EventIds FileDetails::ids(std::uint64_t key) const {
+  return opened() ? ids_of_event(file_->text(), std::min<std::size_t>(key, file_->text().size())) : EventIds{};
+}
+
+std::string FileDetails::shape(std::uint64_t key) const {
+  if (!opened()) return "";
+  JsonScan scan(file_->text(), std::min<std::size_t>(key, file_->text().size()));
+  return shape_of_event(scan.raw());
 }
 
 ChromeReader::ChromeReader(TimelineBuilder& builder, std::string_view text, std::string name, std::uint64_t source,
@@ -197,8 +223,8 @@ std::uint32_t ChromeReader::label_of(const RawEvent& raw, Kind& kind) {
   key = mix(raw.args.group, mix(raw.args.phase, mix(raw.args.kind, key)));
   const auto [found, added] = labels_.try_emplace(key, 0);
   if (added) {
-    found->second = builder_.label(
-        unescaped(shown), kind_of_event({raw.name, raw.category, raw.args.phase, raw.args.group, raw.args.kind}));
+    const Kind made = kind_of_event({raw.name, raw.category, raw.args.phase, raw.args.group, raw.args.kind});
+    found->second = builder_.label(unescaped(shown), made, op_class_of(raw, made));
   }
   kind = builder_.timeline().labels[found->second].kind;
   return found->second;

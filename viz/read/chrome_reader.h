@@ -89,8 +89,13 @@ class FileDetails : public DetailSource {
   explicit FileDetails(std::shared_ptr<const MappedText> file) : file_(std::move(file)) {}
   explicit FileDetails(std::string path) : path_(std::move(path)) {}
   Details details(std::uint64_t key) const override;
+  EventIds ids(std::uint64_t key) const override;
+  std::string shape(std::uint64_t key) const override;
 
  private:
+  // Opens the file if it is not open; returns whether it can be read.
+  bool opened() const;
+
   std::string path_;
   mutable std::shared_ptr<const MappedText> file_;
   mutable std::string error_;

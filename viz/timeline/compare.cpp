@@ -2,115 +2,223 @@
 
 #include <algorithm>
 #include <cmath>
-#include <compare>
 #include <map>
-#include <string_view>
+#include <set>
+#include <span>
 #include <tuple>
+
+#include "viz/timeline/op_groups.h"
 
 namespace orrery {
 namespace {
 
-// Numbers labels in such a way that equal labels of two timelines get the same number.
-class CommonLabels {
- public:
-  std::vector<std::uint32_t> numbers_of(const Timeline& t) {
-    std::vector<std::uint32_t> numbers;
-    for (const Label& label : t.labels)
-      numbers.push_back(
-          known_.try_emplace({label.name, label.kind}, static_cast<std::uint32_t>(known_.size())).first->second);
-    return numbers;
-  }
-
- private:
-  std::map<std::pair<std::string, Kind>, std::uint32_t> known_;
-};
-
-struct Identity {
-  std::int64_t rank = 0;
-  std::uint32_t label = 0;
-  std::int32_t micro_batch = 0;
-  std::int32_t layer = 0, chunk = 0;
-  Picoseconds begin = 0;
+// An event of one side with what it is matched by. process, step: those of the event itself. group, common_step: those
+// to which the event belongs on both sides.
+struct MatchEntry {
+  std::uint32_t group = 0, what = 0;
+  std::int32_t common_step = 0, stream = 0, micro_batch = -1;
+  std::int16_t layer = -1, chunk = 0;
+  std::uint32_t process = 0;
+  std::int32_t step = 0;
   EventId event = 0;
+  Picoseconds begin = 0;
 
-  auto key() const { return std::tie(rank, label, micro_batch, layer, chunk); }
-  bool operator<(const Identity& o) const {
-    return std::tie(rank, label, micro_batch, layer, chunk, begin, event) <
-           std::tie(o.rank, o.label, o.micro_batch, o.layer, o.chunk, o.begin, o.event);
+  auto key() const { return std::tie(group, common_step, what, stream, micro_batch, layer, chunk); }
+  bool same_instance(const MatchEntry& o) const { return process == o.process && step == o.step; }
+  bool operator<(const MatchEntry& o) const {
+    return std::tuple(key(), process, step, begin, event) < std::tuple(o.key(), o.process, o.step, o.begin, o.event);
   }
 };
 
-bool ranks_known(const Timeline& t) {
-  return std::all_of(t.processes.begin(), t.processes.end(), [](const Process& p) { return p.rank >= 0; });
-}
+// By what the entries of one pass are matched, on one side. `what` is by label or by event.
+struct MatchPass {
+  std::vector<std::uint32_t> groups, what;
+  bool by_label = true;
+};
 
-std::vector<Identity> identities(const Timeline& t, const std::vector<std::uint32_t>& labels, bool by_rank) {
-  std::vector<Identity> all;
-  all.reserve(t.events());
-  for (const Track& track : t.tracks) {
-    const std::int64_t rank = by_rank ? t.processes[track.process].rank : t.processes[track.process].order;
-    for (EventId e = track.first; e < track.first + track.count; ++e) {
-      if (t.kind(e) == Kind::wait || t.kind(e) == Kind::host) continue;
-      const OpInstance place = t.place(e);
-      all.push_back({rank, labels[t.label[e]], place.micro_batch, place.layer, place.chunk, t.begins[e], e});
+std::vector<MatchEntry> entries_of(const ComparedSide& side, const MatchPass& pass, int common_steps,
+                                   const std::vector<EventId>& matched) {
+  const Timeline& t = side.t;
+  const std::vector<std::uint32_t> main = pass.by_label ? std::vector<std::uint32_t>{} : main_tracks(t);
+  std::vector<MatchEntry> entries;
+  for (std::uint32_t track = 0; track < t.tracks.size(); ++track) {
+    const Track& row = t.tracks[track];
+    for (EventId e = row.first; e < row.first + row.count; ++e) {
+      if (!works(t, e) || matched[e] != kNoEvent) continue;
+      const std::uint32_t what = pass.what[pass.by_label ? t.label[e] : e];
+      const int step = side.steps.of(e, row.process);
+      if (what == kNone || step < 0) continue;
+      MatchEntry entry{
+          .group = pass.groups[row.process], .what = what, .common_step = std::min(step, common_steps - 1)};
+      entry.process = row.process;
+      entry.step = step;
+      entry.event = e;
+      entry.begin = t.begins[e];
+      if (pass.by_label) {
+        const OpInstance place = t.place(e);
+        entry.micro_batch = place.micro_batch;
+        entry.layer = place.layer;
+        entry.chunk = place.chunk;
+      } else if (t.labels[t.label[e]].op_class != KernelClass::collective) {
+        entry.stream = track == main[row.process] ? 0 : 1;
+      }
+      entries.push_back(entry);
     }
   }
-  std::sort(all.begin(), all.end());
-  return all;
+  std::sort(entries.begin(), entries.end());
+  return entries;
+}
+
+using MatchEntries = std::span<const MatchEntry>;
+
+// Returns the entries at the beginning of a list for which same(first, entry) holds.
+template <class Same>
+MatchEntries leading(MatchEntries list, const Same& same) {
+  std::size_t count = 0;
+  while (count < list.size() && same(list[0], list[count])) ++count;
+  return list.first(count);
+}
+
+MatchEntries leading_instance(MatchEntries list) {
+  return leading(list, [](const MatchEntry& x, const MatchEntry& y) { return x.same_instance(y); });
+}
+
+// Matches entries with the same key: the k-th of every instance (rank and step) with the k-th of the other side's first
+// instance. equal_counts: whether only instances with as many entries as that one are matched.
+void match_alike(MatchEntries own, MatchEntries first_there, bool equal_counts, std::vector<EventId>& result) {
+  while (!own.empty()) {
+    const MatchEntries instance = leading_instance(own);
+    if (!equal_counts || instance.size() == first_there.size()) {
+      for (std::size_t k = 0; k < std::min(instance.size(), first_there.size()); ++k)
+        result[instance[k].event] = first_there[k].event;
+    }
+    own = own.subspan(instance.size());
+  }
+}
+
+void match_entries(MatchEntries a, MatchEntries b, bool equal_counts, Matching& m) {
+  const auto same_key = [](const MatchEntry& x, const MatchEntry& y) { return x.key() == y.key(); };
+  while (!a.empty() && !b.empty()) {
+    if (a[0].key() < b[0].key()) {
+      a = a.subspan(1);
+    } else if (b[0].key() < a[0].key()) {
+      b = b.subspan(1);
+    } else {
+      const MatchEntries x = leading(a, same_key), y = leading(b, same_key);
+      match_alike(x, leading_instance(y), equal_counts, m.there);
+      match_alike(y, leading_instance(x), equal_counts, m.back);
+      a = a.subspan(x.size());
+      b = b.subspan(y.size());
+    }
+  }
+}
+
+EventId count_matched(const std::vector<EventId>& of) {
+  return static_cast<EventId>(std::count_if(of.begin(), of.end(), [](EventId e) { return e != kNoEvent; }));
+}
+
+// The number of a rank's steps in a timeline, over all its ranks: by what sums are divided for means over both.
+double ranks_and_steps(const ComparedSide& side) {
+  std::set<std::int64_t> counted;
+  double sum = 0;
+  for (const Process& p : side.t.processes) {
+    const bool has_work = std::any_of(p.tracks.begin(), p.tracks.end(), [&](std::uint32_t track) {
+      const Track& row = side.t.tracks[track];
+      for (EventId e = row.first; e < row.first + row.count; ++e) {
+        if (works(side.t, e)) return true;
+      }
+      return false;
+    });
+    if (!has_work || (p.rank >= 0 && p.shares_rank && !counted.insert(p.rank).second)) continue;
+    sum += static_cast<double>(p.ranks) * side.steps.count_of(p.rank);
+  }
+  return std::max(sum, 1.0);
+}
+
+using DifferenceRows =
+    std::map<std::pair<bool, std::string>, Difference>;  // by whether the row is of a class, and its name
+
+void add_times(const ComparedSide& side, const std::vector<std::uint32_t>& what, const OpNumbers& numbers,
+               bool by_label, double Difference::*time, double Difference::*count, DifferenceRows& rows) {
+  const double share = 1 / ranks_and_steps(side);
+  const Timeline& t = side.t;
+  std::map<std::tuple<std::uint32_t, std::uint32_t, std::int64_t>, std::pair<Picoseconds, std::int64_t>> sums;
+  for (const Track& row : t.tracks) {
+    for (EventId e = row.first; e < row.first + row.count; ++e) {
+      if (t.kind(e) == Kind::host || side.steps.of(e, row.process) < 0) continue;
+      auto& [sum, events] = sums[{t.label[e], what[by_label ? t.label[e] : e], t.processes[row.process].ranks}];
+      sum += t.ends[e] - t.begins[e];
+      ++events;
+    }
+  }
+  for (const auto& [place, sum] : sums) {
+    const auto& [label, number, ranks] = place;
+    const Label& l = t.labels[label];
+    const double weight = share * static_cast<double>(ranks);
+    for (const bool whole : {true, false}) {
+      const std::string name = whole || number == kNone ? class_text(l) : numbers.text(number);
+      Difference& d = rows[{whole, name}];
+      d.name = name;
+      d.kind = l.kind;
+      d.whole_class = whole;
+      d.*time += weight * seconds(sum.first);
+      d.*count += weight * static_cast<double>(sum.second);
+    }
+  }
 }
 
 }  // namespace
 
-Matching match(const Timeline& a, const Timeline& b) {
+Matching match(const ComparedSide& a, const ComparedSide& b) {
   Matching m;
-  m.there.assign(a.events(), kNoEvent);
-  m.back.assign(b.events(), kNoEvent);
-  CommonLabels common;
-  const bool by_rank = ranks_known(a) && ranks_known(b);
-  const auto own = identities(a, common.numbers_of(a), by_rank);
-  const auto other = identities(b, common.numbers_of(b), by_rank);
-  auto x = own.begin();
-  auto y = other.begin();
-  while (x != own.end() && y != other.end()) {
-    if (x->key() < y->key()) {
-      ++x;
-    } else if (y->key() < x->key()) {
-      ++y;
-    } else {
-      m.there[x->event] = y->event;
-      m.back[y->event] = x->event;
-      ++m.matched;
-      ++x;
-      ++y;
-    }
+  m.there.assign(a.t.events(), kNoEvent);
+  m.back.assign(b.t.events(), kNoEvent);
+  const RankFolding folding = fold_ranks(a.t, b.t);
+  const int steps = std::min(a.steps.count(), b.steps.count());
+  OpNumbers numbers;
+  const auto run = [&](MatchPass of_a, MatchPass of_b, bool equal_counts) {
+    of_a.groups = folding.a;
+    of_b.groups = folding.b;
+    match_entries(entries_of(a, of_a, steps, m.there), entries_of(b, of_b, steps, m.back), equal_counts, m);
+  };
+  run({{}, numbers.of_labels(a.t)}, {{}, numbers.of_labels(b.t)}, false);
+  EventId working = 0;
+  for (EventId e = 0; e < b.t.events(); ++e) working += works(b.t, e) ? 1 : 0;
+  m.by_name = 2 * count_matched(m.back) >= working;
+  if (!m.by_name) {
+    run({{}, numbers.of_shapes(a), false}, {{}, numbers.of_shapes(b), false}, true);
+    run({{}, numbers.of_classes(a), false}, {{}, numbers.of_classes(b), false}, true);
   }
+  m.matched = count_matched(m.back);
   return m;
 }
 
-std::vector<Difference> differences(const Timeline& a, const Timeline& b) {
-  std::map<std::pair<std::string_view, Kind>, Difference> rows;
-  const auto add = [&](const Timeline& t, bool first) {
-    for (const Track& track : t.tracks) {
-      const std::int64_t ranks = t.processes[track.process].ranks;
-      for (EventId e = track.first; e < track.first + track.count; ++e) {
-        if (t.kind(e) == Kind::host) continue;
-        Difference& row = rows[{t.name(e), t.kind(e)}];
-        (first ? row.a : row.b) += (t.ends[e] - t.begins[e]) * ranks;
-        (first ? row.count_a : row.count_b) += ranks;
-      }
-    }
+std::vector<Difference> differences(const ComparedSide& a, const ComparedSide& b, bool by_name) {
+  OpNumbers numbers;
+  DifferenceRows rows;
+  const auto numbers_of = [&](const ComparedSide& side) {
+    return by_name ? numbers.of_labels(side.t) : numbers.of_shapes(side);
   };
-  add(a, true);
-  add(b, false);
+  const auto of_a = numbers_of(a), of_b = numbers_of(b);
+  add_times(a, of_a, numbers, by_name, &Difference::a, &Difference::count_a, rows);
+  add_times(b, of_b, numbers, by_name, &Difference::b, &Difference::count_b, rows);
   std::vector<Difference> result;
-  for (auto& [key, row] : rows) {
-    row.name = key.first;
-    row.kind = key.second;
-    result.push_back(row);
-  }
-  std::stable_sort(result.begin(), result.end(),
-                   [](const Difference& x, const Difference& y) { return std::abs(x.more()) > std::abs(y.more()); });
+  for (const auto& [key, row] : rows) result.push_back(row);
+  std::stable_sort(result.begin(), result.end(), [](const Difference& x, const Difference& y) {
+    return std::pair(!x.whole_class, -std::abs(x.more())) < std::pair(!y.whole_class, -std::abs(y.more()));
+  });
   return result;
+}
+
+Comparison compare(const Timeline& a, const Timeline& b) {
+  const ComparedSide first(a), second(b);
+  Comparison c;
+  c.matching = match(first, second);
+  c.rows = differences(first, second, c.matching.by_name);
+  c.offset = second.steps.first_work() - first.steps.first_work();
+  c.step_a = first.steps.mean_time();
+  c.step_b = second.steps.mean_time();
+  return c;
 }
 
 double relative_change(const Timeline& a, const Timeline& b, const Matching& m, EventId e) {

@@ -1,5 +1,6 @@
 #include "viz/timeline/event_kind.h"
 
+#include <string>
 #include <utility>
 
 #include "sim/summary/kernel_class.h"
@@ -46,11 +47,12 @@ Kind compute_kind(std::string_view phase, std::string_view kind) {
 }
 
 // Returns whether an event's category is host work. A program's annotations (record_function) count as host work too,
-// though Kineto also writes them on the streams of the device.
+// though Kineto also writes them on the streams of the device. PyTorch 1.12 and older write "Operator" and "Runtime".
 bool on_host(std::string_view category) {
-  return category == "cuda_runtime" || category == "cuda_driver" || category == "cpu_op" ||
-         category == "python_function" || category == "user_annotation" || category == "gpu_user_annotation" ||
-         category == "cpu_instant_event" || category == "Trace" || category == "overhead" || category == "fwdbwd";
+  return category.ends_with("_runtime") || category.ends_with("_driver") || category == "cpu_op" ||
+         category == "Operator" || category == "Runtime" || category == "python_function" ||
+         category == "user_annotation" || category == "gpu_user_annotation" || category == "cpu_instant_event" ||
+         category == "Trace" || category == "overhead" || category == "fwdbwd";
 }
 
 }  // namespace
@@ -60,13 +62,32 @@ Kind group_kind(std::string_view description) {
     std::string_view part;
     Kind kind;
   };
-  static constexpr Row rows[] = {{"tensor", Kind::tensor},      {"pipeline", Kind::pipeline}, {"expert", Kind::expert},
-                                 {"context", Kind::context},    {"data", Kind::data},         {"replicate", Kind::data},
-                                 {"embedding", Kind::pipeline}, {"model", Kind::data},        {"kv", Kind::tensor},
-                                 {"fsdp", Kind::data},          {"dp", Kind::data},           {"tp", Kind::tensor},
-                                 {"pp", Kind::pipeline},        {"cp", Kind::context},        {"ep", Kind::expert}};
+  // Megatron's names are those of its variables: "TENSOR_MODEL_PARALLEL_GROUP", "EXPERT_DATA_PARALLEL_GROUP".
+  std::string name(description);
+  for (char& c : name) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c == '-' ? '_' : c;
+  static constexpr Row rows[] = {{"expert_data", Kind::data},
+                                 {"expert_replicate", Kind::data},
+                                 {"expert_tensor", Kind::expert},
+                                 {"ulysses", Kind::context},
+                                 {"vocabulary", Kind::pipeline},
+                                 {"world", Kind::data},
+                                 {"tensor", Kind::tensor},
+                                 {"pipeline", Kind::pipeline},
+                                 {"expert", Kind::expert},
+                                 {"context", Kind::context},
+                                 {"data", Kind::data},
+                                 {"replicate", Kind::data},
+                                 {"embedding", Kind::pipeline},
+                                 {"model", Kind::data},
+                                 {"kv", Kind::tensor},
+                                 {"fsdp", Kind::data},
+                                 {"dp", Kind::data},
+                                 {"tp", Kind::tensor},
+                                 {"pp", Kind::pipeline},
+                                 {"cp", Kind::context},
+                                 {"ep", Kind::expert}};
   for (const Row& row : rows) {
-    if (contains(description, row.part)) return row.kind;
+    if (contains(name, row.part)) return row.kind;
   }
   return Kind::communication;
 }
@@ -85,12 +106,14 @@ int group_coordinate(std::string_view description) {
 Kind kind_of_event(const EventWords& e) {
   if (e.category == "wait") return Kind::wait;
   if (on_host(e.category)) return Kind::host;
-  if (e.category == "gpu_memcpy" || e.category == "gpu_memset") return Kind::copy;
+  if (e.category == "gpu_memcpy" || e.category == "gpu_memset" || e.category == "Memcpy" || e.category == "Memset")
+    return Kind::copy;
   if (e.name.substr(0, 4) == "nccl") {
     if (!e.group.empty()) return group_kind(e.group);
     return contains(e.name, "SendRecv") ? Kind::pipeline : Kind::communication;
   }
-  return e.phase.empty() && e.category == "kernel" ? kernel_kind(e.name) : compute_kind(e.phase, e.kind);
+  return e.phase.empty() && (e.category == "kernel" || e.category == "Kernel") ? kernel_kind(e.name)
+                                                                               : compute_kind(e.phase, e.kind);
 }
 
 }  // namespace orrery

@@ -28,11 +28,34 @@ EventId event_at(const Timeline& t, std::uint32_t track, Picoseconds time) {
   return e < row.first + row.count && t.begins[e] <= time ? e : kNoEvent;
 }
 
-Details details_of(const Timeline& t, EventId e) {
-  const std::uint64_t key = t.detail[e];
-  const std::size_t source = key >> 56;
-  return source < t.sources.size() ? t.sources[source]->details(key & 0xffffffffffffffULL) : Details{};
+namespace {
+
+// The low bits of an event's key, under which its source knows the event; the high bits are the source's index.
+constexpr std::uint64_t kKeyInSource = 0xffffffffffffffULL;
+
+const DetailSource* source_of(const Timeline& t, EventId e) {
+  const std::size_t source = t.detail[e] >> 56;
+  return source < t.sources.size() ? t.sources[source].get() : nullptr;
 }
+
+}  // namespace
+
+Details details_of(const Timeline& t, EventId e) {
+  const DetailSource* const source = source_of(t, e);
+  return source == nullptr ? Details{} : source->details(t.detail[e] & kKeyInSource);
+}
+
+EventIds ids_of(const Timeline& t, EventId e) {
+  const DetailSource* const source = source_of(t, e);
+  return source == nullptr ? EventIds{} : source->ids(t.detail[e] & kKeyInSource);
+}
+
+std::string shape_of(const Timeline& t, EventId e) {
+  const DetailSource* const source = source_of(t, e);
+  return source == nullptr ? "" : source->shape(t.detail[e] & kKeyInSource);
+}
+
+bool works(const Timeline& t, EventId e) { return t.kind(e) != Kind::wait && t.kind(e) != Kind::host; }
 
 std::string detail_named(const Details& details, std::string_view key) {
   for (const auto& [name, value] : details) {

@@ -10,6 +10,7 @@
 
 #include "models/base/units.h"
 #include "models/plan/plan.h"
+#include "sim/summary/kernel_class.h"
 #include "viz/timeline/column.h"
 
 namespace orrery {
@@ -41,10 +42,12 @@ std::string_view name_of(Kind kind);
 inline bool computes(Kind k) { return k <= Kind::optimizer || k >= Kind::other; }
 inline bool communicates(Kind k) { return k >= Kind::tensor && k <= Kind::communication; }
 
-// The name and the kind of events; all events with the same name and kind share one label.
+// The name and the kind of events; all events with the same name and kind share one label. op_class: the class of
+// kernels to which the events belong, by what they compute, in any phase of the step; `other` if it is not known.
 struct Label {
   std::string name;
   Kind kind = Kind::other;
+  KernelClass op_class = KernelClass::other;
 };
 
 // The micro-batch, layer and model chunk of the task that an event shows, where the trace tells them; -1: unknown.
@@ -78,6 +81,8 @@ struct Process {
   std::string name;
   std::int64_t rank = -1, ranks = 1;
   bool shares_rank = false;  // whether other processes have the same rank, so that only names distinguish them
+  // numbers of all ranks of a class of ranks, in ascending order; empty if they are not known
+  std::vector<std::int64_t> members;
   // index of the rank in its data-, tensor-, pipeline-, context- and expert-parallel group; -1: unknown
   std::array<std::int64_t, 5> coordinates = {-1, -1, -1, -1, -1};
   std::vector<std::uint32_t> tracks;
@@ -96,12 +101,24 @@ struct Arrow {
 
 using Details = std::vector<std::pair<std::string, std::string>>;
 
+// The ids by which a profiler ties a kernel to the host's call that launched it (correlation) and to the host's
+// operator (external); 0: none.
+struct EventIds {
+  enum class Role : std::uint8_t { other, kernel, launch, op, annotation };
+  Role role = Role::other;
+  std::uint64_t correlation = 0, external = 0;
+};
+
 // A source of further details of events: the simulated plan, or the trace file. key: the event's entry in
 // Timeline::detail.
 class DetailSource {
  public:
   virtual ~DetailSource() = default;
   virtual Details details(std::uint64_t key) const = 0;
+  virtual EventIds ids(std::uint64_t) const { return {}; }
+  // Returns the sizes of what an op, or a host's operator, works on, in the same words for all sources
+  // (viz/timeline/op_shape.h); "" if they are not known.
+  virtual std::string shape(std::uint64_t) const { return ""; }
 };
 
 // A trace to be drawn: columns of events, grouped by track (row of the timeline), in picoseconds from the beginning of
@@ -118,6 +135,7 @@ struct Timeline {
   MappedColumn<OpInstance> places;  // for each event, its micro-batch, layer and model chunk; empty if none has any
   std::vector<Arrow> arrows;        // arrows, sorted by the time of sending
   std::vector<std::shared_ptr<DetailSource>> sources;
+  Picoseconds step_time = 0;         // duration of a simulated step, which may be shown several times; 0: not known
   std::vector<std::string> remarks;  // remarks about content of the trace file that was repaired or left out
   // The view that was saved in the trace file (viz/draw/saved_view.h), as JSON; "": none.
   std::string saved_view;
@@ -135,6 +153,10 @@ EventId first_after(const Timeline& t, const Track& track, Picoseconds time);
 // Returns the event of a track at a time; kNoEvent if there is none.
 EventId event_at(const Timeline& t, std::uint32_t track, Picoseconds time);
 Details details_of(const Timeline& t, EventId e);
+EventIds ids_of(const Timeline& t, EventId e);
+std::string shape_of(const Timeline& t, EventId e);
+// Returns whether an event shows work of a device or of an executor's rank: neither a host's work nor waiting.
+bool works(const Timeline& t, EventId e);
 // Returns the value of the detail with this key; "" if there is none.
 std::string detail_named(const Details& details, std::string_view key);
 // Returns the events, on all ranks, of the collective or message of which an event is part, including the event itself.

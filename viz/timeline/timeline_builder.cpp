@@ -52,13 +52,13 @@ std::uint32_t TimelineBuilder::add_thread(std::uint32_t process, std::string nam
   return static_cast<std::uint32_t>(threads_.size()) - 1;
 }
 
-std::uint32_t TimelineBuilder::label(std::string_view name, Kind kind) {
+std::uint32_t TimelineBuilder::label(std::string_view name, Kind kind, KernelClass op_class) {
   auto& candidates = label_index_[hash_text(name, static_cast<std::uint64_t>(kind))];
   for (const std::uint32_t i : candidates) {
     if (timeline_.labels[i].kind == kind && timeline_.labels[i].name == name) return i;
   }
   candidates.push_back(static_cast<std::uint32_t>(timeline_.labels.size()));
-  timeline_.labels.push_back({std::string(name), kind});
+  timeline_.labels.push_back({std::string(name), kind, op_class});
   return candidates.back();
 }
 

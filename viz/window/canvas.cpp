@@ -1,6 +1,7 @@
 #include "viz/window/canvas.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "viz/window/palette.h"
@@ -44,6 +45,9 @@ bool waiting(const Cell& c) { return c.share > 0 && c.kind == static_cast<std::u
 
 QRgb hatch_colour() { return mixed(colour_of(Kind::wait).rgb(), colours::kInk.rgb(), 90); }
 
+// Returns the pixel of a device that has `ratio` pixels in place of one of the frame.
+int in_device(int pixel, double ratio) { return static_cast<int>(std::lround(pixel * ratio)); }
+
 TimeScale scale_of(const View& view, int width) {
   TimeScale s = view.scale;
   s.width = width;
@@ -51,6 +55,12 @@ TimeScale scale_of(const View& view, int width) {
 }
 
 }  // namespace
+
+CanvasFrame frame_of(const QPainter& painter) {
+  const double ratio = painter.device()->devicePixelRatioF();
+  return {static_cast<int>(std::lround(painter.device()->width() / ratio)),
+          static_cast<int>(std::lround(painter.device()->height() / ratio))};
+}
 
 int top_of(const View& view, const Row& row) { return CanvasFrame::kRuler + row.y - (row.pinned ? 0 : view.scroll); }
 
@@ -86,31 +96,35 @@ const QString& Canvas::name_of_label(const Scene& scene, std::uint32_t label) {
 }
 
 void Canvas::paint_lane(QPainter& painter, const Scene& scene, const View& view, const Row& row, int y) {
-  const CanvasFrame frame{painter.device()->width(), painter.device()->height()};
-  cells_.resize(static_cast<std::size_t>(frame.plot_width()));
+  const CanvasFrame frame = frame_of(painter);
+  const double ratio = image_ == nullptr ? 1 : image_->devicePixelRatio();
+  const int gutter = in_device(CanvasFrame::kGutter, ratio);
+  cells_.resize(
+      static_cast<std::size_t>(image_ == nullptr ? frame.plot_width() : std::max(1, image_->width() - gutter)));
   line_.resize(cells_.size());
   render_track(scene.timeline(), scene.timeline().tracks[row.track], scene.prepared->pyramids[row.track],
-               scale_of(view, frame.plot_width()), cells_);
+               scale_of(view, static_cast<int>(cells_.size())), cells_);
   static const CellColours colours;
   for (std::size_t x = 0; x < cells_.size(); ++x) line_[x] = colours.of(cells_[x]);
   const int first = std::max(y + 2, CanvasFrame::kRuler), last = std::min(y + row.height - 1, frame.height);
   if (image_ != nullptr) {
-    copy_lane(first, last);
+    copy_lane(gutter, in_device(first, ratio), std::min(in_device(last, ratio), image_->height()));
   } else {
     draw_lane(painter, first, last);
   }
 }
 
-// Copies the colours of a row's pixels into the lines of the image.
-void Canvas::copy_lane(int first, int last) {
+// Copies the colours of a row's pixels into the lines of the image, from its pixel `left` on.
+void Canvas::copy_lane(int left, int first, int last) {
   const QRgb hatch = hatch_colour();
+  const auto distance = static_cast<std::size_t>(in_device(kHatch, image_->devicePixelRatio()));
   const bool waits = std::any_of(cells_.begin(), cells_.end(), waiting);
   for (int line = first; line < last; ++line) {
-    auto* const pixels = reinterpret_cast<QRgb*>(image_->scanLine(line)) + CanvasFrame::kGutter;
+    auto* const pixels = reinterpret_cast<QRgb*>(image_->scanLine(line)) + left;
     std::memcpy(pixels, line_.data(), line_.size() * sizeof(QRgb));
     if (!waits) continue;
     for (std::size_t x = 0; x < cells_.size(); ++x) {
-      const bool stripe = (x + static_cast<std::size_t>(line)) % kHatch == 0;
+      const bool stripe = (x + static_cast<std::size_t>(line)) % distance == 0;
       if (stripe && waiting(cells_[x])) pixels[x] = hatch;
     }
   }
@@ -141,7 +155,7 @@ void Canvas::draw_lane(QPainter& painter, int first, int last) {
 
 void Canvas::paint_names(QPainter& painter, const Scene& scene, const View& view, const Row& row, int y) {
   const Timeline& t = scene.timeline();
-  const CanvasFrame frame{painter.device()->width(), painter.device()->height()};
+  const CanvasFrame frame = frame_of(painter);
   const TimeScale scale = scale_of(view, frame.plot_width());
   const Track& track = t.tracks[row.track];
   const EventId first = first_after(t, track, scale.begin);
@@ -165,7 +179,7 @@ void Canvas::paint_names(QPainter& painter, const Scene& scene, const View& view
 }
 
 void Canvas::paint_runs(QPainter& painter, const Scene& scene, const View& view, const Row& row, int y) {
-  const CanvasFrame frame{painter.device()->width(), painter.device()->height()};
+  const CanvasFrame frame = frame_of(painter);
   const TimeScale scale = scale_of(view, frame.plot_width());
   const std::vector<Run>& runs = scene.runs[row.process];
   auto run = std::lower_bound(runs.begin(), runs.end(), scale.begin,
@@ -188,7 +202,7 @@ void Canvas::paint_runs(QPainter& painter, const Scene& scene, const View& view,
 // instead of the colours of their kinds.
 void Canvas::paint_changes(QPainter& painter, const Scene& scene, const View& view, const Row& row, int y) {
   const Timeline& t = scene.timeline();
-  const CanvasFrame frame{painter.device()->width(), painter.device()->height()};
+  const CanvasFrame frame = frame_of(painter);
   const TimeScale scale = scale_of(view, frame.plot_width());
   const Track& track = t.tracks[row.track];
   painter.fillRect(CanvasFrame::kGutter, y + 2, frame.plot_width(), row.height - 3, colours::kRow);
@@ -197,7 +211,7 @@ void Canvas::paint_changes(QPainter& painter, const Scene& scene, const View& vi
     const double from = std::max(0.0, scale.x_of(t.begins[e])), to = std::min(scale.width, scale.x_of(t.ends[e]));
     const bool matched = view.matching->there[e] != kNoEvent;
     QColor colour = colour_of_change(relative_change(t, view.other->timeline(), *view.matching, e));
-    if (!matched) colour = t.kind(e) == Kind::wait ? QColor(244, 244, 246) : QColor(0x6b, 0x4f, 0xa0);
+    if (!matched) colour = works(t, e) ? colours::kUnmatched : colours::kRow;
     painter.fillRect(
         QRectF(CanvasFrame::kGutter + from, y + 2, std::max(1.0, to - from - (to - from > 3 ? 1 : 0)), row.height - 3),
         colour);
@@ -210,7 +224,7 @@ void Canvas::paint_changes(QPainter& painter, const Scene& scene, const View& vi
 // Fills a row with the background colour. In a row that shows a lane or a curve, only the gutter and the row's edges
 // are filled, because painting the lane or curve covers the rest.
 void Canvas::paint_background(QPainter& painter, const Row& row, int y) {
-  const int width = painter.device()->width(), plot = width - CanvasFrame::kGutter;
+  const int width = frame_of(painter).width, plot = width - CanvasFrame::kGutter;
   const bool header = row.kind == RowKind::group || row.kind == RowKind::process;
   const QColor& colour = header ? colours::kHeader : colours::kPaper;
   if (row.track == kNone && row.kind != RowKind::counter) return painter.fillRect(0, y, width, row.height, colour);
@@ -220,7 +234,7 @@ void Canvas::paint_background(QPainter& painter, const Row& row, int y) {
 }
 
 void Canvas::paint_row(QPainter& painter, const Scene& scene, const View& view, const Row& row, int y) {
-  const int width = painter.device()->width();
+  const int width = frame_of(painter).width;
   const bool header = row.kind == RowKind::group || row.kind == RowKind::process;
   paint_background(painter, row, y);
   if (row.kind == RowKind::counter) {
@@ -248,7 +262,7 @@ void Canvas::paint_row(QPainter& painter, const Scene& scene, const View& view, 
 }
 
 void Canvas::paint_rows(QPainter& painter, const Scene& scene, const View& view) {
-  const CanvasFrame frame{painter.device()->width(), painter.device()->height()};
+  const CanvasFrame frame = frame_of(painter);
   const int top = CanvasFrame::kRuler, bottom = top + frame.rows_height();
   const auto paint_if_in_view = [&](const Row& row) {
     const int y = top_of(view, row);
@@ -264,7 +278,7 @@ void Canvas::paint_rows(QPainter& painter, const Scene& scene, const View& view)
 }
 
 void Canvas::paint(QPainter& painter, const Scene& scene, const View& view) {
-  const CanvasFrame frame{painter.device()->width(), painter.device()->height()};
+  const CanvasFrame frame = frame_of(painter);
   const int below = CanvasFrame::kRuler + std::max(view.layout.pinned_height, view.layout.height - view.scroll);
   painter.fillRect(0, below, frame.width, frame.height - below, colours::kPaper);
   painter.setFont(canvas_font());

@@ -35,15 +35,21 @@ struct View {
   bool arrows = true;
   const Scene* other = nullptr;        // the trace compared with, if colours show differences; else nullptr
   const Matching* matching = nullptr;  // pairs of matching events of this scene and of `other`
+  // Bytes at the upper end of all memory curves, if two traces are shown in one scale; 0: each curve has its own scale.
+  double memory_top = 0;
 };
 
-// The size of a picture in pixels, and the positions in it of row names, ruler, legend and rows.
+// The size of a picture in pixels, and the positions in it of row names, ruler, legend and rows. On devices that have
+// several pixels in place of one, pixels are those of the widgets' coordinates.
+inline constexpr double kRoomAbove = 1.12;  // upper end of a counter's scale, over the highest value that it shows
 struct CanvasFrame {
   static constexpr int kGutter = 190, kRuler = 26, kLegend = 40;
   int width = 0, height = 0;
   int plot_width() const { return std::max(1, width - kGutter); }
   int rows_height() const { return std::max(1, height - kRuler - kLegend); }
 };
+// Returns the frame of the picture on which a painter paints.
+CanvasFrame frame_of(const QPainter& painter);
 // Returns the vertical pixel of the top of a row in the picture; pinned rows do not scroll.
 int top_of(const View& view, const Row& row);
 // Returns the index of the row at a pixel of the picture, or -1.
@@ -57,6 +63,8 @@ QFont canvas_font(bool bold = false);  // font of the canvas, the same on all ma
 // events, and needs no widget.
 class Canvas {
  public:
+  // The image's devicePixelRatio() says how many of its pixels stand for one of the frame: lanes are drawn in pixels of
+  // the image, texts and lines at its resolution.
   void paint(QImage& image, const Scene& scene, const View& view);
   // Paints the picture with rectangles, lines and text, for vector formats.
   void paint(QPainter& painter, const Scene& scene, const View& view);
@@ -65,7 +73,7 @@ class Canvas {
   void paint_rows(QPainter& painter, const Scene& scene, const View& view);
   void paint_row(QPainter& painter, const Scene& scene, const View& view, const Row& row, int y);
   void paint_lane(QPainter& painter, const Scene& scene, const View& view, const Row& row, int y);
-  void copy_lane(int first, int last);
+  void copy_lane(int left, int first, int last);
   void draw_lane(QPainter& painter, int first, int last);
   void paint_names(QPainter& painter, const Scene& scene, const View& view, const Row& row, int y);
   void paint_runs(QPainter& painter, const Scene& scene, const View& view, const Row& row, int y);

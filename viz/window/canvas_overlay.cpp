@@ -18,8 +18,6 @@ TimeScale plot_scale(const CanvasFrame& frame, const View& view) {
   return s;
 }
 
-CanvasFrame frame_of(const QPainter& painter) { return {painter.device()->width(), painter.device()->height()}; }
-
 struct Highest {
   std::ptrdiff_t sample = -1;  // index of the counter's sample with the greatest sum within a pixel
   double sum = 0;
@@ -146,7 +144,10 @@ void paint_counter(QPainter& painter, const Scene& scene, const View& view, cons
   const auto& [peak, above] = scene.peaks[row.process][row.counter];
   const auto capacity = memory ? static_cast<double>(process.capacity) : 0;
   const auto reserved = memory ? static_cast<double>(process.reserved) : 0;
-  const double top = std::max({peak.bytes, reserved, capacity <= 3 * peak.bytes ? capacity : 0.0, 1.0}) * 1.12;
+  const double top =
+      memory && view.memory_top > 0
+          ? view.memory_top
+          : std::max({peak.bytes, reserved, capacity <= 3 * peak.bytes ? capacity : 0.0, 1.0}) * kRoomAbove;
   const int base = y + row.height - 1, height = row.height - 3;
   const auto y_of = [&](double value) { return base - value / top * height; };
   paint_series(painter, counter, scale, y_of);
@@ -213,10 +214,10 @@ void paint_legend(QPainter& painter, const CanvasFrame& frame, const Scene& scen
     x += 30 + width;
   };
   if (view.other != nullptr) {
-    entry(colour_of_change(-0.5), "faster than in " + QString::fromStdString(view.other->timeline().title));
+    entry(colour_of_change(-0.5), "shorter than in " + QString::fromStdString(view.other->timeline().title));
     entry(colour_of_change(0), "the same");
-    entry(colour_of_change(0.5), "slower");
-    entry(QColor(0x6b, 0x4f, 0xa0), "not in the other");
+    entry(colour_of_change(0.5), "longer");
+    entry(colours::kUnmatched, "no match there");
     return;
   }
   std::array<bool, kKinds> present{};

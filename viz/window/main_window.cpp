@@ -15,7 +15,9 @@
 #include <QTableWidget>
 #include <QTextBrowser>
 #include <QToolBar>
+#include <QVBoxLayout>
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -23,7 +25,9 @@
 #include "models/base/error.h"
 #include "sim/print/text.h"
 #include "viz/window/exports.h"
+#include "viz/window/overview_strip.h"
 #include "viz/window/palette.h"
+#include "viz/window/statistics_panel.h"
 
 namespace orrery {
 namespace {
@@ -38,6 +42,21 @@ QTableWidget* table_with(const QStringList& columns) {
   return table;
 }
 
+// Returns the bytes at the upper end of a scale that holds all memory curves of a scene.
+double memory_top(const Scene& scene) {
+  double top = 0;
+  for (std::size_t p = 0; p < scene.timeline().processes.size(); ++p) {
+    const Process& process = scene.timeline().processes[p];
+    for (std::size_t c = 0; c < process.counters.size(); ++c) {
+      if (process.counters[c].name != "memory") continue;
+      const double peak = scene.peaks[p][c].peak.bytes;
+      const auto capacity = static_cast<double>(process.capacity);
+      top = std::max({top, peak, static_cast<double>(process.reserved), capacity <= 3 * peak ? capacity : 0.0});
+    }
+  }
+  return top * kRoomAbove;
+}
+
 }  // namespace
 
 MainWindow::MainWindow(QWidget* parent)
@@ -48,9 +67,11 @@ MainWindow::MainWindow(QWidget* parent)
       panel_(new QTabWidget),
       details_(new QTextBrowser),
       area_(table_with({"rank", "compute", "exposed", "hidden", "bubble", "peak"})),
-      compare_(table_with({"op", "first", "second", "more", "%"})),
+      compare_(table_with({"op (means per rank and step)", "first", "second", "more", "%"})),
       notes_table_(table_with({"note", "at", "lasts", "rank"})),
-      what_if_(new WhatIfPanel) {
+      what_if_(new WhatIfPanel),
+      overview_(new OverviewStrip),
+      statistics_(new StatisticsPanel) {
   setWindowTitle("Orrery");
   for (QTableWidget* table : {compare_, notes_table_})
     table->horizontalHeader()->setSectionResizeMode(0, QHeaderView::Stretch);
@@ -60,6 +81,7 @@ MainWindow::MainWindow(QWidget* parent)
   second_->hide();
   panel_->addTab(details_, "Details");
   panel_->addTab(area_, "Area");
+  panel_->addTab(statistics_, "Statistics");
   panel_->addTab(compare_, "Differences");
   auto* scroll = new QScrollArea;
   scroll->setWidgetResizable(true);
@@ -67,7 +89,13 @@ MainWindow::MainWindow(QWidget* parent)
   panel_->addTab(scroll, "What if");
   panel_->addTab(notes_table_, "Notes");
   auto* all = new QSplitter(Qt::Horizontal);
-  all->addWidget(timelines_);
+  auto* left = new QWidget;
+  auto* column = new QVBoxLayout(left);
+  column->setContentsMargins(0, 0, 0, 0);
+  column->setSpacing(0);
+  column->addWidget(overview_);
+  column->addWidget(timelines_, 1);
+  all->addWidget(left);
   all->addWidget(panel_);
   all->setStretchFactor(0, 1);
   all->setSizes({1000, 500});
@@ -77,6 +105,8 @@ MainWindow::MainWindow(QWidget* parent)
   build_menu();
   build_cards();
   build_notes();
+  build_tools();
+  build_filters();
   connect_timelines();
   resize(1500, 850);
 }
@@ -100,8 +130,18 @@ void MainWindow::connect_timelines() {
 // Connects two compared timelines, so that they show the same time, ranks and lanes and scroll together.
 void MainWindow::follow(TimelineWidget* leader, TimelineWidget* follower) {
   const auto comparing = [this] { return compare_action_->isChecked(); };
-  connect(leader, &TimelineWidget::scale_changed, this, [=](Picoseconds begin, Picoseconds end) {
-    if (comparing()) follower->set_scale(begin, end);
+  connect(leader, &TimelineWidget::scale_changed, this, [=, this](Picoseconds begin, Picoseconds end) {
+    const Picoseconds by = leader == first_ ? comparison_.offset : -comparison_.offset;
+    // A follower that stops at the ends of its axis does not move its leader back.
+    if (!comparing() || following_) return;
+    following_ = true;
+    follower->set_scale(begin + by, end + by);
+    following_ = false;
+  });
+  connect(leader, &TimelineWidget::selected, this, [=, this](EventId e) {
+    if (!comparing() || e == kNoEvent) return;
+    const EventId there = (leader == first_ ? comparison_.matching.there : comparison_.matching.back)[e];
+    follower->light(there == kNoEvent ? std::vector<EventId>{} : std::vector<EventId>{there});
   });
   connect(leader, &TimelineWidget::scrolled, this, [=](int y) {
     if (!comparing()) return;
@@ -127,6 +167,8 @@ void MainWindow::build_tool_bar() {
   documents_->setMinimumWidth(180);
   bar->addWidget(documents_);
   connect(documents_, &QComboBox::activated, this, [this](int i) {
+    compare(false);
+    forget_filters();
     if (const auto s = scene(static_cast<std::size_t>(i))) first_->show_scene(s);
     first_->set_notes(notes_);
     group_by(grouping_->currentIndex());
@@ -236,19 +278,32 @@ void MainWindow::find_next(bool forward) {
 
 void MainWindow::compare(bool on) {
   on = on && scenes_.size() > 1;
+  if (on) forget_filters();
   compare_action_->setChecked(on);
   second_->setVisible(on);
   if (!on) {
-    if (first_->scene() != nullptr) first_->compare_with(nullptr, nullptr);
+    if (first_->scene() != nullptr && std::exchange(compared_, false)) {
+      const TimeScale seen = first_->view().scale;
+      first_->show_scene(scenes_[0]);
+      first_->set_scale(seen.begin, seen.end);
+      first_->set_notes(notes_);
+      group_by(grouping_->currentIndex());
+    }
     return;
   }
-  const Picoseconds total = std::max(scenes_[0]->timeline().end, scenes_[1]->timeline().end);
-  matching_ = match(scenes_[0]->timeline(), scenes_[1]->timeline());
-  back_ = {matching_.back, matching_.there, matching_.matched};
-  first_->show_scene(scenes_[0], total);
+  const Timeline &a = scenes_[0]->timeline(), &b = scenes_[1]->timeline();
+  comparison_ = orrery::compare(a, b);
+  back_ = {comparison_.matching.back, comparison_.matching.there, comparison_.matching.matched};
+  const Picoseconds offset = comparison_.offset;  // steps begin at the same place in both panes
+  const double memory = std::max(memory_top(*scenes_[0]), memory_top(*scenes_[1]));
+  first_->show_scene(scenes_[0]);
   first_->set_notes(notes_);
-  second_->show_scene(scenes_[1], total);
+  second_->show_scene(scenes_[1]);
   second_->compare_with(scenes_[0], &back_);
+  const Picoseconds earliest = std::min<Picoseconds>(0, -offset), latest = std::max(a.end, b.end - offset);
+  second_->show_alike(earliest + offset, latest + offset, memory);
+  first_->show_alike(earliest, latest, memory);
+  compared_ = true;
   group_by(grouping_->currentIndex());
   show_differences();
 }

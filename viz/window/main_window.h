@@ -6,6 +6,8 @@
 #include <thread>
 #include <vector>
 
+#include "viz/timeline/filter.h"
+#include "viz/window/command_palette.h"
 #include "viz/window/timeline_widget.h"
 #include "viz/window/what_if_panel.h"
 
@@ -21,6 +23,9 @@ class QToolBar;
 class QAction;
 
 namespace orrery {
+
+class OverviewStrip;
+class StatisticsPanel;
 
 // The main window: one timeline, or two above each other when they are compared, and a panel with details of the
 // clicked or selected events.
@@ -61,6 +66,13 @@ class MainWindow : public QMainWindow {
   void add_note(const Note& note);
   void remove_note(int row);
   const std::vector<Note>& notes() const { return notes_; }
+  StatisticsPanel* statistics() const { return statistics_; }
+  // Shows only what passes the restriction and those before it, in lanes, statistics, area and search; undo_filter()
+  // and redo_filter() take the last one back and do it again.
+  void add_filter(const Filter& filter);
+  void undo_filter();
+  void redo_filter();
+  QList<PaletteCommand> commands();  // everything that menus, tool bar, tabs and lists of the window offer
   bool notes_unsaved() const { return notes_ != kept_notes_; }
   // Pins the lanes whose name matches a pattern, none for ""; returns how many. Throws Error for an invalid pattern.
   std::size_t pin(const std::string& pattern);
@@ -83,6 +95,12 @@ class MainWindow : public QMainWindow {
   void build_cards();
   void build_notes();
   void build_finder(QToolBar* bar);
+  void build_tools();
+  void build_filters();
+  void show_filtered();
+  void forget_filters();
+  void show_statistics();
+  void show_palette();
   void connect_timelines();
   void follow(TimelineWidget* leader, TimelineWidget* follower);
   void ask_for_note(Note note);
@@ -92,6 +110,7 @@ class MainWindow : public QMainWindow {
   void show_area(Picoseconds from, Picoseconds to);
   void show_differences();
   std::string prediction_text() const;
+  void add_counterpart(const Scene& scene, EventId e, Details& details) const;
   std::shared_ptr<const Scene> scene(std::size_t i) const { return i < scenes_.size() ? scenes_[i] : nullptr; }
   void say(const std::string& text);
 
@@ -104,7 +123,10 @@ class MainWindow : public QMainWindow {
   std::vector<Note> notes_, kept_notes_;  // the current notes, and the notes as they were last saved
   std::string pin_opened_;
   std::vector<std::shared_ptr<const Scene>> scenes_;
-  Matching matching_, back_;
+  bool compared_ = false;   // whether two scenes are shown above each other
+  bool following_ = false;  // whether one of two compared timelines is being moved with the other
+  Comparison comparison_;   // the first two scenes compared, while they are
+  Matching back_;           // comparison_.matching in the other direction
   Search search_;
   CriticalPath critical_;
   TimelineWidget *first_, *second_;
@@ -120,6 +142,11 @@ class MainWindow : public QMainWindow {
   QComboBox *grouping_ = nullptr, *documents_ = nullptr;
   QAction *critical_action_ = nullptr, *compare_action_ = nullptr, *arrows_action_ = nullptr, *host_action_ = nullptr,
           *slowest_action_ = nullptr;
+  OverviewStrip* overview_;
+  StatisticsPanel* statistics_;
+  QLabel* filter_text_ = nullptr;
+  FilterHistory filters_;
+  std::shared_ptr<const Scene> unfiltered_;  // the scene whose events are filtered; nullptr: all events are shown
   std::thread loader_;
   std::shared_ptr<std::atomic<bool>> cancelled_;  // flag that makes the loading thread stop
 };

@@ -63,6 +63,7 @@ void MainWindow::opened(const Opening& opening) {
 // Replaces the first scene (an opened trace) by a simulated step; the same ranks and lanes stay in view.
 void MainWindow::show_step(std::shared_ptr<const Step> step) {
   compare(false);
+  forget_filters();
   step_changed_ = true;
   const auto now = std::make_shared<const Scene>(document_of(timeline_of(std::move(step))), threads_);
   if (scenes_.empty()) scenes_.emplace_back();
@@ -132,6 +133,7 @@ void MainWindow::show_documents(std::vector<Document> documents) {
 void MainWindow::show_scenes(std::vector<std::shared_ptr<const Scene>> scenes) {
   if (scenes.empty()) return;
   compare(false);
+  forget_filters();
   scenes_ = std::move(scenes);
   critical_ = {};
   notes_.clear();

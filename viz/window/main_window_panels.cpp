@@ -15,6 +15,7 @@
 #include "viz/read/measured_step.h"
 #include "viz/window/main_window.h"
 #include "viz/window/palette.h"
+#include "viz/window/statistics_panel.h"
 
 namespace orrery {
 namespace {
@@ -88,6 +89,23 @@ std::vector<AreaColumn> area_columns(const std::vector<AreaRow>& rows) {
   return columns;
 }
 
+// Adds the operator of the host that launched a kernel, with the sizes of its inputs, and how long before the kernel's
+// begin the host had launched it.
+void add_launch(const Scene& s, EventId e, Details& details) {
+  const Timeline& t = s.timeline();
+  if (t.kind(e) == Kind::host || s.launches().empty()) return;
+  const EventId op = s.launches().op[e], call = s.launches().call[e];
+  if (op != kNoEvent) {
+    const std::string shape = shape_of(t, op);
+    details.emplace_back("operator", shape.empty() ? t.name(op) : fmt::format("{}: {}", t.name(op), shape));
+  }
+  if (call != kNoEvent)
+    details.emplace_back(
+        "launched",
+        fmt::format("{} before, by {}", time_text(seconds(std::max<Picoseconds>(0, t.begins[e] - t.ends[call]))),
+                    t.name(call)));
+}
+
 StepTimeline step_timeline(const Document& d) { return {d.step, d.timeline, d.event_of_task}; }
 
 // Returns a text about the time on the critical path, by kind and by op, the longest first. If an op on the path gets
@@ -139,10 +157,13 @@ void MainWindow::show_details(const Scene& s, EventId e) {
     d.emplace_back("slack",
                    critical_.slack[e] == 0 ? "none: on the critical path" : time_text(seconds(critical_.slack[e])));
   }
+  add_launch(s, e, d);
+  add_counterpart(s, e, d);
   const std::size_t members = members_of(t, e).size();
   if (members > 1) d.emplace_back("members shown", std::to_string(members));
   details_->setHtml(details_html(t.name(e), d));
-  panel_->setCurrentWidget(details_);
+  statistics_->choose(t.name(e));
+  if (panel_->currentWidget() != statistics_) panel_->setCurrentWidget(details_);
 }
 
 void MainWindow::show_memory(const Scene& s, Picoseconds time, int process) {
@@ -194,49 +215,67 @@ void MainWindow::show_area(Picoseconds from, Picoseconds to) {
       area_->setItem(i, c, number_item(columns[static_cast<std::size_t>(c - 1)].text(row)));
   }
   area_->resizeColumnsToContents();
-  panel_->setCurrentWidget(area_);
+  if (panel_->currentWidget() != statistics_) panel_->setCurrentWidget(area_);
   const std::string left_out =
       ranks > kMostRanks ? fmt::format("; the table has the {} of {} ranks that computed most", kMostRanks, ranks) : "";
   say(fmt::format("{} from {} to {}{}", time_text(seconds(to - from)), time_text(seconds(from)), time_text(seconds(to)),
                   left_out));
 }
 
+// Shows where the second of two compared traces took longer (+) or shorter (-) than the first: classes of ops first, in
+// bold, then ops.
 void MainWindow::show_differences() {
   const Timeline &a = scenes_[0]->timeline(), &b = scenes_[1]->timeline();
-  const auto rows = differences(a, b);
+  const std::vector<Difference>& rows = comparison_.rows;
   const int count = std::min<int>(kMostDifferences, static_cast<int>(rows.size()));
   compare_->setRowCount(count);
   for (int i = 0; i < count; ++i) {
     const Difference& d = rows[static_cast<std::size_t>(i)];
-    compare_->setItem(
-        i, 0,
-        text_item(QString::fromStdString(d.name) + " (" + QString::fromStdString(std::string(name_of(d.kind))) + ")"));
-    compare_->setItem(i, 1, number_item(time_text(seconds(d.a))));
-    compare_->setItem(i, 2, number_item(time_text(seconds(d.b))));
-    compare_->setItem(i, 3, number_item((d.more() < 0 ? "-" : "+") + time_text(seconds(std::abs(d.more())))));
-    compare_->setItem(
-        i, 4,
-        number_item(d.a > 0 ? fmt::format("{:+.1f}", 100 * static_cast<double>(d.more()) / static_cast<double>(d.a))
-                            : "new"));
+    compare_->setItem(i, 0, text_item(QString::fromStdString(d.name)));
+    compare_->setItem(i, 1, number_item(d.count_a > 0 ? time_text(d.a) : ""));
+    compare_->setItem(i, 2, number_item(d.count_b > 0 ? time_text(d.b) : ""));
+    compare_->setItem(i, 3, number_item((d.more() < 0 ? "-" : "+") + time_text(std::abs(d.more()))));
+    compare_->setItem(i, 4,
+                      number_item(d.a > 0 ? fmt::format("{:+.1f}", 100 * d.more() / d.a) : "in the second alone"));
     compare_->item(i, 3)->setForeground(colour_of_change(d.more() > 0 ? 1 : -1));
+    for (int c = 0; d.whole_class && c < compare_->columnCount(); ++c) compare_->item(i, c)->setFont(canvas_font(true));
+    compare_->item(i, 0)->setToolTip(
+        QString::fromStdString(fmt::format("{:.4g} in the first, {:.4g} in the second", d.count_a, d.count_b)));
   }
   compare_->resizeColumnsToContents();
   panel_->setCurrentWidget(compare_);
-  say(fmt::format("{} against {}: {} of {} events matched; {}", a.title, b.title, matching_.matched, a.events(),
-                  prediction_text()));
+  EventId working = 0;
+  for (EventId e = 0; e < b.events(); ++e) working += works(b, e) ? 1 : 0;
+  say(fmt::format("{} (second) against {} (first): {} of {} events matched by {}; {}", b.title, a.title,
+                  comparison_.matching.matched, working,
+                  comparison_.matching.by_name ? "name" : "step, class, shape and stream", prediction_text()));
+}
+
+// Adds to an event's details its counterpart in the other of two compared traces, and the change from the first trace
+// to the second.
+void MainWindow::add_counterpart(const Scene& scene, EventId e, Details& details) const {
+  if (!compare_action_->isChecked() || scenes_.size() < 2) return;
+  const bool first = &scene == scenes_[0].get();
+  const EventId other = (first ? comparison_.matching.there : comparison_.matching.back)[e];
+  const Timeline &here = scene.timeline(), &there = scenes_[first ? 1 : 0]->timeline();
+  const char* const where = first ? "in the second" : "in the first";
+  if (other == kNoEvent) return details.emplace_back(where, "no match"), void();
+  const auto own = static_cast<double>(here.ends[e] - here.begins[e]);
+  const auto theirs = static_cast<double>(there.ends[other] - there.begins[other]);
+  const double before = first ? own : theirs, after = first ? theirs : own;
+  details.emplace_back(where, fmt::format("{}: {}", there.name(other), time_text(theirs * 1e-12)));
+  if (before > 0) details.emplace_back("second against first", fmt::format("{:+.1f} %", 100 * (after / before - 1)));
 }
 
 // Returns the text that the panel shows for two compared timelines. If the first is a prediction and the second a
-// measured trace of the same plan, the text gives three errors of the prediction: of the step time, of the tasks'
-// durations, and of the step time that is simulated with the measured durations. Otherwise it gives the difference of
-// the step times.
+// measured trace of the same plan, the text says whose error the difference is: that of the tasks' durations, and that
+// of the step time which is simulated with the measured durations. As everywhere, + means that the second is longer.
 std::string MainWindow::prediction_text() const {
   const Document& first = scenes_[0]->document;
-  const Timeline &a = first.timeline, &b = scenes_[1]->timeline();
-  // The relative difference of the step times: the second timeline's over the first's, minus 1.
-  const double change = relative_error(static_cast<double>(b.end), static_cast<double>(a.end));
+  const Timeline& b = scenes_[1]->timeline();
+  const auto before = static_cast<double>(comparison_.step_a), after = static_cast<double>(comparison_.step_b);
   const std::string step =
-      fmt::format("the second's step {:+.1f} %, times in the table are sums over its ranks", 100 * change);
+      fmt::format("a step is {}, {:+.1f} %", time_text(after * 1e-12), before > 0 ? 100 * (after / before - 1) : 0);
   if (!first.simulated() || scenes_[1]->document.simulated() || b.source == "simulated") return step;
   const auto& slots = first.step->prediction.plan.classes;
   if (std::any_of(slots.begin(), slots.end(), [](const RankClass& s) { return s.multiplicity > 1; }))
@@ -244,8 +283,10 @@ std::string MainWindow::prediction_text() const {
   const MeasuredTasks tasks = tasks_of(first.step->prediction.plan, b);
   if (!tasks.why_not.empty()) return fmt::format("{}; whose error it is cannot be told: {}", step, tasks.why_not);
   const PredictionError e = prediction_error(first.step->prediction, tasks.trace);
-  return fmt::format("predicted step {:+.1f} % off, cost error {:.1f} %, engine error {:+.1f} %", 100 * e.step,
-                     100 * e.cost, 100 * e.engine);
+  // The errors are predicted over measured, but here the measurement is the second.
+  return fmt::format(
+      "measured step {:+.1f} %, durations of ops {:.1f} % off, measured step against its replay {:+.1f} %",
+      100 * (1 / (1 + e.step) - 1), 100 * e.cost, 100 * (1 / (1 + e.engine) - 1));
 }
 
 void MainWindow::show_critical_path(bool shown) {

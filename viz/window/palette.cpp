@@ -20,10 +20,10 @@ QColor colour_of(Kind kind) {
       0xff6d7480,  // copies
       0xffd4d7dc,  // waiting
       0xffc3b9a4,  // host work
-      0xff4a8fc4,  // other events
-      0xff1f5a96,  // matrix products
-      0xff4a8f8f,  // attention
-      0xff9db8d2,  // element-wise ops and other memory-bound kernels
+      0xff6c2460,  // other events
+      0xff10333f,  // matrix products
+      0xff2fd070,  // attention
+      0xff6c7cf0,  // element-wise ops and other memory-bound kernels
   };
   return QColor::fromRgba(colours[static_cast<std::size_t>(kind)]);
 }
@@ -36,7 +36,7 @@ QColor colour_of_series(std::size_t series) {
 
 QColor colour_of_change(double relative) {
   const double part = std::clamp(std::abs(relative) * 2, 0.0, 1.0);
-  const QColor full = relative > 0 ? QColor(0xc8, 0x2d, 0x2d) : QColor(0x1b, 0x8a, 0x7a);
+  const QColor full = relative > 0 ? QColor(0xd9, 0x73, 0x0d) : QColor(0x1f, 0x6f, 0xb8);
   const QColor same(0xd9, 0xdc, 0xe1);
   const auto mix = [&](int a, int b) { return static_cast<int>(a + (b - a) * part); };
   return {mix(same.red(), full.red()), mix(same.green(), full.green()), mix(same.blue(), full.blue())};

@@ -7,15 +7,15 @@
 
 namespace orrery {
 
-// Returns the colour of a kind of event. People who cannot tell red from green can tell the colours apart: compute has
-// blues of different lightness, communication of each form of parallelism a colour of Okabe and Ito's set (Color
-// Universal Design, 2008), waiting grey hatching.
+// Returns the colour of a kind of event. People who cannot tell red from green, or blue from yellow, can tell the
+// colours apart: the passes of a step have blues of different lightness, communication of each form of parallelism a
+// colour of Okabe and Ito's set (Color Universal Design, 2008), waiting grey hatching.
 QColor colour_of(Kind kind);
 // Returns the colour of a series of a counter: a memory category (models/plan/plan.h) or another series. Colours are
 // Paul Tol's bright scheme (personal.sron.nl/~pault).
 QColor colour_of_series(std::size_t series);
-// Returns the colour of a relative change in duration: red for slower, blue-green for faster, grey for equal; a change
-// by half has the strongest colour.
+// Returns the colour of a relative change in duration: orange for longer, blue for shorter, grey for equal; a change by
+// half has the strongest colour.
 QColor colour_of_change(double relative);
 QColor text_on(const QColor& background);
 
@@ -23,7 +23,7 @@ namespace colours {
 inline const QColor kPaper(255, 255, 255), kRow(246, 247, 249), kHeader(232, 235, 240), kInk(32, 36, 44),
     kFaintInk(110, 116, 128), kGrid(222, 226, 232), kSelection(30, 30, 30), kArea(90, 130, 255, 46),
     kMeasure(60, 90, 220), kCritical(196, 0, 84), kLimit(200, 30, 30), kNote(255, 240, 170), kNoted(255, 214, 64, 50),
-    kNoteEdge(140, 104, 0);
+    kNoteEdge(140, 104, 0), kUnmatched(74, 77, 85);  // kUnmatched: events without a match in the trace compared with
 }
 
 }  // namespace orrery

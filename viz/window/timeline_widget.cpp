@@ -1,31 +1,14 @@
 #include "viz/window/timeline_widget.h"
 
-#include <QKeyEvent>
-#include <QMouseEvent>
 #include <QPainter>
 #include <QScrollBar>
 #include <QToolTip>
-#include <QWheelEvent>
 #include <algorithm>
 #include <cmath>
 
 #include "sim/print/text.h"
 
 namespace orrery {
-namespace {
-
-// Zoom factor per key press, and fraction of the view by which a key press pans the view.
-constexpr double kKeyZoom = 1.25, kKeyPan = 0.1;
-constexpr double kWheelZoom = 1.2;  // zoom factor per notch of the mouse wheel
-constexpr int kWheelScroll = 54;    // number of pixels scrolled per notch of the mouse wheel
-constexpr double kNotch = 120;      // wheel movement of one notch in eighths of a degree (QWheelEvent)
-// number of pixels around the edge of the selected range of time within which the mouse can drag the edge
-constexpr double kGrip = 4;
-// Pixels that the mouse must move for a click to become a drag.
-constexpr int kDragStart = 3;
-
-}  // namespace
-
 TimelineWidget::TimelineWidget(QWidget* parent) : QWidget(parent), bar_(new QScrollBar(Qt::Vertical, this)) {
   setMouseTracking(true);
   setFocusPolicy(Qt::StrongFocus);
@@ -37,7 +20,7 @@ TimelineWidget::TimelineWidget(QWidget* parent) : QWidget(parent), bar_(new QScr
   });
 }
 
-int TimelineWidget::bar_width() const { return bar_->isVisibleTo(this) ? bar_->sizeHint().width() : 0; }
+int TimelineWidget::bar_width() const { return keeps_bar_ || bar_->isVisibleTo(this) ? bar_->sizeHint().width() : 0; }
 
 void TimelineWidget::show_scene(std::shared_ptr<const Scene> scene, Picoseconds total) {
   scene_ = std::move(scene);
@@ -46,12 +29,15 @@ void TimelineWidget::show_scene(std::shared_ptr<const Scene> scene, Picoseconds 
   view_ = {};
   clicked_process_ = -1;
   view_.arrows = arrows;
+  earliest_ = 0;
+  keeps_bar_ = false;
   total_ = std::max<Picoseconds>({1, total, scene_ ? scene_->timeline().end : 0});
   if (scene_) options_ = default_options(scene_->timeline());
   options_.host = host;
   view_.scale = {0, total_, 1};
   relayout();
   fit();
+  Q_EMIT scene_changed();
 }
 
 void TimelineWidget::relayout() {
@@ -73,9 +59,21 @@ void TimelineWidget::scroll_to(int y) {
   update();
 }
 
+// Returns what a function of a scale and the length of the axis gives, on an axis that need not begin at 0.
+template <class F>
+TimeScale TimelineWidget::on_axis(const F& function) const {
+  const auto moved = [](TimeScale s, Picoseconds by) {
+    s.begin += by;
+    s.end += by;
+    return s;
+  };
+  return moved(function(moved(view_.scale, -earliest_), total_ - earliest_), earliest_);
+}
+
 void TimelineWidget::apply(TimeScale scale) {
   scale.width = frame().plot_width();
-  view_.scale = clamped(scale, total_);
+  view_.scale = scale;
+  view_.scale = on_axis([](const TimeScale& s, Picoseconds total) { return clamped(s, total); });
   update();
   Q_EMIT scale_changed(view_.scale.begin, view_.scale.end);
 }
@@ -154,21 +152,40 @@ void TimelineWidget::compare_with(std::shared_ptr<const Scene> other, const Matc
   update();
 }
 
+void TimelineWidget::show_alike(Picoseconds earliest, Picoseconds latest, double memory_top) {
+  earliest_ = earliest;
+  total_ = std::max(latest, earliest + 1);
+  view_.memory_top = memory_top;
+  keeps_bar_ = true;
+  relayout();
+  fit();
+  Q_EMIT scene_changed();
+}
+
+void TimelineWidget::light(std::vector<EventId> events) {
+  view_.lit = std::move(events);
+  update();
+}
+
 void TimelineWidget::mark(Picoseconds time) {
   view_.marked = time;
   clicked_process_ = -1;
   update();
 }
 
-void TimelineWidget::fit() { apply({0, total_, view_.scale.width}); }
+void TimelineWidget::fit() { apply({earliest_, total_, view_.scale.width}); }
 
 void TimelineWidget::focus_on_selection() {
   if (!scene_) return;
   const Timeline& t = scene_->timeline();
+  const auto focus = [&](Picoseconds from, Picoseconds to) {
+    apply(on_axis(
+        [&](const TimeScale& s, Picoseconds total) { return focused(s, from - earliest_, to - earliest_, total); }));
+  };
   if (view_.area_to > view_.area_from) {
-    apply(focused(view_.scale, view_.area_from, view_.area_to, total_));
+    focus(view_.area_from, view_.area_to);
   } else if (view_.selected != kNoEvent) {
-    apply(focused(view_.scale, t.begins[view_.selected], t.ends[view_.selected], total_));
+    focus(t.begins[view_.selected], t.ends[view_.selected]);
   } else {
     fit();
   }
@@ -195,7 +212,13 @@ void TimelineWidget::select(EventId e) {
   Q_EMIT selected(e);
 }
 
-void TimelineWidget::zoom(double x, double factor) { apply(zoomed(view_.scale, x, factor, total_)); }
+void TimelineWidget::zoom(double x, double factor) {
+  apply(on_axis([&](const TimeScale& s, Picoseconds total) { return zoomed(s, x, factor, total); }));
+}
+
+void TimelineWidget::pan(double pixels) {
+  apply(on_axis([&](const TimeScale& s, Picoseconds total) { return panned(s, pixels, total); }));
+}
 
 void TimelineWidget::hover(EventId e) {
   if (e == view_.hovered) return;
@@ -249,140 +272,16 @@ void TimelineWidget::paint_to(QImage& image) {
 void TimelineWidget::paintEvent(QPaintEvent*) {
   const CanvasFrame f = frame();
   const double ratio = devicePixelRatioF();
-  if (image_.size() != QSize(f.width, f.height)) image_ = QImage(f.width, f.height, QImage::Format_RGB32);
+  const QSize size(static_cast<int>(std::lround(f.width * ratio)), static_cast<int>(std::lround(f.height * ratio)));
+  if (image_.size() != size) image_ = QImage(size, QImage::Format_RGB32);
+  image_.setDevicePixelRatio(ratio);
   paint_to(image_);
-  QPainter painter(this);
-  painter.setRenderHint(QPainter::SmoothPixmapTransform, ratio != 1);
-  painter.drawImage(0, 0, image_);
+  QPainter(this).drawImage(0, 0, image_);
 }
 
 void TimelineWidget::resizeEvent(QResizeEvent*) {
   relayout();
   apply(view_.scale);
-}
-
-void TimelineWidget::keyPressEvent(QKeyEvent* event) {
-  if (!scene_) return QWidget::keyPressEvent(event);
-  const double middle = view_.scale.width / 2;
-  switch (event->key()) {
-    case Qt::Key_W:
-      return zoom(middle, 1 / kKeyZoom);
-    case Qt::Key_S:
-      return zoom(middle, kKeyZoom);
-    case Qt::Key_A:
-    case Qt::Key_Left:
-      return apply(panned(view_.scale, -kKeyPan * view_.scale.width, total_));
-    case Qt::Key_D:
-    case Qt::Key_Right:
-      return apply(panned(view_.scale, kKeyPan * view_.scale.width, total_));
-    case Qt::Key_Up:
-      return scroll_to(view_.scroll - kWheelScroll);
-    case Qt::Key_Down:
-      return scroll_to(view_.scroll + kWheelScroll);
-    case Qt::Key_F:
-      return focus_on_selection();
-    case Qt::Key_0:
-      return fit();
-    case Qt::Key_Period:
-      return select_neighbour(true);
-    case Qt::Key_Comma:
-      return select_neighbour(false);
-    case Qt::Key_N:
-      return ask_for_note();
-    case Qt::Key_Escape:
-      set_area(0, 0);
-      view_.marked = -1;
-      return select(kNoEvent);
-    default:
-      QWidget::keyPressEvent(event);
-  }
-}
-
-// Selects the event after the selected one in its track, or the one before, and brings it into view.
-void TimelineWidget::select_neighbour(bool next) {
-  if (view_.selected == kNoEvent) return;
-  const Timeline& t = scene_->timeline();
-  const Track& track = t.tracks[track_of(t, view_.selected)];
-  const EventId e = next ? view_.selected + 1 : view_.selected - 1;
-  if (e < track.first || e >= track.first + track.count) return;
-  select(e);
-  const Picoseconds span = view_.scale.end - view_.scale.begin;
-  if (t.begins[e] >= view_.scale.begin && t.ends[e] <= view_.scale.end) return;
-  const Picoseconds begin = std::clamp<Picoseconds>(t.begins[e] - span / 3, 0, std::max<Picoseconds>(0, total_ - span));
-  set_scale(begin, begin + span);
-}
-
-void TimelineWidget::wheelEvent(QWheelEvent* event) {
-  if (!scene_) return;
-  const double notches = (event->angleDelta().y() != 0 ? event->angleDelta().y() : event->angleDelta().x()) / kNotch;
-  if (event->modifiers() & Qt::ControlModifier) {
-    zoom(std::clamp(event->position().x() - CanvasFrame::kGutter, 0.0, view_.scale.width),
-         std::pow(kWheelZoom, -notches));
-  } else if ((event->modifiers() & Qt::ShiftModifier) || event->angleDelta().y() == 0) {
-    apply(panned(view_.scale, -notches * kKeyPan * view_.scale.width, total_));
-  } else {
-    scroll_to(view_.scroll - static_cast<int>(notches * kWheelScroll));
-  }
-  event->accept();
-}
-
-// Returns whether pixel x is at an edge of the selected range of time; if so, sets `other` to the time of the opposite
-// edge.
-bool TimelineWidget::at_edge(int x, Picoseconds& other) const {
-  if (view_.area_to <= view_.area_from) return false;
-  const auto near = [&](Picoseconds edge) {
-    return std::abs(CanvasFrame::kGutter + view_.scale.x_of(edge) - x) <= kGrip;
-  };
-  if (near(view_.area_to)) {
-    other = view_.area_from;
-  } else if (near(view_.area_from)) {
-    other = view_.area_to;
-  } else {
-    return false;
-  }
-  return true;
-}
-
-void TimelineWidget::mousePressEvent(QMouseEvent* event) {
-  if (event->button() != Qt::LeftButton || !scene_) return;
-  pressed_ = last_ = event->pos();
-  const bool plain = !(event->modifiers() & Qt::ShiftModifier);
-  drag_ = plain && at_edge(pressed_.x(), anchor_) ? Drag::area : Drag::none;
-}
-
-void TimelineWidget::mouseMoveEvent(QMouseEvent* event) {
-  if (!scene_) return;
-  const QPoint at = event->pos();
-  if (!(event->buttons() & Qt::LeftButton)) {
-    Picoseconds other = 0;
-    setCursor(at_edge(at.x(), other) ? Qt::SplitHCursor : Qt::ArrowCursor);
-    hover(event_at_pixel(*scene_, view_, frame(), at.x(), at.y()));
-    return;
-  }
-  const auto time = [&](int x) {
-    return view_.scale.time_of(std::clamp<double>(x - CanvasFrame::kGutter, 0, view_.scale.width));
-  };
-  if (drag_ == Drag::none && (at - pressed_).manhattanLength() > kDragStart && pressed_.x() >= CanvasFrame::kGutter) {
-    drag_ = event->modifiers() & Qt::ShiftModifier ? Drag::pan : Drag::area;
-    anchor_ = time(pressed_.x());
-  }
-  if (drag_ == Drag::pan) {
-    apply(panned(view_.scale, last_.x() - at.x(), total_));
-    scroll_to(view_.scroll + last_.y() - at.y());
-  } else if (drag_ == Drag::area) {
-    set_area(std::min(anchor_, time(at.x())), std::max(anchor_, time(at.x())));
-  }
-  last_ = at;
-}
-
-void TimelineWidget::mouseReleaseEvent(QMouseEvent* event) {
-  if (event->button() != Qt::LeftButton || !scene_) return;
-  if (drag_ == Drag::none) click(event->pos());
-  drag_ = Drag::none;
-}
-
-void TimelineWidget::leaveEvent(QEvent*) {
-  if (scene_) hover(kNoEvent);
 }
 
 }  // namespace orrery

@@ -24,9 +24,12 @@ class TimelineWidget : public QWidget {
   void show_scene(std::shared_ptr<const Scene> scene,
                   Picoseconds total = 0);  // total: length of the time axis; 0: length of the trace
   const Scene* scene() const { return scene_.get(); }
+  const std::shared_ptr<const Scene>& shared_scene() const { return scene_; }
   const View& view() const { return view_; }
   const LayoutOptions& options() const { return options_; }
-  Picoseconds total() const { return total_; }  // length of the time axis
+  Picoseconds earliest() const { return earliest_; }
+  Picoseconds total() const { return total_; }  // end of the time axis
+  int clicked_process() const { return clicked_process_; }
 
   void set_options(const LayoutOptions& options);
   void set_scale(Picoseconds begin, Picoseconds end);
@@ -39,11 +42,15 @@ class TimelineWidget : public QWidget {
   void pin(const std::vector<std::uint32_t>& tracks);  // keeps these tracks (rows of events), and no others, at the top
   void set_slowest_first(bool on);
   void compare_with(std::shared_ptr<const Scene> other, const Matching* matching);
-  void select(EventId e);  // selects an event and brings it into view
+  // Sets what a timeline beside another one shows alike: the earliest and the latest time of the axis, the bytes at the
+  // upper end of memory curves, and whether room for a scroll bar is kept.
+  void show_alike(Picoseconds earliest, Picoseconds latest, double memory_top);
+  void light(std::vector<EventId> events);  // outlines events, as those of a collective are
+  void select(EventId e);                   // selects an event and brings it into view
   void mark(Picoseconds time);
   void fit();
   void focus_on_selection();
-  void paint_to(QImage& image);  // paints the widget into an image, at the image's size
+  void paint_to(QImage& image);  // paints the widget into an image, at the image's size and device pixel ratio
 
   QSize sizeHint() const override { return {1200, 600}; }
 
@@ -57,6 +64,8 @@ class TimelineWidget : public QWidget {
   // Emitted when the user wants to write a note. `note` has no text yet; it gives the selected range of time, or the
   // clicked time and rank.
   void note_wanted(const Note& note);
+  void scene_changed();                // another scene or another time axis is shown
+  void menu_wanted(const QPoint& at);  // the right button was pressed; what lay there is selected
 
  protected:
   void paintEvent(QPaintEvent*) override;
@@ -66,6 +75,7 @@ class TimelineWidget : public QWidget {
   void mousePressEvent(QMouseEvent*) override;
   void mouseMoveEvent(QMouseEvent*) override;
   void mouseReleaseEvent(QMouseEvent*) override;
+  void contextMenuEvent(QContextMenuEvent*) override;
   void leaveEvent(QEvent*) override;
 
  private:
@@ -76,7 +86,10 @@ class TimelineWidget : public QWidget {
   void relayout();
   void scroll_to(int y);
   void apply(TimeScale scale);
+  template <class F>
+  TimeScale on_axis(const F& function) const;
   void zoom(double x, double factor);
+  void pan(double pixels);
   void hover(EventId e);
   void select_neighbour(bool next);
   void ask_for_note();
@@ -90,11 +103,12 @@ class TimelineWidget : public QWidget {
   Canvas canvas_;
   QImage image_;
   QScrollBar* bar_;
-  Picoseconds total_ = 1;
+  Picoseconds earliest_ = 0, total_ = 1;  // the time axis: its earliest time, and its latest
+  bool keeps_bar_ = false;                // whether room for the scroll bar is kept though all rows are in view
   Drag drag_ = Drag::none;
   QPoint pressed_, last_;
-  Picoseconds anchor_ = 0;  // time of the edge of the selected range that is not dragged
-  int clicked_process_ = -1;
+  Picoseconds anchor_ = 0;    // time of the edge of the selected range that is not dragged
+  int clicked_process_ = -1;  // index of the process whose row was clicked last; -1: none
 };
 
 }  // namespace orrery

@@ -8,6 +8,7 @@
 
 #include "models/base/error.h"
 #include "viz/window/main_window.h"
+#include "viz/window/statistics_panel.h"
 
 namespace orrery {
 namespace {
@@ -71,6 +72,8 @@ void show_compare(MainWindow& w) {
   w.compare(true);
 }
 
+void show_op_statistics(MainWindow& w) { w.show_tab(w.statistics()); }
+
 constexpr std::size_t kShownStrategies = 40;
 void show_what_if(MainWindow& w) {
   w.what_if()->try_all_now(kShownStrategies);
@@ -81,9 +84,11 @@ struct NamedView {
   std::string_view name;
   void (*show)(MainWindow&);
 };
-constexpr NamedView kViews[] = {{"timeline", show_timeline},  {"lanes", show_lanes},     {"pipeline", show_pipeline},
-                                {"critical", show_critical},  {"area", show_area},       {"details", show_details},
-                                {"memory", show_memory_peak}, {"compare", show_compare}, {"what-if", show_what_if}};
+constexpr NamedView kViews[] = {
+    {"timeline", show_timeline},  {"lanes", show_lanes},     {"pipeline", show_pipeline},
+    {"critical", show_critical},  {"area", show_area},       {"details", show_details},
+    {"memory", show_memory_peak}, {"compare", show_compare}, {"statistics", show_op_statistics},
+    {"what-if", show_what_if}};
 
 }  // namespace
 

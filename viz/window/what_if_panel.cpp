@@ -1,7 +1,7 @@
 #include "viz/window/what_if_panel.h"
 
 #include <QComboBox>
-#include <QFormLayout>
+#include <QGridLayout>
 #include <QHeaderView>
 #include <QLabel>
 #include <QMouseEvent>
@@ -51,7 +51,7 @@ double hours_of(const Tried& t) { return t.gpu_hours; }
 }  // namespace
 
 Scatter::Scatter(QWidget* parent) : QWidget(parent) {
-  setMinimumHeight(240);
+  setMinimumHeight(150);
   setMouseTracking(true);
 }
 
@@ -145,6 +145,8 @@ WhatIfPanel::WhatIfPanel(QWidget* parent)
       scatter_(new Scatter),
       timer_(new QTimer(this)) {
   auto* layout = new QVBoxLayout(this);
+  layout->setContentsMargins(6, 4, 6, 4);
+  layout->setSpacing(4);
   layout->addWidget(result_);
   auto* button = new QPushButton("Compare strategies");
   layout->addWidget(button);
@@ -157,7 +159,7 @@ WhatIfPanel::WhatIfPanel(QWidget* parent)
   table_->verticalHeader()->setDefaultSectionSize(20);
   table_->setFont(canvas_font());
   table_->setSelectionBehavior(QAbstractItemView::SelectRows);
-  table_->setMinimumHeight(180);
+  table_->setMinimumHeight(110);
   table_->horizontalHeader()->setMinimumSectionSize(16);
   connect(button, &QPushButton::clicked, this, [this] { try_strategies(200); });
   connect(table_, &QTableWidget::cellClicked, this, [this](int row, int) { open_row(row); });
@@ -188,18 +190,24 @@ void WhatIfPanel::show_spec(const std::string& path, const SpecOptions& options)
   if (path.empty()) return result_->setText("Open a spec to change its strategy here.");
   what_if_ = std::make_unique<WhatIf>(path, options.overrides);
   form_ = new QWidget;
-  auto* form = new QFormLayout(form_);
-  form->setVerticalSpacing(3);
+  auto* form = new QGridLayout(form_);
+  form->setContentsMargins(0, 0, 0, 0);
+  form->setVerticalSpacing(2);
   for (std::size_t i = 0; i < what_if_->knobs().size(); ++i) {
     const Knob& knob = what_if_->knobs()[i];
     auto* box = new QComboBox;
+    box->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
+    box->setMinimumContentsLength(7);
     for (const std::string& value : knob.values) box->addItem(QString::fromStdString(value));
     box->setCurrentText(QString::fromStdString(knob.value));
-    form->addRow(QString::fromStdString(knob.title), box);
+    // Two settings stand side by side, so that all of them and the strategies below fit into a small window.
+    const int row = static_cast<int>(i / 2), column = static_cast<int>(i % 2) * 2;
+    form->addWidget(new QLabel(QString::fromStdString(knob.title)), row, column);
+    form->addWidget(box, row, column + 1);
     boxes_.push_back(box);
     connect(box, &QComboBox::currentIndexChanged, this, [this, i](int choice) { change(i, choice); });
   }
-  static_cast<QVBoxLayout*>(layout())->insertWidget(0, form_);
+  static_cast<QVBoxLayout*>(layout())->insertWidget(1, form_);
   result_->setText("Change anything: the step is simulated again at once.");
   grey_out();
 }
@@ -222,10 +230,10 @@ void WhatIfPanel::simulate() {
   Q_EMIT simulated(step);
   const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   const Report& r = step->prediction.report;
-  result_->setText(QString::fromStdString(
-      fmt::format("step {}, memory {}{}, MFU {}\nsimulated and laid out in {:.0f} ms", time_text(r.step_time_s),
-                  memory_text(static_cast<double>(r.memory.peak_device)), r.memory.fits ? "" : " (does not fit)",
-                  percent_text(r.mfu), ms)));
+  result_->setText(QString::fromStdString(fmt::format("step {}, memory {}{}, MFU {}", time_text(r.step_time_s),
+                                                      memory_text(static_cast<double>(r.memory.peak_device)),
+                                                      r.memory.fits ? "" : " (does not fit)", percent_text(r.mfu))));
+  result_->setToolTip(QString::fromStdString(fmt::format("simulated and laid out in {:.0f} ms", ms)));
 }
 
 // Greys out the values of settings that the spec's rules forbid with the other settings as they are, and shows the

@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "models/base/data.h"
-#include "models/cost/nccl/model.h"
+#include "models/cost/nccl/rccl.h"
 
 namespace orrery {
 
@@ -142,6 +142,7 @@ Seconds nccl_late_members(const NcclModel& m, CollectiveKind kind) {
 }
 
 Seconds nccl_corrected(const NcclModel& m, CollectiveKind kind, const NcclChoice& c, Bytes bytes) {
+  if (is_rccl(m.topology)) return c.nccl_seconds;  // the rates of RCCL's table are what measurements reach
   const double GBps = m.row(kind, c.algorithm, c.protocol).bandwidth_GBps;
   const double size = static_cast<double>(bytes);
   const double slower_us = size / (1000 * GBps) * (1 / reached(m.topology, c.algorithm) - 1);

@@ -8,7 +8,7 @@
 #include <limits>
 #include <span>
 
-#include "models/cost/nccl/model.h"
+#include "models/cost/nccl/rccl.h"
 
 namespace orrery {
 
@@ -237,6 +237,10 @@ void set_nics(const Cluster& c, int gpus, int members, NcclTopology& t) {
 
 double nccl_link_GBps(int compute_capability) { return link_speed(compute_capability).GBps; }
 
+double nccl_local_GBps(const NcclTopology& t) {
+  return is_rccl(t) ? (t.ranks_per_node() - 1) * t.link_GBps : t.nvlink_GBps;
+}
+
 int nccl_node_gpus(const Cluster& c) { return std::max({1, c.gpus_per_node, nvlink_part(c)}); }
 
 NcclTopology nccl_topology(const Cluster& c, int nodes, int ranks_per_node) {
@@ -248,6 +252,10 @@ NcclTopology nccl_topology(const Cluster& c, int nodes, int ranks_per_node) {
   t.compute_capability = c.gpu.compute_capability;
   t.amd_cpu = c.amd_cpu;
   t.nvlink_GBps = members <= c.nvlink_domain ? nvlink_GBps(c.gpu) : 0;
+  if (c.gpu.link_GBps > 0 && members <= c.nvlink_domain) {
+    t.link_GBps = c.gpu.link_GBps;
+    t.nvlink_GBps = (c.gpus_per_node - 1) * t.link_GBps;
+  }
   t.pcie_GBps = pcie_GBps(c.gpu);
   t.multicast = t.nvlink_GBps > 0 && c.gpu.compute_capability >= 90 && c.nvlink_domain >= 8;
   t.shared_pcie_switch = c.gpus_per_pcie_switch > 1 && members > 1;
@@ -273,6 +281,7 @@ NcclTopology nccl_topology(const Cluster& c, std::span<const int> members) {
 }
 
 NcclGraphs nccl_graphs(const NcclTopology& t) {
+  if (is_rccl(t)) return rccl_graphs(t);
   NcclGraphs g;
   g.ring = ring_graph(t);
   g.tree = tree_graph(t, g.ring.channels);

@@ -4,6 +4,8 @@
 #include <bit>
 #include <cmath>
 
+#include "models/cost/nccl/rccl.h"
+
 namespace orrery {
 
 namespace {
@@ -80,6 +82,7 @@ double nccl_time_us(const NcclModel& m, CollectiveKind kind, NcclAlgorithm a, Nc
   const NcclRow& row = m.row(kind, a, p);
   if (row.bandwidth_GBps <= 0) return -1;
   double latency = row.latency_us, bandwidth = row.bandwidth_GBps;
+  if (is_rccl(m.topology)) return latency + static_cast<double>(bytes) / (1000 * bandwidth);
   if (a == A::tree && kind == CollectiveKind::all_reduce) bandwidth *= tree_factor(p, bytes);
   if (a == A::ring && p == P::simple && kind == CollectiveKind::all_reduce) latency *= ring_plateau(m, bytes);
   return latency + static_cast<double>(bytes) / (1000 * bandwidth);

@@ -42,6 +42,8 @@ struct NcclTopology {
   bool amd_cpu = false;
   // rate of one GPU over all its NVLinks; 0: the ranks of a node reach each other over PCIe only
   double nvlink_GBps = 0;
+  // rate of the direct link between each pair of GPUs of a node (rccl.h); 0: a switch joins the GPUs
+  double link_GBps = 0;
   double pcie_GBps = 0;             // rate of one GPU's PCIe link
   bool multicast = false;           // whether an NVSwitch reduces and multicasts (NVLS)
   int nics = 1;                     // number of NICs of one node that this communicator's ranks use
@@ -128,6 +130,13 @@ inline NcclChoice lasting(NcclChoice choice, Seconds time) {
 // larger than a node, else the number in a node. The parameters `nodes` and `ranks_per_node` in this file count each
 // set of that many GPUs as one node.
 int nccl_node_gpus(const Cluster& cluster);
+
+// Returns the rate at which a rank sends to all other ranks of its node together, GB/s: that of its NVLinks, or of its
+// direct links to these ranks; 0 if there are none.
+double nccl_local_GBps(const NcclTopology& topology);
+
+// Returns the number of steps in which a ring of `ranks` ranks carries out a collective.
+int nccl_ring_steps(CollectiveKind kind, int ranks);
 
 // Returns the rate of one NVLink, GB/s per direction, as NCCL counts it.
 double nccl_link_GBps(int compute_capability);

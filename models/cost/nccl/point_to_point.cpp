@@ -4,7 +4,7 @@
 #include <bit>
 #include <cmath>
 
-#include "models/cost/nccl/model.h"
+#include "models/cost/nccl/rccl.h"
 
 namespace orrery {
 
@@ -41,10 +41,16 @@ constexpr Bytes kNvlinkChunk = 512 << 10, kNetChunk = 128 << 10;
 constexpr int kMaxSendChannels = 32;
 constexpr int kNetChannels = 2;
 
+// Fraction of the rate of rings over direct links that all-to-all over them reaches: 42.1 GB/s a link on MI300-class
+// GPUs, where rings reach 46.0, and 51.6 of 58.2 on MI355X (rccl-tests on 8 GPUs; OCI, MI355X quick start).
+constexpr double kLinksReachedByAll = .9;
+constexpr int kDirectChannels = 4;  // channels to a peer over a direct link, as many as RCCL's rings have for a link
+
 // Returns the number of channels to one peer: over NVLink twice the number of the GPU's NVLinks, rounded up to a power
 // of two (init.cc); over PCIe and NICs 2.
 int channels_to_peer(const NcclTopology& t, bool same_node) {
   if (!same_node || t.nvlink_GBps <= 0) return kNetChannels;
+  if (is_rccl(t)) return kDirectChannels;
   const auto twice = static_cast<unsigned>(std::lround(2 * t.nvlink_GBps / nccl_link_GBps(t.compute_capability)));
   return static_cast<int>(std::min<unsigned>(kMaxSendChannels, std::bit_ceil(std::max(1U, twice))));
 }
@@ -52,6 +58,7 @@ int channels_to_peer(const NcclTopology& t, bool same_node) {
 // Returns the rate inside a node, GB/s, for one pair of GPUs alone or for all pairs at the same time (`all`). Over
 // PCIe, all-to-all reaches a quarter of a pair's rate: 12 of 48 GB/s on gen 5, 24 of 96 on gen 6 (GTC25 S72583).
 double local_GBps(const NcclTopology& t, bool all) {
+  if (is_rccl(t)) return all ? kLinksReachedByAll * nccl_local_GBps(t) : t.link_GBps;
   if (t.nvlink_GBps > 0) return kNvlinkReached * t.nvlink_GBps;
   return all ? t.pcie_GBps / 4 : t.pcie_GBps;
 }
@@ -81,7 +88,8 @@ NcclChoice nccl_point_to_point(const NcclModel& m, bool same_node, Bytes bytes) 
   c.protocol = ll ? NcclProtocol::ll : NcclProtocol::simple;
   c.channels = static_cast<int>(std::clamp<Bytes>(ceil_div(bytes, chunk), 1, most));
   const double GBps = same_node ? local_GBps(t, false) : std::min(kNicReached * t.nic_GBps, t.pcie_GBps);
-  const double start = (ll ? kStartLl : kStartSimple) + hop_us(t, same_node, ll) + (same_node ? 0 : t.net_latency_us);
+  const double kernel = is_rccl(t) ? rccl_send_start_us() : ll ? kStartLl : kStartSimple;
+  const double start = kernel + hop_us(t, same_node, ll) + (same_node ? 0 : t.net_latency_us);
   c.seconds = c.nccl_seconds = start * 1e-6 + static_cast<double>(bytes) / (GBps * 1e9);
   const double rate = static_cast<double>(bytes) / (c.seconds * 1e9);
   if (!same_node) c.nic_share = std::min(1.0, rate / (t.nics * t.nic_GBps));
@@ -103,7 +111,8 @@ NcclChoice nccl_all_to_all(const NcclModel& m, Bytes bytes) {
   c.algorithm = NcclAlgorithm::point_to_point;
   c.protocol = ll ? NcclProtocol::ll : NcclProtocol::simple;
   c.channels = std::min(kMaxSendChannels, near * channels_to_peer(t, true) + far * kNetChannels);
-  c.seconds = ((ll ? kStartLl : kStartSimple) + slowest + peers) * 1e-6 + std::max(near_s, far_s);
+  const double kernel = is_rccl(t) ? rccl_exchange_start_us() : ll ? kStartLl : kStartSimple;
+  c.seconds = (kernel + slowest + peers) * 1e-6 + std::max(near_s, far_s);
   c.nccl_seconds = c.seconds;
   if (far > 0) c.nic_share = std::min(1.0, node_bytes / (c.seconds * t.nics * t.nic_GBps * 1e9));
   if (near > 0 && t.nvlink_GBps > 0) c.nvlink_share = std::min(1.0, near_bytes / (c.seconds * t.nvlink_GBps * 1e9));
@@ -121,7 +130,8 @@ NcclChoice two_stage_all_to_all(const NcclModel& m, Bytes bytes, const TokenCopi
   const double hops = hop_us(t, true, false) + (far ? hop_us(t, false, false) + t.net_latency_us : 0);
   // The two-stage all-to-all is taken to use as many channels as NCCL's direct (one-stage) all-to-all of the same size.
   NcclChoice c = nccl_all_to_all(m, bytes);
-  c.seconds = c.nccl_seconds = (kStartSimple + hops) * 1e-6 + std::max(near_s, far_s);
+  const double kernel = is_rccl(t) ? rccl_exchange_start_us() : kStartSimple;
+  c.seconds = c.nccl_seconds = (kernel + hops) * 1e-6 + std::max(near_s, far_s);
   c.nic_share = far ? std::min(1.0, node_bytes / (c.seconds * t.nics * t.nic_GBps * 1e9)) : 0;
   c.nvlink_share = t.nvlink_GBps > 0 ? std::min(1.0, near_bytes / (c.seconds * t.nvlink_GBps * 1e9)) : 0;
   return c;

@@ -5,7 +5,7 @@
 #include <bit>
 #include <cmath>
 
-#include "models/cost/nccl/model.h"
+#include "models/cost/nccl/rccl.h"
 
 namespace orrery {
 
@@ -54,11 +54,6 @@ double ll_limit(const NcclTopology& t) {
 }
 
 int floor_log2(int n) { return static_cast<int>(std::bit_width(static_cast<unsigned>(n))) - 1; }
-
-int steps(CollectiveKind kind, int ranks) {
-  if (kind == CollectiveKind::all_reduce) return 2 * (ranks - 1);
-  return kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce ? ranks : ranks - 1;
-}
 
 bool gathers(CollectiveKind kind) {
   return kind == CollectiveKind::all_gather || kind == CollectiveKind::reduce_scatter;
@@ -136,12 +131,12 @@ double bandwidth_GBps(const NcclTopology& t, const NcclGraph& g, CollectiveKind 
   if (a == A::pat) bus *= .75;
   if (a == A::tree) return .5 * bus;
   if (a != A::ring && gathers(kind)) return bus;
-  return bus * t.ranks / steps(kind, t.ranks);
+  return bus * t.ranks / nccl_ring_steps(kind, t.ranks);
 }
 
 double ring_latency_us(const NcclTopology& t, const NcclGraph& g, CollectiveKind kind, P p, double intra,
                        double inter) {
-  const int all = steps(kind, t.ranks);
+  const int all = nccl_ring_steps(kind, t.ranks);
   if (kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce) {
     const Latencies& hop = t.nodes > 1 ? kNet : g.intra == NcclPath::nvl ? kNvlink : kPcie;
     if (g.same_channels) return hop[index(A::ring)][index(p)];
@@ -178,7 +173,13 @@ double latency_us(const NcclTopology& t, const NcclGraph& g, CollectiveKind kind
 
 }  // namespace
 
+int nccl_ring_steps(CollectiveKind kind, int ranks) {
+  if (kind == CollectiveKind::all_reduce) return 2 * (ranks - 1);
+  return kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce ? ranks : ranks - 1;
+}
+
 NcclTable nccl_table(const NcclTopology& t, const NcclGraphs& graphs) {
+  if (is_rccl(t)) return rccl_table(t);
   NcclTable table{};
   if (t.ranks <= 1) return table;
   for (std::size_t k = 0; k < table.size(); ++k) {

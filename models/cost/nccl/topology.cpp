@@ -88,7 +88,7 @@ class ClusterGraph {
       const Place gpu{PlaceKind::gpu, 0, node * c_.gpus_per_node + i};
       link(gpu, {PlaceKind::pcie_switch, node, i / std::max(1, c_.gpus_per_pcie_switch)}, c_.gpu.pcie_GBps, kPcieHop);
       if (has_nvlink(c_))
-        link(gpu, {PlaceKind::nvswitch, 0, gpu.index / nvlink_part(c_)}, c_.gpu.nvlink_GBps, kNvlinkHop);
+        link(gpu, {PlaceKind::nvswitch, 0, gpu.index / nvlink_part(c_)}, pair_GBps(c_.gpu), kNvlinkHop);
     }
   }
 

@@ -42,6 +42,14 @@ const Case kOwnRowsFirst[] = {
     {kSixHeads, "tensor: 3, data: 2, global_batch: 4", "adamw", "{profile: orrery, own_rows_first: true}"},
 };
 
+// PyTorch's symmetric memory, and products apart.
+const Case kSymmetricMemory[] = {
+    {kLlama, "tensor: 2, data: 1, micro_batch: 2, global_batch: 4, overlap: {tensor: true}", "adamw",
+     "{profile: orrery, tensor_overlap: symmetric_memory, sequence_copies: true, separate_projections: true}"},
+    {kQwen, "tensor: 4, data: 1, micro_batch: 4, global_batch: 4, overlap: {tensor: true}", "sgd",
+     "{profile: orrery, tensor_overlap: symmetric_memory}"},
+};
+
 // Two micro-batches: each computes while the tokens of the other travel.
 const std::string kExperts = with_experts("tiny-mixtral", "experts: 8, top_k: 2, feed_forward: 48");
 const std::string kFourLayers =
@@ -70,6 +78,7 @@ const Case kWoven[] = {
 
 INSTANTIATE_TEST_SUITE_P(Pieces, Overlap, testing::ValuesIn(kOverlapped));
 INSTANTIATE_TEST_SUITE_P(OwnRowsFirst, Overlap, testing::ValuesIn(kOwnRowsFirst));
+INSTANTIATE_TEST_SUITE_P(SymmetricMemory, Overlap, testing::ValuesIn(kSymmetricMemory));
 INSTANTIATE_TEST_SUITE_P(Woven, Overlap, testing::ValuesIn(kWoven));
 
 // Counts what a rank's tensor lane is asked to move: bytes that leave it, with every gather and scatter over a ring.

@@ -296,14 +296,51 @@ TEST_F(KernelTime, NarrowProductsGainUnderThePowerLimit) {
   EXPECT_NEAR(time(g) / wide, 1, 0.02);
 }
 
+// Linear layers with the same input have a product each, one after another.
+TEST_F(KernelTime, ProductsApartTakeTheSumOfTheirTimes) {
+  for (const auto& [role, outputs] :
+       {std::pair(Gemm::Role::output, &Gemm::n), std::pair(Gemm::Role::input_gradient, &Gemm::k),
+        std::pair(Gemm::Role::weight_gradient, &Gemm::m)}) {
+    Gemm all = gemm(4096, 4096, 4096), first = all, other = all;
+    all.role = first.role = other.role = role;
+    all.*outputs = 4096 + 2 * 512;
+    all.apart = 3;
+    all.apart_outputs = 512;
+    other.*outputs = 512;
+    EXPECT_DOUBLE_EQ(time(all), time(first) + 2 * time(other));
+  }
+}
+
 TEST_F(KernelTime, AttentionGainsIn8Bits) {
   FlashAttention a{
       .batch = 1, .heads = 32, .kv_heads = 32, .query = 8192, .key = 8192, .head_dim = 128, .value_dim = 128};
   const Seconds wide = time(a);
-  profile.attention.front().eight_bit_gain = 1.25;
+  for (AttentionHead& h : profile.attention.front().heads) h.eight_bit_gain = {1.25, 1.5, 1.125, 0.75};
+  const auto in = [&](Precision p) { return kernel_time(op(a, p), 2, gpu, profile, "fa2"); };
   EXPECT_EQ(time(a), wide);
   a.eight_bit = true;
-  EXPECT_NEAR(wide / time(a), 1.25, 0.01);
+  EXPECT_NEAR(wide / in(Precision::fp8), 1.25, 0.01);
+  EXPECT_NEAR(wide / in(Precision::mxfp8), 1.125, 0.01);
+  a.eight_bit = false;
+  a.direction = Direction::backward;
+  const Seconds wide_backward = time(a);
+  a.eight_bit = true;
+  EXPECT_NEAR(wide_backward / in(Precision::nvfp4), 1.5, 0.01);
+  EXPECT_NEAR(wide_backward / in(Precision::mxfp8), 0.75, 0.01);
+}
+
+// Backward in 8 bits computes the keys before a sliding window too.
+TEST_F(KernelTime, BackwardIn8BitsSkipsNoKeysBeforeAWindow) {
+  FlashAttention a{
+      .batch = 1, .heads = 32, .kv_heads = 32, .query = 8192, .key = 8192, .head_dim = 128, .value_dim = 128};
+  a.direction = Direction::backward;
+  const Seconds all = time(a);
+  a.window = 128;
+  EXPECT_LT(time(a), all / 4);
+  a.eight_bit = true;
+  EXPECT_EQ(time(a), all);
+  a.direction = Direction::forward;
+  EXPECT_LT(time(a), all / 4);
 }
 
 }  // namespace

@@ -85,6 +85,22 @@ TEST(Attention, SelectiveRunsTheCoreAgain) {
   }
 }
 
+// Attention in 8 bits casts its operands, and in backward the gradient of its result, along rows and columns.
+TEST(Attention, CastsItsOperandsTo8Bits) {
+  for (const bool eight_bit : {false, true}) {
+    const auto ops =
+        layer_ops(test::spec_of(with_heads(4), "precision: fp8, micro_batch: 2", 32,
+                                eight_bit ? "profile: orrery, eight_bit_attention: always" : "profile: orrery"));
+    std::vector<double> bytes;
+    for (const Op& op : ops) {
+      if (op.name == "attention operands to 8 bits" || op.name == "attention output gradient to 8 bits")
+        bytes.push_back(cost_of(op.work, 2).bytes);
+    }
+    const double rows = 2 * 32 * 8 * (2 + 1 + 1);
+    EXPECT_EQ(bytes, (eight_bit ? std::vector{rows * (16 + 2 * 4), rows * 16} : std::vector<double>{}));
+  }
+}
+
 // A sliding window is used in every layer except each `every`th.
 TEST(Attention, WindowsAlternate) {
   const Spec spec = test::spec_of(

@@ -193,5 +193,52 @@ TEST(Placement, NamesAreTheSameOnAllRanks) {
   }
 }
 
+// The ranks of a node hold all weights once more, unit by unit; the shards of all ranks are those of plain ZeRO-3.
+TEST(Placement, SecondaryShardsCoverTheWeightsInEveryNode) {
+  const std::string strategy = "data: 16, global_batch: 16, sharding: zero3";
+  const Plan plain = make_plan(test::spec_of(test::kSmall, strategy));
+  const Plan plan = make_plan(test::spec_of(
+      test::kSmall, strategy + ", zero_quantize: {weights: int8, gradients: int4, secondary_shards: node}"));
+  const std::uint32_t state = states_of(plan, 0).front();
+  std::int64_t covered = 0;
+  for (std::int64_t rank = 8; rank < 16; ++rank) {
+    std::int64_t shard = 0;
+    for (const Piece& p : secondary_pieces_of(plan, state, rank)) {
+      EXPECT_EQ(p.ranks, 8);
+      EXPECT_EQ(p.shard_first, shard);
+      shard += ceil_div(p.elements, p.ranks);
+      covered += p.owned;
+    }
+    EXPECT_EQ(shard * plan.element_bytes, bytes_of(plan, state, kSecondaryShard));
+    const std::vector<Piece> own = pieces_of(plan, state, rank), before = pieces_of(plain, state, rank);
+    ASSERT_EQ(own.size(), before.size());
+    for (std::size_t i = 0; i < own.size(); ++i) {
+      EXPECT_EQ(own[i].owned_first, before[i].owned_first);
+      EXPECT_EQ(own[i].owned, before[i].owned);
+      EXPECT_EQ(own[i].unit, before[i].unit);
+    }
+  }
+  EXPECT_EQ(covered, elements_of_chunk(plan, state));
+}
+
+// Places in the buffer of frozen weights are counted in bytes if some weights are kept in NF4.
+TEST(Placement, FrozenWeightsInNf4LieByteByByte) {
+  const Plan plan = make_plan(test::spec_of(std::string(test::kSmall) + ", lora: {rank: 4, weights: nf4}",
+                                            "data: 3, global_batch: 3, sharding: zero3"));
+  const std::uint32_t state = states_of(plan, 0).front();
+  std::int64_t next = 0;
+  for (const PlacedParameter& p : parameters_of(plan, state, true)) {
+    EXPECT_EQ(p.first, next) << p.name;
+    EXPECT_EQ(p.local.stored, p.local.nf4 ? narrow_bytes(kNf4Format, p.local.out * p.local.in)
+                                          : p.local.out * p.local.in * plan.element_bytes);
+    next += p.local.stored;
+  }
+  std::int64_t owned = 0;
+  for (std::int64_t rank = 0; rank < 3; ++rank) {
+    for (const Piece& p : frozen_pieces_of(plan, state, rank)) owned += p.owned;
+  }
+  EXPECT_EQ(owned, next);
+}
+
 }  // namespace
 }  // namespace orrery

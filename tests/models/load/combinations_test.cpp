@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "models/base/error.h"
-#include "models/load/features.h"
+#include "models/load/cluster_features.h"
 #include "models/load/load_spec.h"
 #include "models/load/open_spec.h"
 #include "models/planner/make_plan.h"
@@ -32,6 +32,7 @@ constexpr const char* kShared = "{experts: 4, top_k: 2, feed_forward: 64, shared
 constexpr const char* kHashes = "{experts: 4, top_k: 2, feed_forward: 64, hash_layers: 2}";
 constexpr const char* kCompressing =
     "{q_lora_rank: 16, rope_head_dim: 4, heavy_rate: 16, output_groups: 8, output_rank: 8}";
+constexpr const char* kText = "{batch: 32, input: 64, output: 8}";
 constexpr const char* kMla =
     "{q_lora_rank: 16, kv_lora_rank: 16, qk_nope_head_dim: 8, qk_rope_head_dim: 8, v_head_dim: 8}";
 
@@ -267,15 +268,28 @@ const std::vector<Values>& ways_of(const Feature& f) {
        {sharded("zero3", {{"strategy.zero_quantize", "{weights: int8}"}}),
         {{"strategy.zero_quantize", "{weights: int8}"}}}},
       {&kFrozenWeights, {{{"model.lora", "{rank: 4}"}}, {{"model.frozen", "[embedding]"}}}},
-      {&kNf4, {{{"model.lora", "{rank: 4, weights: nf4}"}}}},
+      {&kUnevenNodes,
+       {{{"strategy.data", "12"},
+         {"strategy.global_batch", "48"},
+         {"strategy.sharding", "zero3"},
+         {"strategy.zero_quantize", "{weights: int8}"}}}},
       {&kOrderOfTraining, {pipeline("dualpipe"), pipeline("pipedream"), pipeline("vocab-1f1b"), pipeline("bpipe")}},
-      {&kGenerates, {{{"generate", "{batch: 32, input: 64, output: 8}"}}}},
+      {&kGenerates, {{{"generate", kText}}}},
+      {&kEightBitCache, {{{"generate", "{batch: 32, input: 64, output: 8, kv_precision: fp8}"}}}},
+      {&kServedBiases,
+       {{{"generate", kText}, {"model.moe", kMoe}, {"model.bias", "true"}},
+        {{"generate", kText}, {"model.moe", kMoe}, {"model.bias", "true"}, {"strategy.data", "2"}}}},
+      {&kCompressedBiases, {{{"generate", kText}, {"model.mla", kMla}, {"model.bias", "true"}}}},
       {&kDocuments, {{{"sequence.documents", "{mean: 10}"}}}},
       {&kEightBitStates, {{{"strategy.optimizer.states", "8bit"}}}},
+      {&kMuon, {{{"strategy.optimizer.name", "muon"}}}},
+      {&kAdafactor, {{{"strategy.optimizer.name", "adafactor"}}}},
       {&kWholeMatrices, {{{"strategy.optimizer.name", "muon"}}, {{"strategy.optimizer.name", "adafactor"}}}},
       {&kLion, {{{"strategy.optimizer.name", "lion"}}}},
       {&kStragglers, {{{"cluster.stragglers", "[{rank: 0, slowdown: 1.5}]"}}}},
       {&kFailures, {{{"cluster.failures", "{}"}}}},
+      {&kVariation, {{{"cluster.variation", "{gpus: 0.03}"}}}},
+      {&kNetwork, {{{"cluster.network", "{leaf: {nodes: 1}}"}}}},
   };
   static const std::vector<Values> none = {{}};
   const auto found = ways.find(&f);

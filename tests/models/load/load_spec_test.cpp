@@ -392,6 +392,7 @@ TEST(Spec, RefusesBrokenRulesInOneLine) {
       {{"strategy.precision=bf17"}, "unknown precision bf17; did you mean"},
       {{"strategy.precision=fp8", "cluster.node=dgx-a100"}, "a100-sxm-80gb: no peak for fp8"},
       {{"strategy.precision=mxfp8"}, "mxfp8 needs Blackwell"},
+      {{"strategy.precision=mxfp8", "cluster.node=amd-mi300x"}, "mxfp8 needs CDNA 4"},
       {{"strategy.gradient_precision=fp8"}, "gradient_precision: fp8"},
       {{"strategy.optimizer=sophia"}, "unknown optimizer sophia"},
       {{"strategy.optimizer={name: adam, moment: bf16}"}, "did you mean moments?"},

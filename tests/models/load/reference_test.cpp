@@ -22,7 +22,7 @@ constexpr const char* kEveryMap =
     "        moe: {experts: 8, top_k: 2, feed_forward: 64},\n"
     "        vision: {layers: 32, hidden: 64, heads: 8, feed_forward: 64}}\n"
     "sequence: 64\n"
-    "cluster: {gpu: h100-sxm, gpus_per_node: 8, nodes: 64, network: {leaf: {nodes: 8}}, variation: {}}\n"
+    "cluster: {gpu: h100-sxm, gpus_per_node: 8, nodes: 64, nic_Gbps: 400, network: {leaf: {nodes: 8}}, variation: {}}\n"
     "strategy: {}\n";
 
 std::vector<std::string> keys_of_reference() {

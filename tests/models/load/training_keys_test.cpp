@@ -46,6 +46,13 @@ TEST(TrainingKeys, SequencesMayHaveDocuments) {
   EXPECT_EQ(set.documents->max, 60);
 }
 
+// Over one rank nothing is sharded, and nothing is transferred in few bits.
+TEST(TrainingKeys, OneRankNarrowsNothing) {
+  const Spec spec = test::spec_of(test::kSmall, "data: 1, sharding: zero3, zero_quantize: {weights: int8}");
+  EXPECT_EQ(spec.strategy.sharding, Sharding::none);
+  EXPECT_FALSE(spec.strategy.zero_quantize.any());
+}
+
 TEST(TrainingKeys, RefusalsSayWhatToDo) {
   const auto has = [](const std::string& text, const std::string& part) {
     EXPECT_TRUE(text.find(part) != std::string::npos) << text;

@@ -115,5 +115,23 @@ TEST(Op, WeightedBiasesOfExpertsAreEager) {
   EXPECT_EQ(cost_of(bias, 2).bytes, 40.0 * 1024 * 512);
 }
 
+// Conversions to few bits read every number and write codes and scales, of each run by itself; sums read all summands.
+TEST(Op, ConversionsToFewBitsMoveCodesAndScales) {
+  const NarrowFormat format = {NarrowKind::int4, 64};
+  const double piece = 50 + 4 * 2;  // 100 codes of half a byte, two scales
+  const Quantize to = {.format = format, .elements = 300, .pieces = 3, .wide = 2};
+  EXPECT_EQ(cost_of(to, 2).bytes, 2 * 300 + 3 * piece);
+  EXPECT_EQ(cost_of(to, 2).flops, 0);
+  const Quantize sum = {.format = format, .elements = 300, .pieces = 3, .wide = 2, .summands = 4};
+  EXPECT_EQ(cost_of(sum, 2).bytes, (4 + 1) * 3 * piece);
+  EXPECT_EQ(cost_of(sum, 2).flops, 4 * 300);
+  const Dequantize from = {.format = format, .elements = 300, .pieces = 3, .wide = 2};
+  EXPECT_EQ(cost_of(from, 2).bytes, cost_of(to, 2).bytes);
+  const Dequantize adds = {.format = format, .elements = 100, .wide = 4, .summands = 2, .adds = true};
+  EXPECT_EQ(cost_of(adds, 2).bytes, 2 * piece + 2 * 4 * 100);
+  EXPECT_EQ(cost_of(adds, 2).flops, 2 * 100);
+  EXPECT_EQ(kernels_of(adds), 1);
+}
+
 }  // namespace
 }  // namespace orrery

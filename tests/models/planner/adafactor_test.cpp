@@ -15,7 +15,7 @@ Bytes optimizer(const std::string& strategy) {
   Bytes sum = 0;
   for (const Frame& f : plan.frames) {
     const Block& b = plan.blocks[f.block];
-    if (b.role == BlockRole::state) sum += b.buffers[kMoment1].bytes + b.buffers[kMoment2].bytes;
+    if (b.role == BlockRole::state && f.slot == 0) sum += b.buffers[kMoment1].bytes + b.buffers[kMoment2].bytes;
   }
   return sum;
 }
@@ -23,20 +23,25 @@ Bytes optimizer(const std::string& strategy) {
 TEST(Adafactor, KeepsSumsOfRowsAndColumns) {
   EXPECT_EQ(optimizer("optimizer: adafactor"), 4 * kSums);
   EXPECT_EQ(optimizer("data: 4, global_batch: 4, sharding: zero1, optimizer: adafactor"), 4 * kSums);
+  EXPECT_EQ(optimizer("tensor: 2, optimizer: adafactor"), 4 * kSums);  // sums of complete matrices
 }
 
 TEST(Adafactor, AddsUpSumsOfShards) {
-  const auto reduced = [](const std::string& strategy) {
+  const auto reduced = [](const std::string& strategy, const std::string& name = "reduce row and column sums") {
     const Plan plan = make_plan(test::spec_of(test::kSmall, strategy + ", optimizer: adafactor"));
     std::int64_t sum = 0;
     for (TaskId t = plan.classes[0].begin; t < plan.classes[0].end; ++t) {
       const auto* c = std::get_if<Collective>(&plan.op_of(t).work);
-      if (plan.op_of(t).name == "reduce row and column sums") sum += c->bytes / c->width;
+      if (plan.op_of(t).name == name) sum += c->bytes / c->width;
     }
     return sum;
   };
   EXPECT_EQ(reduced("data: 4, global_batch: 4"), 0);
   EXPECT_EQ(reduced("data: 4, global_batch: 4, sharding: fsdp"), kSums);
+  EXPECT_EQ(reduced("tensor: 2"), kSums);
+  EXPECT_EQ(reduced("tensor: 2, data: 4, global_batch: 4, sharding: zero1"), 2 * kSums);
+  // two norms of each tensor
+  EXPECT_EQ(reduced("data: 4, global_batch: 4, sharding: fsdp", "reduce update norms"), 2 * (8 * 6 + 3));
 }
 
 // Eight-bit moments: a byte each, and an fp32 scale for each 256 (Dettmers et al. 2022).

@@ -9,7 +9,7 @@ namespace {
 
 struct StepWork {
   double flops = 0;
-  std::int64_t gathered = 0, exchanged = 0;
+  std::int64_t gathered = 0, exchanged = 0, parts = 0, moved = 0;
 };
 
 StepWork work_of(const std::string& strategy) {
@@ -21,7 +21,9 @@ StepWork work_of(const std::string& strategy) {
     if (const auto* c = std::get_if<Collective>(&op.work)) {
       w.gathered += op.name == "gather updates" ? c->bytes / c->width : 0;
       w.exchanged += c->kind == CollectiveKind::all_to_all ? c->bytes / c->width : 0;
+      w.parts += op.name == "gather momentum" ? c->bytes / c->width : 0;
     }
+    if (const auto* m = std::get_if<MoveDirections>(&op.work)) w.moved += m->elements;
   }
   return w;
 }
@@ -30,6 +32,7 @@ StepWork work_of(const std::string& strategy) {
 double newton_schulz(double m, double n) { return 5 * (4 * m * m * n + 2 * m * m * m); }
 
 constexpr std::int64_t kMatrices = 64 * 192 + 64 * 64 + 64 * 512 + 256 * 64;  // of a layer
+constexpr std::int64_t kLayer = kMatrices + 2 * 64;                           // with its two norms
 
 TEST(Muon, OrthogonalisesWholeMatricesOnce) {
   const double layer = newton_schulz(64, 192) + newton_schulz(64, 64) + newton_schulz(64, 512) + newton_schulz(64, 256);
@@ -40,10 +43,23 @@ TEST(Muon, OrthogonalisesWholeMatricesOnce) {
 }
 
 TEST(Muon, PassesResultsOn) {
-  EXPECT_EQ(work_of("data: 4, global_batch: 4").gathered, 8 * kMatrices);
+  EXPECT_EQ(work_of("data: 4, global_batch: 4").gathered, 8 * kLayer);
   EXPECT_EQ(work_of("data: 1").gathered, 0);
-  EXPECT_EQ(work_of("data: 4, global_batch: 4, sharding: zero1").exchanged, 2 * 8 * kMatrices / 4);
-  EXPECT_EQ(work_of("data: 4, global_batch: 4, sharding: fsdp").exchanged, 2 * 8 * kMatrices / 4);
+  for (const char* sharding : {"zero1", "zero2", "zero3", "fsdp"}) {
+    const StepWork w = work_of(fmt::format("data: 4, global_batch: 4, sharding: {}", sharding));
+    EXPECT_EQ(w.exchanged, 2 * 8 * kLayer / 4) << sharding;
+    EXPECT_EQ(w.moved, 2 * 8 * kLayer / 4) << sharding;
+  }
+  EXPECT_EQ(work_of("data: 4, global_batch: 4, sharding: zero1, bucket_MiB: 0.01").exchanged, 2 * 8 * kLayer / 4);
+  EXPECT_EQ(work_of("data: 4, global_batch: 4, sharding: hsdp, shard_group: 2").exchanged, 2 * 8 * kLayer / 2);
+}
+
+// Tensor-parallel ranks gather each other's parts of a layer's matrices, whose norms they all have, and each
+// orthogonalizes the complete matrices.
+TEST(Muon, TensorRanksGatherMatrices) {
+  EXPECT_DOUBLE_EQ(work_of("tensor: 2").flops, work_of("data: 1").flops);
+  EXPECT_EQ(work_of("tensor: 2").parts, 8 * (kMatrices + 2 * 2 * 64));
+  EXPECT_EQ(work_of("tensor: 2, data: 4, global_batch: 4, sharding: zero1").parts, 2 * (kMatrices + 2 * 2 * 64));
 }
 
 // One moment of matrices, two of embeddings and norms.
@@ -55,6 +71,21 @@ TEST(Muon, KeepsOneMomentOfMatrices) {
     if (b.role != BlockRole::state) continue;
     EXPECT_EQ(b.buffers[kMoment1].bytes, 4 * all);
     EXPECT_EQ(b.buffers[kMoment2].bytes, 4 * (all - 8 * kMatrices));
+    EXPECT_EQ(b.buffers[kBuckets].bytes, 2 * kLayer);
+  }
+}
+
+// One rank may own both norms of a shared layer; other weights are cut evenly. Two areas hold a layer each: one that
+// is sent in pieces, one that is orthogonalized.
+TEST(Muon, SharesStates) {
+  const Plan plan = make_plan(test::spec_of(test::kSmall, "data: 4, global_batch: 4, sharding: fsdp, optimizer: muon"));
+  const std::int64_t own = (8 * kLayer + 2 * 256 * 64 + 64) / 4;
+  for (const Frame& f : plan.frames) {
+    const Block& b = plan.blocks[f.block];
+    if (b.role != BlockRole::state) continue;
+    EXPECT_EQ(b.buffers[kMoment1].bytes, 4 * own);
+    EXPECT_EQ(b.buffers[kMoment2].bytes, 4 * (8 * 2 * 64 + (2 * 256 * 64 + 64) / 4));
+    EXPECT_EQ(b.buffers[kBuckets].bytes, 2 * 2 * kLayer);
   }
 }
 

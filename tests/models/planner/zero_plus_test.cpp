@@ -23,24 +23,44 @@ Bytes moved(const Plan& plan, Dimension group, CollectiveKind kind) {
   return sum;
 }
 
+// The bytes of all units' weights, each cut over 16 ranks and sent in few bits: by all ranks, or by one place of each
+// node.
+Bytes sent(const Plan& plan, const NarrowFormat& format, std::int64_t shards) {
+  Bytes sum = 0;
+  for (const Frame& f : plan.frames) {
+    const Block& b = plan.blocks[f.block];
+    if (b.role != BlockRole::unit) continue;
+    sum += shards * narrow_bytes(format, ceil_div(b.buffers[kUnitGradient].bytes / 2, 16));
+  }
+  return sum;
+}
+
+constexpr NarrowFormat kInt8 = {NarrowKind::int8, 4096}, kInt4 = {NarrowKind::int4, 64},
+                       kInt8Gradients = {NarrowKind::int8, 64};
 constexpr auto kGather = CollectiveKind::all_gather, kExchange = CollectiveKind::all_to_all;
 
 // ZeRO++, table 1: forward's gather in 8 bits, backward's inside the node, gradients in 4 bits; between nodes three
-// times the weights become three quarters of them. Two nodes of eight ranks.
+// times the weights become three quarters of them, and scales: 4 bytes for 4,096 weights, and for 64 gradients, the
+// model's width. Two nodes of eight ranks.
 TEST(ZeroPlus, TrafficIsThatOfItsTable) {
   const Plan whole = narrowed_plan(""), all = narrowed_plan("weights: int8, gradients: int4, secondary_shards: node");
   const Bytes again = 2 * (kNarrowedElements - 256 * 64);  // the embedding's backward reads no weights but gathers them
   EXPECT_EQ(moved(whole, Dimension::data, kGather), 2 * 2 * kNarrowedElements);
-  EXPECT_EQ(moved(all, Dimension::data, kGather), kNarrowedElements);
+  EXPECT_EQ(moved(all, Dimension::data, kGather), sent(all, kInt8, 16));
+  EXPECT_NEAR(static_cast<double>(moved(all, Dimension::data, kGather)), 1.002 * kNarrowedElements,
+              .001 * kNarrowedElements);
   EXPECT_GE(moved(all, Dimension::data_in_node, kGather), again);
   EXPECT_EQ(moved(all, Dimension::data, CollectiveKind::reduce_scatter), 0);
-  EXPECT_EQ(moved(all, Dimension::data_in_node, kExchange), kNarrowedElements / 2);
-  EXPECT_NEAR(static_cast<double>(moved(all, Dimension::data_over_nodes, kExchange)), kNarrowedElements / 16.0, 16);
+  EXPECT_EQ(moved(all, Dimension::data_in_node, kExchange), sent(all, kInt4, 16));
+  EXPECT_EQ(moved(all, Dimension::data_over_nodes, kExchange), sent(all, kInt4, 2));
+  EXPECT_NEAR(static_cast<double>(moved(all, Dimension::data_over_nodes, kExchange)),
+              (.5 + 4.0 / 64) * kNarrowedElements / 8, .01 * kNarrowedElements / 8);
 }
 
 TEST(ZeroPlus, NarrowsEachTransferByItself) {
-  EXPECT_EQ(moved(narrowed_plan("weights: int8"), Dimension::data, kGather), 2 * kNarrowedElements);
-  EXPECT_EQ(moved(narrowed_plan("gradients: int8"), Dimension::data_in_node, kExchange), kNarrowedElements);
+  const Plan weights = narrowed_plan("weights: int8"), gradients = narrowed_plan("gradients: int8");
+  EXPECT_EQ(moved(weights, Dimension::data, kGather), 2 * sent(weights, kInt8, 16));
+  EXPECT_EQ(moved(gradients, Dimension::data_in_node, kExchange), sent(gradients, kInt8Gradients, 16));
   EXPECT_EQ(moved(narrowed_plan("secondary_shards: node"), Dimension::data, kGather), 2 * kNarrowedElements);
 }
 

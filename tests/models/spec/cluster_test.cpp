@@ -20,10 +20,11 @@ TEST(Cluster, EveryGpuIsWhole) {
     EXPECT_GT(gpu.memory_bytes, Bytes{15} << 30) << id;
     EXPECT_GT(gpu.memory_GBps, 0) << id;
     EXPECT_GT(gpu.tflops.size(), 0u) << id;
-    EXPECT_EQ(gpu.uncalibrated, gpu.architecture == Architecture::other) << id;
+    EXPECT_EQ(gpu.uncalibrated, gpu.architecture == Architecture::other || is_amd(gpu)) << id;
+    EXPECT_EQ(gpu.link_GBps > 0, is_amd(gpu)) << id;
     EXPECT_TRUE(gpu.nvlink_links == 0 || gpu.nvlink_GBps > 0) << id;
   }
-  EXPECT_EQ(data_names("gpus").size(), 31u);
+  EXPECT_EQ(data_names("gpus").size(), 32u);
 }
 
 TEST(Cluster, EveryFigureHasASource) {
@@ -48,7 +49,7 @@ TEST(Cluster, EveryNodeIsWhole) {
     EXPECT_GT(c.nic_Gbps, 0) << id;
     EXPECT_GE(c.nvlink_domain, c.gpus_per_node) << id;
   }
-  EXPECT_EQ(data_names("nodes").size(), 18u);
+  EXPECT_EQ(data_names("nodes").size(), 23u);
 }
 
 TEST(Cluster, KnowsTheNodesThatTestsElsewhereLeanOn) {

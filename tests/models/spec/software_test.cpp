@@ -29,11 +29,14 @@ const std::set<std::string_view> kContract = {"megatron-lm-2021",
                                               "orrery"};
 // Stacks of inference, beside the contract's.
 const std::set<std::string_view> kInference = {"vllm", "sglang", "tensorrt-llm"};
+// Stacks on AMD's GPUs, beside the contract's.
+const std::set<std::string_view> kRocm = {"rocm-megatron", "rocm-torchtitan"};
 
 TEST(Software, HasTheProfilesOfTheContract) {
   const std::vector<std::string_view> names = data_names("software");
   std::set<std::string_view> all = kContract;
   all.insert(kInference.begin(), kInference.end());
+  all.insert(kRocm.begin(), kRocm.end());
   EXPECT_EQ(std::set<std::string_view>(names.begin(), names.end()), all);
 }
 
@@ -83,7 +86,7 @@ TEST(Software, WordsGoBothWays) {
     EXPECT_THROW(word->set(software, word->what, "xyzzy"), Error) << key.name;
     ++words;
   }
-  EXPECT_EQ(words, 17);
+  EXPECT_EQ(words, 18);
 }
 
 TEST(Software, FeaturesReachTheStruct) {

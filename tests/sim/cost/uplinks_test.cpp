@@ -48,7 +48,7 @@ TEST(Uplinks, AreShortWhereAllGroupsTogetherSendMoreThanTheyCarry) {
     const Spec spec = pods(c.strategy, c.above_gpus, c.ratio);
     const Plan plan = make_plan(spec);
     const Uplinks uplinks(plan, spec.cluster, 8);
-    EXPECT_EQ(uplinks.crosses(c.dimension, 0), c.crosses) << c.strategy << ' ' << c.ratio;
+    EXPECT_EQ(uplinks.crossed(c.dimension, 0) != 0, c.crosses) << c.strategy << ' ' << c.ratio;
     // time for the bytes of one second
     const Seconds needed = uplinks.least_time(c.dimension, Uplinks::Pattern::neighbours, {50e9});
     const double slowdown = c.crosses ? std::max(1.0, needed) : 1;
@@ -158,7 +158,7 @@ TEST(Uplinks, OfALeafAreSharedByTheRailsRings) {
   const Spec spec = leaves(", network: {leaf: {nodes: 4, uplinks: 2, Gbps: 100}, routing: {kind: ecmp}}");
   const Plan plan = make_plan(spec);
   Uplinks uplinks(plan, spec.cluster, 8);
-  EXPECT_TRUE(uplinks.crosses(Dimension::data, 0));
+  EXPECT_NE(uplinks.crossed(Dimension::data, 0), 0U);
   // 50 GB/s of a NIC over uplinks of 12.5 GB/s: 8 rings of 50 over 16 uplinks of 12.5 are twice too much, and a flow
   // alone on an uplink takes four times as long.
   EXPECT_NEAR(uplinks.least_time(Dimension::data, Uplinks::Pattern::neighbours, {50e9}), 2, 1e-9);
@@ -195,18 +195,44 @@ TEST(Uplinks, BetweenSitesAreSlowedByRateBufferAndDistance) {
   const Spec spec = leaves(", network: {sites: {nodes: 32, Gbps: 1600, ms: 2}}");
   const Plan plan = make_plan(spec);
   Uplinks uplinks(plan, spec.cluster, 8);
-  EXPECT_TRUE(uplinks.crosses(Dimension::data, 0));
-  EXPECT_FALSE(uplinks.crosses(Dimension::tensor, 0));
-  const auto time = [&](double bytes, std::int64_t channels, double trips) {
-    return uplinks.time(0, Dimension::data, Uplinks::Pattern::neighbours, {bytes, 1, 0.1, channels, trips});
+  EXPECT_NE(uplinks.crossed(Dimension::data, 0), 0U);
+  EXPECT_EQ(uplinks.crossed(Dimension::tensor, 0), 0U);
+  const auto time = [&](double bytes, std::int64_t channels, double laps) {
+    return uplinks.time(0, Dimension::data, Uplinks::Pattern::neighbours, {bytes, 1, 0.1, channels, laps, 1});
   };
-  EXPECT_NEAR(time(1e9, 1000, 4), 0.1 + 4 * 2e-3, 1e-12);               // the NICs' time and four trips
-  EXPECT_NEAR(time(50e9, 1000, 2), 8 * 50e9 / 200e9 + 2 * 2e-3, 1e-9);  // 8 rings over 200 GB/s
+  EXPECT_NEAR(time(1e9, 1000, 2), 0.1 + 4 * 2e-3, 1e-12);               // the NICs' time and four trips
+  EXPECT_NEAR(time(1e9, 1000, 0), 0.1 + 2e-3, 1e-12);                   // no ring: one trip
+  EXPECT_NEAR(time(50e9, 1000, 1), 8 * 50e9 / 200e9 + 2 * 2e-3, 1e-9);  // 8 rings over 200 GB/s
   // 4 MiB of each of two channels are on their way for a round trip of 4 ms.
-  EXPECT_NEAR(time(1e9, 2, 2), 1e9 / 2 / (4 << 20) * 4e-3 + 2 * 2e-3, 1e-9);
-  EXPECT_EQ(trips_of(CollectiveKind::all_reduce, NcclAlgorithm::ring), 4);
-  EXPECT_EQ(trips_of(CollectiveKind::all_gather, NcclAlgorithm::ring), 2);
-  EXPECT_EQ(trips_of(CollectiveKind::all_reduce, NcclAlgorithm::tree), 2);
+  EXPECT_NEAR(time(1e9, 2, 1), 1e9 / 2 / (4 << 20) * 4e-3 + 2 * 2e-3, 1e-9);
+  const NodeTraffic ring = path_of(CollectiveKind::all_reduce, NcclAlgorithm::ring);
+  EXPECT_EQ(ring.laps, 2);
+  const NodeTraffic tree = path_of(CollectiveKind::all_reduce, NcclAlgorithm::tree);
+  EXPECT_EQ(std::pair(tree.laps, tree.trips), std::pair(0.0, 2.0));
+}
+
+// A ring goes around all sites: of four sites it crosses four boundaries, two sites whose nodes alternate as many as
+// there are nodes.
+TEST(Uplinks, CountTheBoundariesOfSitesThatARingCrosses) {
+  const auto trips = [](const std::string& network) {
+    const Spec spec = leaves(", network: {" + network + "}");
+    const Plan plan = make_plan(spec);
+    Uplinks uplinks(plan, spec.cluster, 8);
+    return (uplinks.time(0, Dimension::data, Uplinks::Pattern::neighbours, {1, 1, 0.1, 1000, 1, 1}) - 0.1) / 2e-3;
+  };
+  EXPECT_NEAR(trips("sites: {nodes: 32, Gbps: 1e6, ms: 2}"), 2, 1e-6);
+  EXPECT_NEAR(trips("sites: {nodes: 16, Gbps: 1e6, ms: 2}"), 4, 1e-6);
+  EXPECT_NEAR(trips("leaf: {nodes: 32}, placement: scattered, sites: {nodes: 32, Gbps: 1e6, ms: 2}"), 64, 1e-6);
+}
+
+// Distance counts for what leaves a site alone, whatever else is short.
+TEST(Uplinks, OfASiteThatNothingLeavesChangeNoTime) {
+  const auto step = [](const std::string& network) {
+    return predict(leaves(", network: {" + network + "}")).report.step_time_s;
+  };
+  const std::string short_of = "leaf: {nodes: 4, uplinks: 1}, faults: [{node: 0, Gbps: 200}]";
+  EXPECT_EQ(step(short_of + ", sites: {nodes: 64, Gbps: 1e6, ms: 50}"), step(short_of));
+  EXPECT_GT(step(short_of + ", sites: {nodes: 32, Gbps: 1e6, ms: 50}"), 1.1 * step(short_of));
 }
 
 // A job over nodes of all leaves sends out of a leaf from every node instead of from the first and the last one.
@@ -237,7 +263,12 @@ TEST(Uplinks, OfALeafWithFaultsAreFewer) {
 TEST(Uplinks, RefuseWhatNoNetworkIs) {
   for (const auto& [network, part] :
        {std::pair{"{}", "leaf.nodes: missing"}, std::pair{"{sites: {nodes: 4}}", "sites.Gbps: missing"},
-        std::pair{"{leaf: {nodes: 4}, job_nodes: [1, 2]}", "2 nodes are listed"},
+        std::pair{"{sites: {nodes: 4, Gbps: 1, ms: 1}, load: 0.3}", "load: has no effect without"},
+        std::pair{"{name: llama3-roce, file: x.yaml}", "a file is given too"},
+        std::pair{"{leaf: {nodes: 4}, faults: {Gbps: 10}}", "faults.share: missing"},
+        std::pair{"{leaf: {nodes: 4}, faults: [{node: 1, Gbps: 800}]}", "no rate above 0 and up to a NIC's"},
+        std::pair{"{leaf: {nodes: 4}, faults: [{node: 1, uplinks: 1}]}", "a node with Gbps, or a leaf"},
+        std::pair{"nowhere", "nowhere"}, std::pair{"{leaf: {nodes: 4}, job_nodes: [1, 2]}", "2 nodes are listed"},
         std::pair{"{leaf: {nodes: 4}, job_nodes: [1, 99]}", "node 99 is not one of 64"},
         std::pair{"{leaf: {nodes: 4}, placement: nowhere}", "known: contiguous"},
         std::pair{"{leaf: {nodes: 4}, faults: [{leaf: 16, uplinks: 1}]}", "there is no leaf 16"},

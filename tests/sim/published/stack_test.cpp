@@ -52,6 +52,12 @@ TEST(PublishedStack, SilentRowsGoByTheirShardingAndTheirGpusAge) {
   EXPECT_EQ(silent("a100-sxm-80gb", "zero3"), "megatron-deepspeed-2022");
 }
 
+TEST(PublishedStack, OnRocmStacksHaveProfilesOfTheirOwn) {
+  EXPECT_EQ(named("megatron-core", "Primus, Megatron-LM backend, ROCm", "mi300x"), "rocm-megatron");
+  EXPECT_EQ(profile(nullptr, "torchtitan, ROCm", "mi355x"), "rocm-torchtitan");
+  EXPECT_EQ(profile({{"profile", "megatron-core"}, {"call_us", 10}}, "ROCm", "mi300x"), "rocm-megatron");
+}
+
 TEST(PublishedStack, OtherKeysStay) {
   const nlohmann::json software = named({{"profile", "NeMo 25"}, {"cuda_graphs", true}}, "NeMo", "gb200");
   EXPECT_EQ(software.at("profile"), "megatron-core");

@@ -66,6 +66,17 @@ TEST(Interval, BuiltInClassesAreSane) {
   }
 }
 
+// No published step of AMD's GPUs made a constant better, so that their interval is wider than that of any kind of GPU
+// with measured steps.
+TEST(Interval, GpusWithoutStepsHaveTheWidest) {
+  const Interval amd = interval_of(clustered("rocm-megatron", "amd-mi300x", 1));
+  const auto file = nlohmann::json::parse(data_file("intervals.json"));
+  for (const nlohmann::json& c : file.at("classes")) {
+    if (c.at("software") != "") continue;
+    EXPECT_GT(amd.high / amd.low, c.at("high").get<double>() / c.at("low").get<double>()) << c.dump();
+  }
+}
+
 TEST(Interval, ReportsCarryIt) {
   for (const char* software : {"nanotron", "orrery"}) {
     const Spec spec = clustered(software, "dgx-h100", 1);

@@ -46,6 +46,35 @@ TEST(Pyramid, ShowsKindsAndSharesAtEveryZoom) {
   }
 }
 
+// Every kind has a place in a bin, also the last one.
+TEST(Pyramid, ShowsEveryKind) {
+  for (int kind = 0; kind < kKinds; ++kind) {
+    TimelineBuilder b;
+    b.add_process({});
+    const auto thread = b.add_thread(0, "", 0);
+    const auto label = b.label("a", static_cast<Kind>(kind));
+    for (EventId e = 0; e < 5000; ++e)
+      b.add({e * Picoseconds{1'000'000}, (e + 1) * Picoseconds{1'000'000}, thread, label, 0});
+    const Timeline t = b.finish();
+    std::vector<Cell> cells(100);
+    Pyramid(t, t.tracks[0]).render({0, t.end, 100}, cells);
+    for (const Cell& c : cells) {
+      EXPECT_EQ(c.kind, kind);
+      EXPECT_GT(c.share, 240) << name_of(static_cast<Kind>(kind));
+    }
+  }
+}
+
+// Beside a longer trace, or one that begins earlier, the axis is longer than the trace.
+TEST(Pyramid, ShowsNothingBeyondTheTrace) {
+  const Timeline t = dense(20'000);
+  std::vector<Cell> cells(300);
+  render_track(t, t.tracks[0], Pyramid(t, t.tracks[0]), {-t.end, 2 * t.end, 300}, cells);
+  EXPECT_EQ(cells[50].share, 0);
+  EXPECT_GT(cells[150].share, 0);
+  EXPECT_EQ(cells[250].share, 0);
+}
+
 TEST(Pyramid, ALoneEventIsNeverLost) {
   TimelineBuilder b;
   b.add_process({});

@@ -39,6 +39,25 @@ TEST(WhatIf, ChangesGoTogether) {
   EXPECT_EQ(spec.cluster.nic_Gbps, 2 * before.cluster.nic_Gbps);
 }
 
+TEST(WhatIf, EveryDimensionOfAStrategyCanBeChanged) {
+  WhatIf w(kPath);
+  w.set(knob(w, "strategy.context"), "2");
+  EXPECT_EQ(w.spec().strategy.context, 2);
+  EXPECT_EQ(w.spec().strategy.data, WhatIf(kPath).spec().strategy.data / 2);
+  w.set(knob(w, "strategy.context"), "1");
+  w.set(knob(w, "strategy.precision"), "fp16");
+  EXPECT_EQ(w.spec().strategy.precision, Precision::fp16);
+  w.set(knob(w, "strategy.offload.optimizer"), "cpu");
+  EXPECT_EQ(w.spec().strategy.offload.optimizer, MemoryTier::host);
+  EXPECT_EQ(w.knobs()[knob(w, "strategy.offload.activations")].value, "none");
+  for (const Choice& c : w.choices(knob(w, "strategy.expert")))
+    EXPECT_EQ(c.reason.empty(), c.value == "1") << c.value;  // the model has no experts
+  WhatIf experts(std::string(ORRERY_SOURCE_DIR) + "/examples/deepseek-v3-2048.yaml");
+  const std::int64_t before = experts.spec().strategy.expert;
+  experts.set(knob(experts, "strategy.expert"), std::to_string(before / 2));
+  EXPECT_EQ(experts.spec().strategy.expert, before / 2);
+}
+
 TEST(WhatIf, MoreMicroBatchesTakeLonger) {
   WhatIf w(kPath);
   const Spec before = w.spec();

@@ -47,7 +47,7 @@ TEST(Load, ASimulatedStepComesBackFromItsFile) {
     EXPECT_TRUE(read.timeline.remarks.empty());
     EXPECT_EQ(read.timeline.source, "simulated");
     EXPECT_EQ(read.timeline.arrows.size(), d.timeline.arrows.size());
-    const Matching m = match(d.timeline, read.timeline);
+    const Matching m = match(ComparedSide(d.timeline), ComparedSide(read.timeline));
     EventId tasks = 0;
     for (EventId e = 0; e < d.timeline.events(); ++e) {
       if (d.timeline.kind(e) == Kind::wait) continue;

@@ -9,6 +9,21 @@ TEST(EventKind, GroupsAreKnownByPyTorchsNamesToo) {
   EXPECT_EQ(group_kind("mesh_dp"), Kind::data);
   EXPECT_EQ(group_kind("PIPELINE_pp"), Kind::pipeline);
   EXPECT_EQ(group_kind("default_pg"), Kind::communication);
+  EXPECT_EQ(group_kind("TENSOR_MODEL_PARALLEL_GROUP"), Kind::tensor);
+  EXPECT_EQ(group_kind("DATA_PARALLEL_GROUP_WITH_CP"), Kind::data);
+  EXPECT_EQ(group_kind("EXPERT_DATA_PARALLEL_GROUP"), Kind::data);
+  EXPECT_EQ(group_kind("mesh_fsdp"), Kind::data);
+}
+
+// A prediction colours collectives by their dimension; in the trace of its run they have the same kind.
+TEST(EventKind, GroupsOfOwnTracesHaveTheKindsOfAPrediction) {
+  EXPECT_EQ(group_kind("expert"), Kind::expert);
+  EXPECT_EQ(group_kind("expert-data"), Kind::data);
+  EXPECT_EQ(group_kind("expert-replicate"), Kind::data);
+  EXPECT_EQ(group_kind("expert-tensor"), Kind::expert);
+  EXPECT_EQ(group_kind("ulysses"), Kind::context);
+  EXPECT_EQ(group_kind("vocabulary"), Kind::pipeline);
+  EXPECT_EQ(group_kind("world"), Kind::data);
 }
 
 TEST(EventKind, OnlyPlainGroupsAreCoordinates) {
@@ -39,6 +54,9 @@ TEST(EventKind, EventsByWhatTheirProfilerSays) {
                        {{"nccl:all_reduce", "gpu_user_annotation", "", "", ""}, Kind::host},
                        {{"ProfilerStep#5", "gpu_user_annotation", "", "", ""}, Kind::host},
                        {{"aten::mm", "cpu_op", "", "", ""}, Kind::host},
+                       {{"aten::mm", "Operator", "", "", ""}, Kind::host},
+                       {{"hipLaunchKernel", "hip_runtime", "", "", ""}, Kind::host},
+                       {{"ampere_bf16_s16816gemm", "Kernel", "", "", ""}, Kind::product},
                        {{"wait for stage 1", "wait", "", "", ""}, Kind::wait}})
     EXPECT_EQ(kind_of_event(r.words), r.kind) << r.words.name;
 }

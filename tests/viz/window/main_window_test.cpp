@@ -1,4 +1,5 @@
 #include "viz/window/main_window.h"
+#include "viz/window/statistics_panel.h"
 
 #include <gtest/gtest.h>
 
@@ -9,12 +10,15 @@
 #include <QStatusBar>
 #include <QTableWidget>
 #include <QTest>
+#include <QTextBrowser>
 #include <QTimer>
+#include <filesystem>
 #include <fstream>
 
 #include "models/base/error.h"
 #include "tests/temporary_folder.h"
 #include "tests/viz/events.h"
+#include "tests/viz/traces.h"
 
 using namespace orrery;
 
@@ -264,6 +268,110 @@ TEST(MainWindow, NotesWrittenWhileItLoadsAreAskedAbout) {
   answer(QMessageBox::Discard);
   ASSERT_TRUE(QTest::qWaitFor([&] { return w.notes().empty(); }, 20'000));
   EXPECT_NE(w.first()->scene(), before);
+}
+
+// A trace is cut short while it is open, as by a copy that begins anew: a click says so, and nothing ends.
+TEST(MainWindow, ATraceThatShrinksWhileItIsOpenIsSaidToHaveShrunk) {
+  const test::TemporaryFolder folder;
+  const std::string file = folder.path("trace.json");
+  std::ofstream(file) << traces::TorchTrace(traces::kLayouts[3], 0).text(200);
+  MainWindow w;
+  w.open({file, kSpec});
+  std::filesystem::resize_file(file, 5'000);
+  const Timeline& t = w.first()->scene()->timeline();
+  for (EventId e = 0; e < t.events(); ++e) w.first()->select(e);
+  EXPECT_NE(w.findChild<QTextBrowser*>()->toPlainText().indexOf("became shorter"), -1);
+  w.compare(true);
+  EXPECT_EQ(w.first()->scene()->timeline().events(), t.events());
+}
+
+TEST(MainWindow, AClickNamesTheOperatorThatLaunchedAKernel) {
+  MainWindow w;
+  std::vector<Document> documents(1);
+  documents[0].timeline = traces::read({traces::TorchTrace(traces::kLayouts[0], 0).text(1)});
+  w.show_documents(std::move(documents));
+  w.first()->select(traces::event_named(w.first()->scene()->timeline(), "nvjet_hsh_128x256_64x4_2x1_v_bz_coopA_NNT"));
+  const QString text = w.findChild<QTextBrowser*>()->toPlainText();
+  EXPECT_NE(text.indexOf("aten::mm: gemm 1024x512x256"), -1) << text.toStdString();
+  EXPECT_NE(text.indexOf("585.0 us before, by cudaLaunchKernel"), -1) << text.toStdString();
+}
+
+TEST(MainWindow, FiltersAreShownAndTakenBack) {
+  MainWindow w;
+  w.open({kSpec});
+  w.first()->set_scale(1'000'000'000, 9'000'000'000);
+  const EventId all = w.first()->scene()->timeline().events();
+  const EventId e = w.first()->scene()->timeline().tracks[0].first;
+  const std::string name = w.first()->scene()->timeline().name(e);
+  w.add_filter({.name = name});
+  const Timeline& some = w.first()->scene()->timeline();
+  ASSERT_GT(some.events(), 0u);
+  EXPECT_LT(some.events(), all);
+  for (EventId i = 0; i < some.events(); ++i) EXPECT_EQ(some.name(i), name);
+  EXPECT_EQ(w.first()->view().scale.begin, 1'000'000'000);
+  w.add_filter({.by = Filter::By::rank, .keeps = true, .name = some.processes[0].name});
+  for (const Row& row : w.first()->view().layout.rows) EXPECT_EQ(row.process, 0u);
+  w.first()->select(0);  // its details are those of the event that passed
+  w.undo_filter();
+  w.undo_filter();
+  EXPECT_EQ(w.first()->scene()->timeline().events(), all);
+  EXPECT_TRUE(w.first()->options().hidden.empty());
+  w.redo_filter();
+  EXPECT_LT(w.first()->scene()->timeline().events(), all);
+  w.open({kSpec});
+  EXPECT_EQ(w.first()->scene()->timeline().events(), all);
+  w.undo_filter();
+  EXPECT_EQ(w.first()->scene()->timeline().events(), all);
+}
+
+TEST(MainWindow, ComparedPanesHaveLikeScales) {
+  MainWindow w;
+  std::vector<Document> two(2);
+  two[0].timeline = made_pipeline(1);
+  two[1].timeline = traces::read({traces::TorchTrace(traces::kLayouts[3], 0).text(2)});
+  w.show_documents(std::move(two));
+  w.resize(1280, 500);
+  w.show();
+  w.compare(true);
+  const View &a = w.first()->view(), &b = w.second()->view();
+  EXPECT_EQ(a.scale.picoseconds_per_pixel(), b.scale.picoseconds_per_pixel());
+  EXPECT_EQ(a.memory_top, b.memory_top);
+  EXPECT_GT(a.memory_top, 70e9);
+  EXPECT_EQ(b.scale.begin - a.scale.begin, 610'000'000);  // where the first kernel of the first step begins
+  QTest::keyClick(w.second(), Qt::Key_W);
+  EXPECT_EQ(b.scale.begin - a.scale.begin, 610'000'000);
+  EXPECT_EQ(a.scale.picoseconds_per_pixel(), b.scale.picoseconds_per_pixel());
+  w.compare(false);
+  EXPECT_EQ(w.first()->earliest(), 0);
+}
+
+TEST(MainWindow, AClickLightsTheCounterpart) {
+  MainWindow w;
+  w.show_documents(made(2));
+  w.compare(true);
+  w.second()->select(3);
+  ASSERT_EQ(w.first()->view().lit.size(), 1u);
+  EXPECT_EQ(w.first()->scene()->timeline().name(w.first()->view().lit[0]), w.second()->scene()->timeline().name(3));
+  EXPECT_NE(w.findChild<QTextBrowser*>()->toPlainText().indexOf("+100.0 %"), -1);
+}
+
+TEST(MainWindow, CommandsAreThoseOfItsMenusTabsAndLists) {
+  MainWindow w;
+  w.show_documents(made(2));
+  const QList<PaletteCommand> all = w.commands();
+  const auto run = [&](const QString& text) {
+    for (const PaletteCommand& c : all) {
+      if (c.text == text) return c.run();
+    }
+    ADD_FAILURE() << "no command " << text.toStdString();
+  };
+  run("Compare");
+  EXPECT_TRUE(w.second()->isVisibleTo(&w));
+  run("Show Statistics");
+  EXPECT_GT(w.statistics()->table()->rowCount(), 0);
+  run("Ranks: group by pipeline");
+  EXPECT_EQ(w.first()->options().group_by, 2);
+  run("Undo filter");
 }
 
 TEST(MainWindow, LoadsInAThread) {

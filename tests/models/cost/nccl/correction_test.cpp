@@ -34,6 +34,7 @@ std::vector<Sweep> sweeps() {
                   j.at("compute_capability"),
                   j.at("amd_cpu"),
                   j.at("nvlink_GBps"),
+                  0,  // a switch joins the GPUs
                   j.at("pcie_GBps"),
                   j.at("multicast"),
                   j.at("nics"),

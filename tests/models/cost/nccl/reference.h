@@ -113,7 +113,8 @@ inline NcclReference parse_title(const std::string& line) {
   const std::string name = r.title.substr(0, r.title.find(' '));
   for (const Machine& m : kMachines) {
     if (m.name != name) continue;
-    t = {0, 0, m.compute_capability, false, m.nvlink_GBps, m.pcie_GBps, m.multicast, m.nics, 0, m.shared_pcie_switch};
+    t = {0,      0, m.compute_capability, false, m.nvlink_GBps, 0, m.pcie_GBps, m.multicast,
+         m.nics, 0, m.shared_pcie_switch};
   }
   t.nodes = static_cast<int>(number_after(line, "nNodes="));
   t.ranks = t.nodes * static_cast<int>(number_after(line, "ngpu="));

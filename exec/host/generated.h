@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "exec/host/key_value_cache.h"
+#include "models/generation/generation_plan.h"
+
+namespace orrery {
+
+// Copies the tokens [first, first + count) of the prompt of a sequence, by its number in the complete run.
+using PromptReader =
+    std::function<void(std::int64_t sequence, std::int64_t first, std::int64_t count, std::int64_t* to)>;
+
+// The state of a generation on one rank: its passes, where its caches hold which tokens, and the tokens that were
+// chosen so far for each sequence of the rank, which on ranks of the first pipeline stage are those that the last stage
+// sent.
+struct GeneratedState {
+  GeneratedState(const Rank& rank, PromptReader reader)
+      : passes(generation_passes(*rank.spec.generation)),
+        cache(rank),
+        tokens(static_cast<std::size_t>(rank.spec.generation->batch / rank.spec.strategy.data)),
+        prompt(std::move(reader)) {}
+
+  void clear() {
+    cache.clear();
+    for (std::vector<std::int64_t>& sequence : tokens) sequence.clear();
+  }
+
+  std::vector<GenerationPass> passes;
+  KeyValueCache cache;
+  std::vector<std::vector<std::int64_t>> tokens;
+  PromptReader prompt;
+};
+
+// The tokens that were generated for one sequence, by its number in the complete run.
+struct GeneratedSequence {
+  std::int64_t number = 0;
+  std::vector<std::int64_t> tokens;
+};
+
+}  // namespace orrery

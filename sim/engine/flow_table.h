@@ -1,0 +1,148 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "sim/engine/rate.h"
+
+namespace orrery {
+
+// How much of a link's capacity (weight) a flow takes at full rate, in the unit of the capacity. If a flow stands for
+// several equal flows, weight is the sum over these. A flow of weight 0 loads the link with nothing, but grows no
+// further than the link's other flows once the link is full.
+struct LinkUse {
+  LinkId link = 0;
+  std::int64_t weight = 0;
+};
+
+// Flows, links and their rates as FairShare keeps them between two updates. The level of a link is the rate at which it
+// fills; the rate of a flow that has joined is the least of its limit and the levels of its links. A link holds the
+// flows whose rate is its level and below their limits; a flow whose links have equal levels is held by each of them.
+// The table decides no rate: Filling and Levels do.
+struct FlowTable {
+  static constexpr std::size_t kMaxUses = 8;
+  static constexpr Rate kNever = std::numeric_limits<Rate>::max();  // level of a link that does not fill
+  static constexpr LinkId kNobody = UINT32_MAX;
+
+  // a flow of a link, and the index in Flow::uses of its use of the link
+  struct Entry {
+    FlowId flow = 0;
+    std::uint32_t use = 0;
+  };
+
+  struct alignas(64) Link {
+    Rate level = kNever;
+    std::int64_t held = 0;  // sum of the weights of the flows that the link holds
+    // sum of weight times rate over the link's joined flows that the link does not hold
+    std::int64_t rest = 0;
+    std::int64_t full = 0;              // capacity times kFullRate
+    std::int64_t weight = 0;            // sum of the weights of the link's flows
+    std::int64_t demand = 0;            // sum of weight times limit over the link's flows
+    std::int32_t weightless = 0;        // number of the link's flows of weight 0
+    std::int32_t below = 0;             // upper bound of the rates of the joined flows that the link does not hold
+    std::uint32_t queued = UINT32_MAX;  // key by which Levels has queued the link; UINT32_MAX if it has not
+    std::uint32_t changed_in = 0;       // number of the last update that changed the level
+    bool touched = false;               // whether the link is in FlowTable::touched
+    std::vector<Entry> flows;
+
+    // Returns whether the link can fill, or is yet to be updated after it could.
+    bool contested() const { return demand > full || level != kNever; }
+
+    // Returns the rate at which the link fills if the flows that it does not hold have stopped: the whole part of (full
+    // - rest) / held, of which rest may not be above full, nor held 0.
+    Rate room_each() const { return quotient(full - rest, held); }
+  };
+
+  struct Use {
+    LinkId link;
+    std::uint32_t place;  // index of the flow in Link::flows
+    std::int64_t weight;
+  };
+
+  // The rate of a flow: the number itself if it is below the flow's limit, its complement if it is the limit. So a link
+  // holds those of its flows whose speed is its level.
+  using Speed = std::int32_t;
+
+  struct Flow {
+    Speed limit = 0;
+    Speed before = 0;              // rate before the update that `changed_in` numbers
+    std::uint32_t changed_in = 0;  // number of the last update that may have changed the rate
+    LinkId holder = kNobody;       // one of the links that held the flow after the last update_holders()
+    std::uint8_t count = 0;
+    bool live = false;
+    bool joined = false;  // whether held and rest of the flow's links count the flow
+    std::array<Use, kMaxUses> uses;
+
+    std::span<const Use> all() const { return {uses.data(), count}; }
+  };
+
+  static Speed speed_of(Rate rate, Rate limit) { return static_cast<Speed>(rate < limit ? rate : ~rate); }
+  Rate rate(FlowId id) const { return speeds[id] < 0 ? ~speeds[id] : speeds[id]; }
+
+  // Returns the whole part of a / b for 0 <= a < 2^62, 0 < b: a division of doubles, which takes less time than one of
+  // integers, mended by at most one where the quotient is below 2^50. Greater quotients need not be exact here, since
+  // no flow is faster than kFullRate.
+  static std::int64_t quotient(std::int64_t a, std::int64_t b) {
+    auto q = static_cast<std::int64_t>(static_cast<double>(a) / static_cast<double>(b));
+    const std::int64_t left = a - q * b;
+    q += left >= b ? 1 : 0;
+    return q - (left < 0 ? 1 : 0);
+  }
+
+  struct Added {
+    FlowId id = 0;
+    bool tight = false;      // whether one of the flow's links cannot serve all its flows at their limits
+    bool contested = false;  // whether one of the flow's links is contested()
+  };
+  Added attach(std::span<const LinkUse> uses, Rate limit);
+  void join(FlowId id);
+  bool remove(FlowId id);
+
+  void touch(LinkId id) {
+    if (links[id].touched) return;
+    links[id].touched = true;
+    touched.push_back(id);
+  }
+
+  // Gives a link another level, and notes that the update has.
+  void set_level(LinkId id, Rate level) {
+    Link& link = links[id];
+    link.level = level;
+    if (link.changed_in == update) return;
+    link.changed_in = update;
+    releveled.push_back(id);
+  }
+
+  // Notes that an update may change the rate of a flow, or what holds it, before it does.
+  void note(FlowId id) {
+    Flow& flow = flows[id];
+    if (flow.changed_in == update) return;
+    flow.changed_in = update;
+    flow.before = static_cast<Speed>(rate(id));
+    changed.push_back(id);
+  }
+
+  // Returns how fast a flow would be if `link` did not slow it.
+  Rate without(const Flow& flow, LinkId link) const {
+    Rate rate = flow.limit;
+    for (const Use& use : flow.all()) {
+      if (use.link != link && links[use.link].level < rate) rate = links[use.link].level;
+    }
+    return rate;
+  }
+
+  std::vector<Link> links;
+  std::vector<Flow> flows;
+  std::vector<Speed> speeds;      // for each flow
+  std::vector<FlowId> spare;      // ids of flows that are no longer there
+  std::vector<LinkId> touched;    // links whose levels may be wrong since flows came, left or changed their rates
+  std::vector<FlowId> changed;    // flows whose rates the current update has changed, if only for a while
+  std::vector<LinkId> releveled;  // links whose levels the current update has changed, if only for a while
+  std::uint32_t update = 0;       // number of the current update, counted from the first
+};
+
+}  // namespace orrery

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "models/base/units.h"
+#include "sim/engine/event_queue.h"
+#include "sim/engine/fair_share.h"
+
+namespace orrery {
+
+// The ends of flows whose rates FairShare decides, with a clock of virtual time for each link, as in generalised
+// processor sharing (Parekh and Gallager, A generalized processor sharing approach to flow control, 1993): the clock
+// runs at the level of the link, so that it says how far each flow that the link holds has come since the clock began.
+// A flow keeps the reading at which it ends. A change of a link's level touches the clock and the link's first end, not
+// the flows; a flow is touched when another link holds it.
+//
+// Lengths are what a flow has to send, in picoseconds at its full speed times kFullRate. Ends are rounded up to whole
+// picoseconds and are the same as if each flow were followed by itself.
+class LinkClocks {
+ public:
+  // share: the links; only this object may add flows to it.
+  LinkClocks(FairShare& share, std::uint32_t link_count)
+      : share_(share), first_name_(link_count), clocks_(link_count) {}
+
+  Picoseconds now() const { return queue_.now(); }
+
+  // Starts a flow now; see FairShare::add_flow. `name` is what next() returns when the flow has ended: a small number
+  // that no running flow has.
+  void start(std::uint32_t name, std::int64_t length, std::span<const LinkUse> uses, Rate limit = kFullRate);
+
+  // Goes on to the next time at which flows end, removes these flows and returns their names, in rising order; the span
+  // is valid until the next call. An empty span says that no flow is left.
+  std::span<const std::uint32_t> next();
+
+ private:
+  struct End {
+    std::int64_t reading = 0;  // reading of the clock of the flow's link when the flow ends
+    std::uint32_t name = 0;    // name of the flow
+    std::uint32_t serial = 0;  // tells an outdated end from the one that replaced it
+    friend bool operator>(const End& a, const End& b) { return a.reading > b.reading; }
+  };
+
+  struct Clock {
+    Rate level = 0;
+    std::int64_t reading = 0;  // reading of the clock at the time `since`
+    Picoseconds since = 0;
+    std::vector<End> ends;  // ends of the link's flows, a heap with the first end on top
+    std::uint32_t serial = 0;
+    bool dirty = false;
+  };
+
+  struct Running {
+    FlowId flow = 0;
+    std::uint32_t serial = 0;
+    std::int64_t left = 0;  // for a flow that no link holds, what was left at the time `since`; for others, the reading
+    Picoseconds since = 0;
+    LinkId holder = FlowTable::kNobody;
+    Rate rate = 0;  // rate of a flow that no link holds
+  };
+
+  std::int64_t reading(const Clock& clock) const { return clock.reading + clock.level * (now() - clock.since); }
+  void settle();
+  void hang(std::uint32_t name);
+  void wind(LinkId id);
+  void mark(LinkId id);
+  void schedule(LinkId id);
+  void take(std::uint32_t id, std::uint32_t serial);
+  void end(std::uint32_t name);
+
+  FairShare& share_;
+  const std::uint32_t first_name_;  // number of links
+  EventQueue queue_;                // ids below the number of links are links; from first_name_ on, names of flows
+  std::vector<Clock> clocks_;
+  std::vector<Running> running_;      // for each name
+  std::vector<std::uint32_t> names_;  // for each flow
+  std::vector<LinkId> dirty_;         // links whose first end is to be found again
+  std::vector<std::uint32_t> ended_;
+};
+
+}  // namespace orrery

@@ -1,0 +1,101 @@
+#include "sim/explain/generation.h"
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "models/generation/generation_plan.h"
+#include "sim/predict/predict.h"
+
+namespace orrery {
+namespace {
+
+constexpr std::size_t kKernelRows = 10;
+
+Section limits_section(const GenerationReport& r) {
+  Table t;
+  t.columns = {{"pass", "", Align::left}, {"time", "ms"}};
+  for_limits(r.prefill.front().limits, [&](const char* name, double) { t.columns.push_back({name, "%"}); });
+  const auto add = [&](const char* name, const GeneratedPass& pass) {
+    std::vector<std::string> row = {name, fmt::format("{:.3f}", pass.period_s * 1e3)};
+    for_limits(pass.limits, [&](const char*, double share) { row.push_back(fmt::format("{:.1f}", 100 * share)); });
+    t.rows.push_back(std::move(row));
+  };
+  add("prefill", r.prefill.front());
+  if (r.prefill.size() > 1) add("prefill, last", r.prefill.back());
+  constexpr const char* kNames[] = {"decode, first", "decode, middle", "decode, last"};
+  for (std::size_t i = 0; i < r.decode.size(); ++i) add(kNames[i], r.decode[i]);
+  return {"What limits each pass", {}, t, {}};
+}
+
+// The kernels of the middle pass of one token on the first class of ranks.
+Section kernels_section(const Spec& spec, const GenerationReport& r, const std::string& profile) {
+  const GeneratedPass& shown = r.decode.empty() ? r.prefill.front() : r.decode[r.decode.size() / 2];
+  Profile rates = profile_for(spec, profile);
+  rates.generates = true;
+  const Prediction p = predict(spec_of_pass(spec, {shown.tokens, shown.cached}), rates);
+  std::map<std::string, std::pair<double, std::int64_t>> by_name;
+  double sum = 0;
+  const RankClass& slot = p.plan.classes.front();
+  for (TaskId t = slot.begin; t < slot.end; ++t) {
+    const Span& span = p.trace.spans[t];
+    auto& [time, count] = by_name[p.plan.op_of(t).name];
+    time += seconds(span.ended - span.matched);
+    sum += seconds(span.ended - span.matched);
+    ++count;
+  }
+  std::vector<std::pair<double, std::string>> order;
+  for (const auto& [name, of] : by_name) order.emplace_back(of.first, name);
+  std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  Table t;
+  t.columns = {{"operation", "", Align::left}, {"calls"}, {"time", "ms"}, {"share", "%"}};
+  for (std::size_t i = 0; i < std::min(kKernelRows, order.size()); ++i) {
+    const auto& [time, name] = order[i];
+    t.rows.push_back({name, fmt::format("{}", by_name[name].second), fmt::format("{:.3f}", time * 1e3),
+                      fmt::format("{:.1f}", sum > 0 ? 100 * time / sum : 0)});
+  }
+  return {fmt::format("Operations of a pass with {} tokens cached, on {}", shown.cached, slot.name), {}, t, {}};
+}
+
+// No pass is faster than reading the weights and the cache once at the memory's bandwidth.
+Section bound_section(const Spec& spec, const GenerationReport& r) {
+  const double rate = spec.cluster.gpu.memory_GBps * 1e9;
+  Section section{.title = "The least time of a pass of one token"};
+  if (r.decode.empty() || rate <= 0) return section;
+  const auto time = [&](Bytes bytes) { return static_cast<double>(bytes) / rate; };
+  const auto text = [](Bytes bytes) { return memory_text(static_cast<double>(bytes)); };
+  section.lines = {
+      fmt::format("weights {} in {}, keys and values {} in {}, at {} GB/s", text(r.memory.weights),
+                  time_text(time(r.memory.weights)), text(r.memory.cache), time_text(time(r.memory.cache)),
+                  grouped(spec.cluster.gpu.memory_GBps)),
+      fmt::format("together {}, simulated {}: {} of the bandwidth", time_text(time(r.memory.weights + r.memory.cache)),
+                  time_text(r.token_s), percent_text(r.bandwidth_share))};
+  return section;
+}
+
+Section cache_section(const Spec& spec, const GenerationReport& r) {
+  const Model& m = spec.model;
+  const Generation& g = *spec.generation;
+  Bytes token = 0;
+  for (std::int64_t layer = 0; layer < m.layers; ++layer) token += cached_bytes(spec, layer);
+  const std::string formula = m.mla ? fmt::format("L (kv_lora_rank + rope) w = {} x ({} + {}) x {}", m.layers,
+                                                  m.mla->kv_lora_rank, m.mla->qk_rope_head_dim, kv_width(g))
+                                    : fmt::format("2 L max(g/t, 1) d w = 2 x {} x max({}/{}, 1) x {} x {}", m.layers,
+                                                  m.kv_heads, spec.strategy.tensor, m.head_dim, kv_width(g));
+  return {"Keys and values",
+          {fmt::format("{} bytes a token over all stages: {}", grouped(static_cast<double>(token)), formula),
+           fmt::format("{} a sequence on the rank with the most, in blocks of {} tokens; {} sequences fit",
+                       memory_text(static_cast<double>(r.memory.cache_a_sequence)), g.kv_block,
+                       grouped(static_cast<double>(r.largest_batch)))},
+          {},
+          {}};
+}
+
+}  // namespace
+
+std::vector<Section> generation_sections(const Spec& spec, const GenerationReport& r, const std::string& profile) {
+  return {limits_section(r), kernels_section(spec, r, profile), bound_section(spec, r), cache_section(spec, r)};
+}
+
+}  // namespace orrery

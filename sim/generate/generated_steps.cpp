@@ -1,0 +1,66 @@
+#include "sim/generate/generated_steps.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include <fmt/format.h>
+
+#include "models/load/load_spec.h"
+#include "models/planner/make_plan.h"
+#include "sim/engine/simulate.h"
+
+namespace orrery {
+
+std::vector<GenerationPass> shown_passes(const Spec& spec) {
+  std::vector<GenerationPass> all = generation_passes(*spec.generation);
+  const auto decodes = [&](const GenerationPass& pass) { return pass.decodes(*spec.generation); };
+  const auto first = std::find_if(all.begin(), all.end(), decodes);
+  if (first == all.end()) return all;
+  const auto tasks = static_cast<std::int64_t>(make_unchecked_plan(spec_of_pass(spec, *first)).task_count());
+  const std::int64_t prompts = first - all.begin(), most = kMostShownTasks / std::max<std::int64_t>(1, tasks) - prompts;
+  const auto shown = static_cast<std::size_t>(prompts + std::max<std::int64_t>(2, most));
+  if (all.size() > shown) all.resize(shown);
+  return all;
+}
+
+std::string cut_remark(const Spec& spec, const std::vector<GenerationPass>& shown) {
+  const std::size_t all = generation_passes(*spec.generation).size();
+  if (shown.size() == all) return "";
+  return fmt::format("the timeline has the first {} of {} passes", shown.size(), all);
+}
+
+std::vector<std::string> names_of(const Spec& spec, const std::vector<GenerationPass>& passes) {
+  const Generation& g = *spec.generation;
+  std::vector<std::string> names;
+  for (const GenerationPass& pass : passes) {
+    names.push_back(pass.decodes(g) ? fmt::format("decode {}", pass.cached - g.input + 1)
+                    : pass.tokens < g.input
+                        ? fmt::format("prefill {} to {}", pass.cached, pass.cached + pass.tokens - 1)
+                        : "prefill");
+  }
+  return names;
+}
+
+Prediction predict_passes(const Spec& spec, Profile profile, const std::vector<GenerationPass>& passes,
+                          const std::atomic<bool>* stop) {
+  const auto start = std::chrono::steady_clock::now();
+  Prediction p;
+  p.profile = std::move(profile);
+  p.profile.generates = true;
+  p.plan = make_generation_plan(spec, passes);
+  try {
+    p.costs = costs_of(p.plan, spec, p.profile);
+  } catch (const Error& e) {
+    throw Error(with_place(spec, e.what()), e.exit_code);
+  }
+  p.trace = simulate(p.plan, p.costs.timing, stop);
+  p.report = make_report(spec, p.plan, p.costs, p.trace, p.profile);
+  for (double* rate : {&p.report.tokens_per_s, &p.report.tokens_per_s_per_gpu, &p.report.model_tflops_per_gpu,
+                       &p.report.hardware_tflops_per_gpu, &p.report.mfu, &p.report.hfu, &p.report.mfu_full_attention,
+                       &p.report.model_tflops_full_attention, &p.report.hardware_tflops_full_attention})
+    *rate = 0;
+  p.report.simulation.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return p;
+}
+
+}  // namespace orrery

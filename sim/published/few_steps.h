@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sim/print/text.h"
+#include "sim/published/fit.h"
+
+namespace orrery {
+
+// How well the published steps of one source on one kind of GPU are predicted as those of an unknown stack: with the
+// constants of the stack that holds where a spec names none, corrected by a few of the source's steps
+// (from_steps.h).
+struct FewSteps {
+  std::string source, gpu;
+  std::size_t rows = 0;  // number of steps of which the few are drawn, and the others predicted
+  // Means of |predicted / measured - 1|. before: with no step; then medians over the draws of the mean over the steps
+  // that were not drawn: one_factor: all predictions times the mean ratio of the drawn steps; fitted: with the factors
+  // that calibrate --from-steps finds. worst: the worst draw's mean with these factors.
+  double before = 0, one_factor = 0, fitted = 0, worst = 0;
+  double covered = 0;  // share of the steps that were not drawn whose time was in the interval
+  double width = 0;    // median of the interval's upper end over its lower end
+};
+
+// Draws `drawn` steps of each source and kind of GPU, 20 times (the same draws every time), of those with at least
+// eight steps. Of sources with more than forty, forty are taken. Doubtful steps do not count.
+std::vector<FewSteps> judge_few_steps(const std::vector<PublishedRow>& rows, std::size_t drawn,
+                                      const ForEach& for_each);
+
+std::string few_steps_text(const std::vector<FewSteps>& judged, std::size_t drawn, const Style& style);
+std::string few_steps_json(const std::vector<FewSteps>& judged, std::size_t drawn);
+
+}  // namespace orrery

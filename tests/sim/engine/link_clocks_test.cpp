@@ -1,0 +1,119 @@
+#include "sim/engine/link_clocks.h"
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tests/sim/engine/random_flows.h"
+
+namespace orrery {
+namespace {
+
+std::vector<std::uint32_t> next_ended(LinkClocks& clocks) {
+  const auto ended = clocks.next();
+  return {ended.begin(), ended.end()};
+}
+
+// Two flows that would each fill the link: half its speed each until the short one ends, then all of it.
+TEST(LinkClocks, FlowsOfALinkShareItUntilTheyEnd) {
+  FairShare share;
+  const LinkUse use{share.add_link(100), 100};
+  LinkClocks clocks(share, 1);
+  clocks.start(7, 1000 * kFullRate, {&use, 1});
+  clocks.start(3, 400 * kFullRate, {&use, 1});
+  EXPECT_EQ(next_ended(clocks), std::vector<std::uint32_t>{3});
+  EXPECT_EQ(clocks.now(), 800);
+  EXPECT_EQ(next_ended(clocks), std::vector<std::uint32_t>{7});
+  EXPECT_EQ(clocks.now(), 1400);
+  EXPECT_TRUE(next_ended(clocks).empty());
+}
+
+TEST(LinkClocks, EqualFlowsEndAtOneTime) {
+  FairShare share;
+  const LinkUse use{share.add_link(100), 100};
+  LinkClocks clocks(share, 1);
+  for (const std::uint32_t name : {2U, 0U, 1U}) clocks.start(name, 300 * kFullRate, {&use, 1});
+  clocks.start(4, 50 * kFullRate, {}, kFullRate / 2);
+  EXPECT_EQ(next_ended(clocks), std::vector<std::uint32_t>{4});
+  EXPECT_EQ(clocks.now(), 100);
+  EXPECT_EQ(next_ended(clocks), (std::vector<std::uint32_t>{0, 1, 2}));
+}
+
+// Follows every flow by itself: what is left of each, from one end to the next.
+class OneByOne {
+ public:
+  explicit OneByOne(FairShare& share) : share_(share) {}
+
+  void start(std::uint32_t name, std::int64_t length, const test::RandomFlow& flow) {
+    running_.push_back({name, share_.add_flow(flow.uses, flow.limit), length, 0});
+  }
+
+  std::vector<std::uint32_t> next() {
+    share_.update();
+    Picoseconds first = std::numeric_limits<Picoseconds>::max();
+    for (Running& r : running_) {
+      r.rate = share_.rate(r.flow);
+      if (r.rate > 0) first = std::min(first, (r.left + r.rate - 1) / r.rate);
+    }
+    std::vector<std::uint32_t> ended;
+    for (Running& r : running_) r.left -= r.rate * first;
+    std::erase_if(running_, [&](const Running& r) {
+      if (r.left > 0) return false;
+      ended.push_back(r.name);
+      share_.remove_flow(r.flow);
+      return true;
+    });
+    if (!ended.empty()) now_ += first;
+    std::sort(ended.begin(), ended.end());
+    return ended;
+  }
+
+  Picoseconds now() const { return now_; }
+
+ private:
+  struct Running {
+    std::uint32_t name;
+    FlowId flow;
+    std::int64_t left;
+    Rate rate;
+  };
+  FairShare& share_;
+  std::vector<Running> running_;
+  Picoseconds now_ = 0;
+};
+
+// Random flows, each of which starts again whenever it ends, until all have run thrice: the same ends as one by one.
+TEST(LinkClocks, EndFlowsWhenFollowingEachByItselfDoes) {
+  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+    test::RandomFlows random(seed);
+    if (random.kind == 2) continue;  // rates of a few units, with which flows would take too long
+    FairShare share, other;
+    for (const std::int64_t capacity : random.capacities) {
+      share.add_link(capacity);
+      other.add_link(capacity);
+    }
+    LinkClocks clocks(share, static_cast<std::uint32_t>(random.capacities.size()));
+    OneByOne expected(other);
+    std::vector<int> runs(random.flows.size());
+    const auto start = [&](std::uint32_t name) {
+      if (++runs[name] > 3) return;
+      const std::int64_t length = (1 + random.below(1000)) * 1000 * kFullRate;
+      clocks.start(name, length, random.flows[name].uses, random.flows[name].limit);
+      expected.start(name, length, random.flows[name]);
+    };
+    for (std::uint32_t name = 0; name < random.flows.size(); ++name) start(name);
+    for (std::size_t ends = 0; ends < 3 * random.flows.size();) {
+      const std::vector<std::uint32_t> ended = next_ended(clocks);
+      ASSERT_EQ(ended, expected.next()) << "seed " << seed;
+      ASSERT_EQ(clocks.now(), expected.now()) << "seed " << seed;
+      for (const std::uint32_t name : ended) start(name);
+      ends += ended.size();
+      ASSERT_FALSE(ended.empty()) << "seed " << seed;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,55 @@
+#include "sim/generate/generated_steps.h"
+
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+
+#include "models/load/load_spec.h"
+#include "sim/generate/generate.h"
+
+namespace orrery {
+namespace {
+
+Spec steps_spec(std::string_view generate, std::string_view strategy, std::int64_t gpus) {
+  return parse_spec(fmt::format("{{model: llama-3.1-8b, workload: generate, generate: {}, cluster: {{node: dgx-h100, "
+                                "nodes: 1}}, gpus: {}, software: vllm, strategy: {}}}",
+                                generate, gpus, strategy),
+                    "t.yaml");
+}
+
+// Without stages a plan of several passes takes the sum of the passes; only the host runs ahead from pass to pass.
+TEST(GeneratedSteps, PassesFollowEachOther) {
+  const Spec spec = steps_spec("{batch: 8, input: 512, output: 3, chunk: 256}", "{tensor: 2}", 2);
+  const GenerationReport report = predict_generation(spec, profile_for(spec, ""));
+  double sum = 0;
+  for (const GeneratedPass& pass : report.prefill) sum += pass.report.step_time_s;
+  sum += report.decode.front().report.step_time_s + report.decode.back().report.step_time_s;
+  const Prediction all = predict_passes(spec, profile_for(spec, ""), shown_passes(spec));
+  EXPECT_NEAR(all.report.step_time_s / sum, 1, 0.02);
+  EXPECT_LE(all.report.step_time_s, sum);
+  EXPECT_EQ(all.report.memory.peak, report.prefill[1].report.memory.peak);
+}
+
+// With stages, passes follow each other as the period of a pass says.
+TEST(GeneratedSteps, StagesDoNotEmptyBetweenPasses) {
+  const Spec spec = steps_spec("{batch: 32, input: 64, output: 40}", "{pipeline: 4}", 4);
+  const GenerationReport report = predict_generation(spec, profile_for(spec, ""));
+  const Prediction all = predict_passes(spec, profile_for(spec, ""), generation_passes(*spec.generation));
+  const double host = spec.software.host.step_us * 1e-6;
+  const double decode = all.report.step_time_s - report.first_token_s;
+  EXPECT_NEAR(decode / (39 * (report.token_s - host)), 1, 0.1);
+}
+
+TEST(GeneratedSteps, LongTextsAreCut) {
+  const Spec spec = steps_spec("{batch: 8, input: 512, output: 4000}", "{}", 1);
+  const std::vector<GenerationPass> shown = shown_passes(spec);
+  EXPECT_GT(shown.size(), 3U);
+  EXPECT_LT(shown.size(), 4000U);
+  EXPECT_EQ(cut_remark(spec, shown), fmt::format("the timeline has the first {} of 4000 passes", shown.size()));
+  const std::vector<std::string> names = names_of(spec, shown);
+  EXPECT_EQ(names[0], "prefill");
+  EXPECT_EQ(names[2], "decode 2");
+}
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,71 @@
+#include "sim/generate/layout_search.h"
+
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+#include "sim/predict/predict.h"
+
+namespace orrery {
+namespace {
+
+SpecText node_spec(const std::string& model, const std::string& generate) {
+  return {"t.yaml", "model: " + model + "\nworkload: generate\ngenerate: " + generate +
+                        "\ncluster: {node: dgx-h100, nodes: 1}\ngpus: 4\nsoftware: vllm\n"};
+}
+
+// No layout that was tried by hand is better than the best.
+TEST(LayoutSearch, NoLayoutIsBetter) {
+  const SpecText text = node_spec("llama-3.1-8b", "{batch: 16, input: 512, output: 64}");
+  for (const GenerationObjective objective :
+       {GenerationObjective::throughput, GenerationObjective::first_token, GenerationObjective::each_token}) {
+    LayoutSearchOptions options;
+    options.objective = objective;
+    options.threads = 2;
+    const LayoutsFound found = search_layouts(text, options);
+    ASSERT_FALSE(found.found.empty());
+    EXPECT_EQ(found.predicted, 6);  // (1, 2, 4) tensor ranks times stages, of four GPUs
+    const GenerationReport& best = found.found.front().report;
+    for (const std::string tensor : {"1", "2", "4"}) {
+      const Spec spec = parse_spec(text.text, text.path, {"strategy.tensor=" + tensor});
+      const GenerationReport other = predict_generation(spec, profile_for(spec, ""));
+      const auto figure = [&](const GenerationReport& r) {
+        return objective == GenerationObjective::throughput    ? -r.tokens_per_s
+               : objective == GenerationObjective::first_token ? r.first_token_s
+                                                               : r.token_s;
+      };
+      EXPECT_LE(figure(best), figure(other));
+    }
+  }
+}
+
+TEST(LayoutSearch, StatedValuesStayAndBatchesGrowToTheMemory) {
+  const SpecText text = node_spec("llama-3.1-8b", "{input: 2048, output: 64}");
+  LayoutSearchOptions options;
+  options.overrides = {"strategy.tensor=2", "strategy.pipeline=1"};
+  const LayoutsFound found = search_layouts(text, options);
+  ASSERT_FALSE(found.found.empty());
+  std::int64_t most = 0;
+  for (const FoundLayout& f : found.found) {
+    EXPECT_EQ(f.layout.tensor, 2);
+    EXPECT_EQ(f.layout.data, 2);
+    most = std::max(most, f.layout.batch);
+  }
+  EXPECT_GT(most, 100);
+  EXPECT_TRUE(
+      std::any_of(found.found.begin(), found.found.end(), [](const FoundLayout& f) { return f.layout.batch == 2; }));
+}
+
+TEST(LayoutSearch, ResultsDoNotDependOnThreads) {
+  const SpecText text = node_spec("mixtral-8x7b", "{batch: 8, input: 256, output: 8}");
+  LayoutSearchOptions options;
+  const LayoutsFound one = search_layouts(text, options);
+  options.threads = 4;
+  const LayoutsFound four = search_layouts(text, options);
+  ASSERT_EQ(one.found.size(), four.found.size());
+  for (std::size_t i = 0; i < one.found.size(); ++i)
+    EXPECT_EQ(one.found[i].layout.settings, four.found[i].layout.settings);
+}
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,183 @@
+#include "sim/published/from_steps.h"
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include <gtest/gtest.h>
+
+#include "models/base/error.h"
+#include "models/load/load_spec.h"
+#include "sim/predict/long_steps.h"
+#include "sim/predict/predict.h"
+#include "sim/published/few_steps.h"
+
+namespace orrery {
+namespace {
+
+const char* kSpec =
+    "model: {layers: 4, hidden: 2048, heads: 16, feed_forward: 8192, vocab: 32000}\nsequence: 2048\n"
+    "cluster: {node: dgx-h100, nodes: 2}\nsoftware: megatron-core\n"
+    "strategy: {tensor: 2, micro_batch: 2, global_batch: 64}\n";
+
+StackStep step_with(const std::vector<std::string>& overrides) {
+  StackStep step;
+  step.id = overrides.empty() ? "base" : overrides.front();
+  step.text = kSpec;
+  step.path = "s.yaml";
+  step.overrides = overrides;
+  step.spec = parse_spec(kSpec, "s.yaml", overrides);
+  return step;
+}
+
+// A cluster of which products, the host and the network are slower than built-in constants say.
+Profile slower() {
+  Profile p = find_profile(find_gpu("h100-sxm"));
+  p.steps.steps = 1;
+  p.steps.numbers[index_of(FitPart::products)].factor = 1.12;
+  p.steps.numbers[index_of(FitPart::host)].factor = 1.5;
+  p.steps.numbers[index_of(FitPart::between)].factor = 1.3;
+  apply(p.steps, p);
+  return p;
+}
+
+struct Measured {
+  std::vector<StackStep> steps;
+  std::vector<StepResponse> responses;
+  std::vector<double> seconds;
+
+  std::vector<const StepResponse*> all() const {
+    std::vector<const StepResponse*> result;
+    for (const StepResponse& r : responses) result.push_back(&r);
+    return result;
+  }
+};
+
+Measured measured() {
+  Measured m;
+  const std::vector<std::vector<std::string>> all = {{},
+                                                     {"strategy.tensor=8"},
+                                                     {"strategy.tensor=1"},
+                                                     {"strategy.micro_batch=4", "model.hidden=4096"},
+                                                     {"strategy.sharding=zero3"}};
+  for (const std::vector<std::string>& overrides : all) {
+    m.steps.push_back(step_with(overrides));
+    m.responses.push_back(response_of(m.steps.back().spec, find_profile(find_gpu("h100-sxm"))));
+    m.seconds.push_back(predict_report(m.steps.back().spec, slower()).step_time_s);
+    m.steps.back().step_time_s = m.seconds.back();
+  }
+  return m;
+}
+
+TEST(FromSteps, FactorsExplainTheMeasuredSteps) {
+  const Measured m = measured();
+  const StepsFit fit = fit_steps(m.all(), m.seconds);
+  for (std::size_t i = 0; i < m.seconds.size(); ++i) {
+    EXPECT_LT(std::abs(m.responses[i].at(fit.shifts) - std::log(m.seconds[i])), .03) << m.steps[i].id;
+    EXPECT_GT(std::abs(m.responses[i].built_in - std::log(m.seconds[i])), .05) << "or there is nothing to explain";
+  }
+  EXPECT_GT(fit.shifts[index_of(FitPart::products)], .04);
+}
+
+TEST(FromSteps, WithoutStepsThePriorStays) {
+  const StepsFit fit = fit_steps({}, {});
+  EXPECT_EQ(fit.shifts, StepShifts{});
+  EXPECT_EQ(fit.covariance, prior_covariance());
+}
+
+TEST(FromSteps, MoreStepsTellMore) {
+  const Measured m = measured();
+  const auto part = [&](std::size_t n) {
+    return step_fit({m.responses.begin(), m.responses.begin() + static_cast<std::ptrdiff_t>(n)},
+                    {m.seconds.begin(), m.seconds.begin() + static_cast<std::ptrdiff_t>(n)}, "megatron-core",
+                    {.75, 1.35});
+  };
+  const StepFit two = part(2), five = part(5);
+  EXPECT_LT(five.high / five.low, two.high / two.low);
+  EXPECT_LT(two.high / two.low, 1.35 / .75);
+  EXPECT_LT(five.numbers[0].spread, five.numbers[0].prior_spread);
+}
+
+// A new step is predicted with the profile nearer to what the slower cluster takes.
+TEST(FromSteps, TheProfilePredictsNewSteps) {
+  const Measured m = measured();
+  Profile p = find_profile(find_gpu("h100-sxm"));
+  p.steps = step_fit(m.responses, m.seconds, "megatron-core", {.75, 1.35});
+  apply(p.steps, p);
+  const Spec spec = step_with({"strategy.pipeline=2", "sequence=4096"}).spec;
+  const double truth = predict_report(spec, slower()).step_time_s;
+  EXPECT_NEAR(predict_report(spec, p).step_time_s / truth, 1, .03);
+  EXPECT_GT(std::abs(predict_report(spec, find_profile(find_gpu("h100-sxm"))).step_time_s / truth - 1), .05);
+}
+
+TEST(FromSteps, ProposesWhatTellsMost) {
+  const Measured m = measured();
+  const StepsFit fit = fit_steps({&m.responses[0]}, {m.seconds[0]});
+  const auto runs = next_runs({m.steps[0]}, fit, 3, [](std::string_view) {});
+  ASSERT_EQ(runs.size(), 3u);
+  EXPECT_LE(runs[0].narrower, runs[1].narrower);
+  EXPECT_LT(runs[0].narrower, 1);
+  EXPECT_EQ(runs[0].of, "base");
+  EXPECT_GT(runs[0].predicted_s, 0);
+}
+
+class StepTable : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::filesystem::create_directories(folder_);
+    std::ofstream(folder_ + "/s.yaml") << kSpec;
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  std::string table(const std::string& text) const {
+    std::ofstream(folder_ + "/t.csv") << text;
+    return folder_ + "/t.csv";
+  }
+  std::string folder_ = ::testing::TempDir() + "/from_steps_test";
+};
+
+TEST_F(StepTable, HasAStepALine) {
+  const auto steps = read_steps(table(
+      "spec,overrides,seconds,memory_GiB\ns.yaml,,1.5,\ns.yaml,strategy.tensor=4; strategy.micro_batch=1,2.5,33\n"));
+  ASSERT_EQ(steps.size(), 2u);
+  EXPECT_EQ(steps[1].spec.strategy.tensor, 4);
+  EXPECT_EQ(steps[1].spec.strategy.micro_batch, 1);
+  EXPECT_DOUBLE_EQ(steps[1].step_time_s, 2.5);
+  EXPECT_FALSE(steps[0].peak_memory_bytes);
+  EXPECT_DOUBLE_EQ(*steps[1].peak_memory_bytes, 33.0 * (1 << 30));
+}
+
+TEST_F(StepTable, RefusesWhatIsNoStep) {
+  EXPECT_THROW(read_steps(table("spec,overrides,seconds\n")), Error);
+  EXPECT_THROW(read_steps(table("spec,seconds\ns.yaml,-1\n")), Error);
+  EXPECT_THROW(read_steps(table("spec,seconds\nabsent.yaml,1\n")), Error);
+  EXPECT_THROW(read_steps(table("spec,overrides,seconds\ns.yaml,strategy.tensr=4,1\n")), Error);
+}
+
+TEST(FewSteps, UnknownStacksAreJudgedByDraws) {
+  std::vector<PublishedRow> rows;
+  for (int i = 0; i < 9; ++i) {
+    PublishedRow row;
+    row.id = "r" + std::to_string(i);
+    row.source = "s";
+    row.spec = R"({"model": {"layers": 2, "hidden": 1024, "heads": 16, "feed_forward": 4096, "vocab": 32000}, )"
+               R"("sequence": 1024, "cluster": {"node": "dgx-h100", "nodes": 1}, "strategy": {"tensor": )" +
+               std::to_string(1 << i % 3) + R"(, "micro_batch": )" + std::to_string(1 + i / 3) +
+               R"(, "global_batch": 96}})";
+    row.step_time_s =
+        1.2 * predict_report(parse_spec(row.spec, row.id), find_profile(find_gpu("h100-sxm"))).step_time_s;
+    rows.push_back(row);
+  }
+  const ForEach one_by_one = [](std::size_t n, const std::function<void(std::size_t)>& body) {
+    for (std::size_t i = 0; i < n; ++i) body(i);
+  };
+  const auto judged = judge_few_steps(rows, 3, one_by_one);
+  ASSERT_EQ(judged.size(), 1u);
+  EXPECT_EQ(judged[0].rows, 9u);
+  EXPECT_NEAR(judged[0].before, .167, .002);
+  EXPECT_LT(judged[0].fitted, .06);
+  EXPECT_LT(judged[0].one_factor, .001);
+  EXPECT_TRUE(judge_few_steps({rows.begin(), rows.begin() + 5}, 3, one_by_one).empty()) << "too few to judge";
+}
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,68 @@
+#include "viz/timeline/filter.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/viz/events.h"
+
+using namespace orrery;
+
+namespace {
+
+constexpr Picoseconds kFilterMicro = 1'000'000;
+
+}  // namespace
+
+TEST(Filter, KeepsWhatAllRestrictionsLetPass) {
+  const Timeline whole = made_pipeline();
+  const Filter op{.by = Filter::By::op, .keeps = true, .name = "mlp up"};
+  const Filter rank{.by = Filter::By::rank, .keeps = false, .name = "stage 1"};
+  const FilteredTimeline some = filtered(whole, {op, rank});
+  ASSERT_EQ(some.timeline.events(), 32u);  // 8 micro-batches of 4 events, on stage 0
+  for (EventId e = 0; e < some.timeline.events(); ++e) {
+    EXPECT_EQ(some.timeline.name(e), "mlp up");
+    EXPECT_EQ(some.timeline.tracks[track_of(some.timeline, e)].process, 0u);
+  }
+  EventId kept = 0;
+  for (EventId e = 0; e < whole.events(); ++e) {
+    if (some.there[e] == kNoEvent) continue;
+    ++kept;
+    EXPECT_EQ(some.timeline.begins[some.there[e]], whole.begins[e]);
+    EXPECT_EQ(some.timeline.place(some.there[e]).micro_batch, whole.place(e).micro_batch);
+  }
+  EXPECT_EQ(kept, 32u);
+  EXPECT_EQ(some.timeline.processes.size(), whole.processes.size());
+  EXPECT_EQ(filtered(whole, {}).timeline.events(), whole.events());
+}
+
+TEST(Filter, TimesAreKeptOrLeftOut) {
+  const Timeline whole = two_lanes();
+  Filter time{.by = Filter::By::time, .keeps = true, .from = 16 * kFilterMicro, .to = 22 * kFilterMicro};
+  EXPECT_EQ(filtered(whole, {time}).timeline.events(), 2u);
+  time.keeps = false;
+  EXPECT_EQ(filtered(whole, {time}).timeline.events(), 3u);
+}
+
+TEST(Filter, RestrictionsAreUndoneAndDoneAgain) {
+  FilterHistory history;
+  EXPECT_FALSE(history.undo());
+  const Filter a{.name = "a"}, b{.keeps = false, .name = "b"};
+  history.add(a);
+  history.add(b);
+  EXPECT_TRUE(history.undo());
+  EXPECT_EQ(history.now(), std::vector<Filter>{a});
+  EXPECT_TRUE(history.redo());
+  EXPECT_FALSE(history.redo());
+  EXPECT_EQ(history.now(), (std::vector<Filter>{a, b}));
+  history.undo();
+  history.add(a);  // what was taken back is forgotten
+  EXPECT_FALSE(history.can_redo());
+  EXPECT_EQ(history.now(), (std::vector<Filter>{a, a}));
+  history.clear();
+  EXPECT_FALSE(history.can_undo());
+}
+
+TEST(Filter, SaysWhatItDoes) {
+  EXPECT_EQ(text_of({.name = "mlp up"}), "only op mlp up");
+  EXPECT_EQ(text_of({.by = Filter::By::rank, .keeps = false, .name = "stage 1"}), "without rank stage 1");
+  EXPECT_EQ(text_of({.by = Filter::By::time, .from = 0, .to = 2 * kFilterMicro}), "only 0.00 us to 2.00 us");
+}

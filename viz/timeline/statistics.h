@@ -1,0 +1,37 @@
+#pragma once
+
+#include <vector>
+
+#include "viz/timeline/timeline.h"
+
+namespace orrery {
+
+// The durations of the events of one label (name and kind) in a range of time, over all ranks that are shown. Events
+// count if they begin in the range.
+struct OpStatistics {
+  std::uint32_t label = 0;
+  std::int64_t count = 0;
+  Picoseconds total = 0, least = 0, median = 0, p95 = 0, most = 0;
+  Picoseconds mean() const { return count > 0 ? total / count : 0; }
+};
+// Returns the statistics of all labels but those of host work, the one with the longest total first.
+std::vector<OpStatistics> op_statistics(const Timeline& t, Picoseconds from, Picoseconds to);
+
+// A histogram of durations: counts[i] is the number of durations from `least` + i * `width` on, up to the next bin.
+struct Histogram {
+  Picoseconds least = 0, width = 1;
+  std::vector<std::int64_t> counts;
+};
+Histogram histogram_of(const std::vector<Picoseconds>& durations, std::size_t bins);
+
+// The durations of one op by rank and micro-batch: mean[process][column] is the mean over the op's events, -1 where
+// there is none. columns: the micro-batches, in ascending order; {-1} for events without one.
+struct OpSpread {
+  std::vector<Picoseconds> durations;
+  std::vector<std::int32_t> columns;
+  std::vector<std::uint32_t> processes;  // those in which the op occurs
+  std::vector<std::vector<Picoseconds>> mean;
+};
+OpSpread spread_of(const Timeline& t, std::uint32_t label, Picoseconds from, Picoseconds to);
+
+}  // namespace orrery
