@@ -15,7 +15,7 @@ using Vector = Eigen::Matrix<double, kFitParts, 1>;
 using Matrix = Eigen::Matrix<double, kFitParts, kFitParts>;
 
 // FittedPart is a part of a step as it is known before any step of the stack is measured. spread: standard deviation of
-// the logarithm of the part's factor over the published stacks, each predicted with the constants of another one.
+// the logarithm of the part's factor from stack to stack, estimated by judgement, not yet over published stacks.
 // shifts: logarithms of factors at which a step is simulated to see how its time depends on the part. The host's work
 // differs most: a call of the framework takes from 0 (compiled, CUDA graphs) to 120 us in the known stacks.
 struct FittedPart {
