@@ -27,9 +27,9 @@ const std::set<std::string_view> kContract = {"megatron-lm-2021",
                                               "axonn",
                                               "meta-llama3",
                                               "orrery"};
-// Stacks of inference, beside the contract's.
+// Stacks of inference.
 const std::set<std::string_view> kInference = {"vllm", "sglang", "tensorrt-llm"};
-// Stacks on AMD's GPUs, beside the contract's.
+// Stacks on AMD's GPUs.
 const std::set<std::string_view> kRocm = {"rocm-megatron", "rocm-torchtitan"};
 
 TEST(Software, HasTheProfilesOfTheContract) {
