@@ -22,7 +22,7 @@ void compare(const std::string& path, int draws) {
   for (int i = 0; i < draws; ++i) steps.push_back(every.step(static_cast<std::uint64_t>(i)));
   const double p50 = quantile(steps, 0.5), p95 = quantile(steps, 0.95);
   fmt::print(
-      "{}: {} GPUs, alike {:.4f} s, p50 {:.4f} s against {:.4f} ({:+.2f} %), p95 {:.4f} s against {:.4f} ({:+.2f} %)\n",
+      "{}: {} GPUs, step {:.4f} s, p50 {:.4f} s against {:.4f} ({:+.2f} %), p95 {:.4f} s against {:.4f} ({:+.2f} %)\n",
       path, spec.gpus, r.step_time_s, r.variation->p50, p50, 100 * (r.variation->p50 / p50 - 1), r.variation->p95, p95,
       100 * (r.variation->p95 / p95 - 1));
 }
