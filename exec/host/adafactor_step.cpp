@@ -112,7 +112,8 @@ void run_line_sums(const CpuCall& c) {
     std::vector<double> fresh(static_cast<std::size_t>(t.row_count() + t.column_count()));
     for (const OwnedElements& e : owned_elements(c, t, counted_elements(c, t))) {
       const Values g = values_of(c, c.reads[0], e, Values::Mode::read);
-      kernels::add_squares(e.of, factor, g.data(), fresh.data(), t.matrix() ? fresh.data() + t.row_count() : nullptr);
+      kernels::add_squares(e.of, factor, c.state.training.rule.square_epsilon, g.data(), fresh.data(),
+                           t.matrix() ? fresh.data() + t.row_count() : nullptr);
     }
     float* sums = CpuCall::floats(c.updates[0]) + t.sums;
     for (std::size_t i = 0; i < fresh.size(); ++i)

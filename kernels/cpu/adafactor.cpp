@@ -27,10 +27,10 @@ double adafactor_rate(const UpdateRule& rule, std::int64_t step, double weights)
 
 double update_clip(double root_mean_square) { return 1 / std::max(1.0, root_mean_square / kUpdateLimit); }
 
-void add_squares(const TensorElements& of, double gradient_factor, const float* gradient, double* rows,
+void add_squares(const TensorElements& of, double gradient_factor, double epsilon, const float* gradient, double* rows,
                  double* columns) {
   for_elements(of, [&](std::int64_t i, std::int64_t row, std::int64_t column) {
-    const double g = gradient[i] * gradient_factor, square = g * g + kSquareEpsilon;
+    const double g = gradient[i] * gradient_factor, square = g * g + epsilon;
     rows[row] += square;
     if (columns != nullptr) columns[column] += square;
   });

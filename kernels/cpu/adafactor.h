@@ -9,11 +9,10 @@ namespace orrery::kernels {
 
 // Adafactor (Shazeer and Stern 2018, 1804.04235, algorithms 4 and 5) without a first moment: instead of a second moment
 // of each element of a matrix it keeps sums of squares of each row and each column. Its constants are the paper's.
-inline constexpr double kSquareEpsilon = 1e-30;  // epsilon_1, is added to the square of each gradient
-inline constexpr double kWeightEpsilon = 1e-3;   // epsilon_2, the least scale of a tensor's weights
-inline constexpr double kUpdateLimit = 1;        // d, the largest root mean square of a tensor's update
-inline constexpr double kSquareExponent = 0.8;   // c in the decay 1 - t^-c of the sums in step t
-inline constexpr double kLargestStep = 1e-2;     // relative size of a step, at most 1 / sqrt(t) too
+inline constexpr double kWeightEpsilon = 1e-3;  // epsilon_2, the least scale of a tensor's weights
+inline constexpr double kUpdateLimit = 1;       // d, the largest root mean square of a tensor's update
+inline constexpr double kSquareExponent = 0.8;  // c in the decay 1 - t^-c of the sums in step t
+inline constexpr double kLargestStep = 1e-2;    // relative size of a step, at most 1 / sqrt(t) too
 
 // Returns the decay of the sums of squares in step number `step`, counted from 1: 0 in the first step.
 double square_decay(std::int64_t step);
@@ -34,9 +33,9 @@ struct TensorElements {
   std::int64_t column = 0;
 };
 
-// Adds the squares of gradients to sums over each row and each column of the complete tensor; of a vector, the row sums
-// are the squares themselves.
-void add_squares(const TensorElements& of, double gradient_factor, const float* gradient, double* rows,
+// Adds the squares of gradients, each with epsilon added, to sums over each row and each column of the complete tensor;
+// of a vector, the row sums are the squares themselves.
+void add_squares(const TensorElements& of, double gradient_factor, double epsilon, const float* gradient, double* rows,
                  double* columns);
 
 // The inverse roots of the estimated second moments: that of the element in row r and column c is rows[r] columns[c].

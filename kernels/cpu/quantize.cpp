@@ -72,8 +72,11 @@ void quantize(Codes codes, std::int64_t block, std::int64_t n, const float* from
     const float scale = largest_magnitude(from + first, count) / static_cast<float>(largest_code(codes));
     put_scale(scales, first / block, scale);
     for (std::int64_t i = first; i < first + count; ++i) {
-      // Codes of a block without finite numbers are all 1, which an infinite scale makes infinite again.
-      const float code = scale == 0 ? 0 : std::isfinite(scale) ? std::nearbyint(from[i] / scale) : 1;
+      // Codes of a block without finite numbers are all 1, which an infinite scale makes infinite again. A scale below
+      // the least normal number may be rounded so far down that a quotient exceeds the largest code.
+      const auto most = static_cast<float>(largest_code(codes));
+      const float quotient = std::isfinite(scale) ? std::clamp(std::nearbyint(from[i] / scale), -most, most) : 1;
+      const float code = scale == 0 ? 0 : quotient;
       put_code(codes, to, i, static_cast<int>(code));
     }
   }
@@ -104,7 +107,9 @@ void quantize_nf4(std::int64_t n, const float* from, std::byte* to) {
     const std::int64_t first = b / kNf4ScalesOfOne * kNf4ScalesOfOne;
     const float whole =
         *std::max_element(largest.begin() + first, largest.begin() + std::min(first + kNf4ScalesOfOne, blocks));
-    scales[b] = static_cast<std::byte>(whole == 0 ? 0 : std::lround(255 * largest[b] / whole));
+    scales[b] = static_cast<std::byte>(whole == 0             ? 0
+                                       : std::isfinite(whole) ? std::lround(255 * largest[b] / whole)
+                                                              : 255);
     put_scale(wholes, b / kNf4ScalesOfOne, whole);
   }
 }

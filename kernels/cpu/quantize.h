@@ -46,7 +46,8 @@ inline constexpr std::int64_t kNf4Block = 64, kNf4ScalesOfOne = 256;
 
 // Converts n weights to NF4. A number is divided by the largest magnitude of its block and becomes the nearest level.
 // The largest magnitudes are positive, so each is stored as a whole number of 255ths of the largest of 256 of them,
-// which is an fp32 number. (QLoRA, section 3, subtracts their mean first, which would be another number for each weight
+// which is an fp32 number. Where one of the numbers under such a scale is not finite, none of them is after the
+// conversion back. (QLoRA, section 3, subtracts their mean first, which would be another number for each weight
 // matrix.) The run ends with the blocks' 8-bit scales and then the fp32 numbers.
 std::int64_t nf4_bytes(std::int64_t n);
 void quantize_nf4(std::int64_t n, const float* from, std::byte* to);

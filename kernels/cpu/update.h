@@ -18,6 +18,7 @@ struct UpdateRule {
   // Adam's learning rate, decay rates of the moments and epsilon, by default those of the Adam paper.
   double learning_rate = 1e-3, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
   double weight_decay = 0;
+  double square_epsilon = 1e-30;  // Adafactor's epsilon_1, is added to the square of each gradient (1804.04235)
   double momentum = 0.95;  // Muon's: the default of Jordan's implementation (github.com/KellerJordan/Muon, muon.py)
 };
 

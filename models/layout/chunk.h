@@ -57,9 +57,8 @@ struct WeightCounts {
   std::int64_t own_vectors = 0;
   // size of Adafactor's statistics: rows + columns of matrices, elements of vectors, all before tensor ranks cut them
   std::int64_t sums = 0;
-  // Returns an estimate of how many of the `own` elements are in layers' matrices: the same fraction as of `all`
-  // elements.
-  std::int64_t own_matrices() const { return all == 0 ? 0 : own * matrices / all; }
+  // Returns how many of the `own` elements are in layers' matrices, on the rank with fewest of them.
+  std::int64_t own_matrices() const { return own - own_vectors; }
   // elements of this rank's part of a second copy of the weights that is sharded over the ranks of a node (ZeRO++)
   std::int64_t secondary = 0;
   // bytes of the frozen weights; frozen_own: bytes of this rank's shards of the frozen weights

@@ -308,12 +308,12 @@ inline constexpr Feature kDocuments = {"sequence.documents", "samples packed fro
 // the options with which it does not work.
 inline constexpr Feature kEightBitStates = {"strategy.optimizer.states", "states of 8 bits",
                                             [](S s) { return s.strategy.optimizer.eight_bit; }};
+inline constexpr Feature kWithoutMoments = {"strategy.optimizer", "sgd or adafactor",
+                                            [](S s) { return s.strategy.optimizer.moments() == 0; }};
 inline constexpr Feature kWholeMatrices = {"strategy.optimizer", "muon or adafactor", [](S s) {
                                              const OptimizerKind k = s.strategy.optimizer.kind;
                                              return k == OptimizerKind::muon || k == OptimizerKind::adafactor;
                                            }};
-inline constexpr Feature kAdafactor = {"strategy.optimizer", "adafactor",
-                                       [](S s) { return s.strategy.optimizer.kind == OptimizerKind::adafactor; }};
 inline constexpr Feature kMuon = {"strategy.optimizer", "muon",
                                   [](S s) { return s.strategy.optimizer.kind == OptimizerKind::muon; }};
 inline constexpr Feature kLion = {"strategy.optimizer", "lion",

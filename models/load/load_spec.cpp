@@ -201,8 +201,9 @@ static void settle_sharding(Spec& spec) {
   spec.strategy.sharding = Sharding::none;
   spec.strategy.zero_quantize = {};
   for (Origin& origin : spec.origins) {
-    if (origin.key == "strategy.sharding")
-      origin.asked = fmt::format("{} over one rank", std::exchange(origin.value, name_of(Sharding::none)));
+    const bool narrow = origin.key.starts_with("strategy.zero_quantize.");
+    if ((narrow || origin.key == "strategy.sharding") && origin.value != "none")
+      origin.asked = fmt::format("{} over one rank", std::exchange(origin.value, "none"));
   }
 }
 

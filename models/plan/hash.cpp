@@ -125,6 +125,7 @@ struct HashedShapes {
   void operator()(const Update& u) const {
     all(u.elements, u.gradient, u.master, u.moment, u.forward, u.moments, u.fused, u.first, u.delayed, u.validated);
     if (u.momentum) all(u.momentum);
+    if (u.vectors >= 0) all(u.vectors);
   }
   void operator()(const Orthogonalize& o) const {
     all(o.rows, o.columns, o.matrices, o.iterations, o.first, o.parameter);

@@ -196,14 +196,15 @@ struct WorkCost {
   // The update reads gradients, master weights and moments, and writes master weights, moments and the weights for
   // forward. Unfused, torch's foreach AdamW takes 20 passes: decay (2), first moment (3), second (2 + 3), root (2),
   // correction (2), epsilon (2), update (4). A fused update takes 7, so an unfused one takes 13 more, of which 12 are
-  // counted here.
+  // counted here. What follows Muon's directions reads moments of vectors alone.
   // The first part of Muon's update reads and writes gradients and moments once if it is fused; two foreach operations
   // (the moment's, the direction's) read both once more.
   Cost operator()(const Update& u) const {
     if (u.momentum) return {4 * d(u.elements), d(u.elements) * d((u.fused ? 2 : 3) * (u.gradient + u.moment))};
     const Bytes weight = u.master > 0 ? u.master : u.forward;
-    const double fused = d(u.gradient + 2 * weight + 2 * u.moment * u.moments + (u.master > 0 ? u.forward : 0));
-    return {12 * d(u.elements), d(u.elements) * (u.fused ? fused : fused + 12 * d(weight))};
+    const double weights = d(u.gradient + 2 * weight + (u.master > 0 ? u.forward : 0) + (u.fused ? 0 : 12 * weight));
+    const double moments = u.vectors < 0 ? d(u.elements) * d(u.moments) : 2 * d(u.vectors);
+    return {12 * d(u.elements), d(u.elements) * weights + 2 * d(u.moment) * moments};
   }
   // The convolution before a recurrence: forward reads and writes every column of every token; backward reads the input
   // and the result's gradient, and reads and writes the projection's gradient.

@@ -431,7 +431,7 @@ struct Exchange {};
 struct SquaredNorm {
   enum class Of : std::uint8_t { gradients, lines, updates };
   std::int64_t elements = 0;
-  Bytes width = 4;
+  Bytes width = 4;  // bytes that are read of each element
   Of of = Of::gradients;
 };
 
@@ -441,7 +441,8 @@ struct SquaredNorm {
 // the first step). validated: the update is validated in the next step (post_validation.h); it is made only if the
 // gradient norm known so far, the second number that the op reads, needs no clipping. momentum: the op is the first
 // part of Muon's update of layers' matrices: it adds the gradient to the moment, and overwrites the gradient with the
-// direction that is orthogonalized next.
+// direction that is orthogonalized next. vectors: with Muon, how many of the elements are not in layers' matrices and
+// have the two moments of AdamW, while matrices are updated by their directions alone; -1 with other optimizers.
 struct Update {
   std::int64_t elements = 0;
   Bytes gradient = 4, master = 4, moment = 4, forward = 2;
@@ -451,6 +452,7 @@ struct Update {
   bool delayed = false;
   bool validated = false;
   bool momentum = false;
+  std::int64_t vectors = -1;
 };
 
 // The op copies weights' directions of Muon (their momentum, or its orthogonalized matrices if `back`) between the

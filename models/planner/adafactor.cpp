@@ -12,10 +12,12 @@ class Passes {
   Passes(const Draft& draft, TaskWriter& writer, const Chunk& chunk, std::vector<TaskId> after)
       : draft_(draft), writer_(writer), chunk_(chunk), ready_(std::move(after)) {}
 
-  void write(const char* name, SquaredNorm::Of of, std::vector<Operand> operands, std::vector<Operand> allocates = {}) {
+  // width: bytes that the pass reads of each element
+  void write(const char* name, SquaredNorm::Of of, Bytes width, std::vector<Operand> operands,
+             std::vector<Operand> allocates = {}) {
     if (clips_in_update(draft_)) operands.push_back(number(kSquaredNorm, Access::read));
     emit({.name = name,
-          .work = SquaredNorm{chunk_.weights.own, draft_.facts.gradient_width, of},
+          .work = SquaredNorm{chunk_.weights.own, width, of},
           .phase = Phase::step,
           .optimizer = true,
           .operands = std::move(operands),
@@ -52,11 +54,14 @@ std::vector<TaskId> factored_moments(const Draft& draft, TaskWriter& writer, con
                                      const std::vector<TaskId>& after) {
   Passes passes(draft, writer, chunk, after);
   const Operand gradients = optimizer_gradients(draft, Access::read);
-  passes.write("row and column sums", SquaredNorm::Of::lines, {gradients, state(kMoment2, Access::read_write)},
-               {state(kMoment2, Access::write)});
+  passes.write("row and column sums", SquaredNorm::Of::lines, draft.facts.gradient_width,
+               {gradients, state(kMoment2, Access::read_write)}, {state(kMoment2, Access::write)});
   passes.sum("reduce row and column sums", kMoment2, chunk.weights.sums);
+  const std::int64_t masters = draft.plan.blocks[draft.plan.frames[chunk.state].block].buffers[kMaster].bytes;
+  const Optimizer& o = draft.facts.spec.strategy.optimizer;
+  const Bytes weight_width = masters > 0 || draft.facts.row.fp32_shards ? o.master_bytes : draft.context.width;
   const std::uint16_t weights = draft.facts.row.shards_parameters ? kParameterShard : kParameters;
-  passes.write("update norms", SquaredNorm::Of::updates,
+  passes.write("update norms", SquaredNorm::Of::updates, draft.facts.gradient_width + weight_width,
                {gradients, state(kMaster, Access::read), state(weights, Access::read), state(kMoment2, Access::read),
                 state(kBuckets, Access::write)});
   passes.sum("reduce update norms", kBuckets, tensor_norms(draft, chunk));

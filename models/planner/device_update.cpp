@@ -102,6 +102,7 @@ void DeviceUpdate::update_chunk(const Chunk& chunk, bool last, const std::vector
                             state(kMoment1, Access::read_write), state(kMoment2, Access::read_write),
                             state(row_.shards_parameters ? kParameterShard : kParameters, Access::write)},
                .allocates = {state(kMoment1, Access::write), state(kMoment2, Access::write)}};
+  if (kind == OptimizerKind::muon) std::get<Update>(update.work).vectors = chunk.weights.own_vectors;
   if (kind == OptimizerKind::adafactor) update.operands.push_back(state(kBuckets, Access::read));
   if (clips_in_update(draft_)) update.operands.push_back(number(kSquaredNorm, Access::read));
   if (facts_.validates) {

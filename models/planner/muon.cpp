@@ -82,13 +82,19 @@ class Rounds {
     }
   }
 
+  // Matrices are orthogonalized in the format that their copies have: 16 bits under 8-bit training too.
+  Precision precision() const {
+    const Precision p = draft_.facts.spec.strategy.precision;
+    return is_eight_bit(p) ? Precision::bf16 : p;
+  }
+
   void orthogonalize(const Entry& first, const LocalParameter& p, std::int64_t parameter) {
     const auto size = [&](Dimension d) { return GroupPosition{0, draft_.group_size(d)}; };
     const UncutShape whole = uncut_place(draft_.facts.spec.model, p, size).whole;
     emit({.name = "orthogonalize " + p.name,
           .work = Orthogonalize{.rows = whole.out, .columns = whole.in, .first = first.base, .parameter = parameter},
           .phase = Phase::step,
-          .precision = draft_.facts.spec.strategy.precision,
+          .precision = precision(),
           .optimizer = true,
           .operands = {state(kBuckets, Access::read_write)}});
   }

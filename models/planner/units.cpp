@@ -341,7 +341,7 @@ void Units::reduce_unit(const Chunk& chunk, std::uint32_t unit_frame) {
   if (!facts_.fresh_gradients && !last_micro_batch) return;
   if (spec_.strategy.zero_quantize.gradient_bits > 0) {
     reduce_narrow(draft_, writer_, unit_frame);
-    if (!spec_.strategy.overlap.gradient_reduce) writer_.hold({writer_.last_of(LaneKind::compute)});
+    if (!spec_.strategy.overlap.gradient_reduce) writer_.hold({writer_.last_of(LaneKind::data_reduce)});
     return;
   }
   const Operand source = prepare_gradient(unit_frame, regions);

@@ -70,12 +70,12 @@ class Units : public StepPart {
 // gather_in_node: issue the all-gather of forward and of backward, in place of that of ZeRO-3. widen_and_keep: issues,
 // as far as the spec asks for them, the dequantisation of gathered weights and the copy to the secondary shard, on the
 // compute lane; `read` is the last gather from that shard, for which the copy waits. reduce_narrow: issues the
-// reduction, and returns the lane of its last op.
+// reduction, with its conversions, on the lane of reductions.
 void gather_narrow(const Draft& draft, TaskWriter& writer, std::uint32_t unit, Phase phase,
                    const std::vector<TaskId>& after);
 TaskId gather_in_node(const Draft& draft, TaskWriter& writer, std::uint32_t unit, Phase phase,
                       const std::vector<TaskId>& after);
 void widen_and_keep(const Draft& draft, TaskWriter& writer, std::uint32_t unit, Phase phase, TaskId read);
-LaneKind reduce_narrow(const Draft& draft, TaskWriter& writer, std::uint32_t unit);
+void reduce_narrow(const Draft& draft, TaskWriter& writer, std::uint32_t unit);
 
 }  // namespace orrery

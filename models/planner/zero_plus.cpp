@@ -95,7 +95,7 @@ void widen_and_keep(const Draft& draft, TaskWriter& writer, std::uint32_t frame,
   if (narrow.secondary_shards) keep_secondary(draft, writer, frame, phase, read);
 }
 
-LaneKind reduce_narrow(const Draft& draft, TaskWriter& writer, std::uint32_t frame) {
+void reduce_narrow(const Draft& draft, TaskWriter& writer, std::uint32_t frame) {
   const NarrowUnit u(draft, frame);
   const Bytes width = draft.context.width;
   const NarrowFormat format = reduced_format(draft.facts.spec);
@@ -104,6 +104,7 @@ LaneKind reduce_narrow(const Draft& draft, TaskWriter& writer, std::uint32_t fra
     const Op op = {.name = name,
                    .work = work,
                    .phase = Phase::backward,
+                   .lane = LaneKind::data_reduce,
                    .operands = {unit(source, Access::read), unit(kNarrowGradients, Access::write)},
                    .allocates = {unit(kNarrowGradients, Access::write)},
                    .frees = {unit(source, Access::read)}};
@@ -132,10 +133,10 @@ LaneKind reduce_narrow(const Draft& draft, TaskWriter& writer, std::uint32_t fra
                          .factor = averages ? 1 / static_cast<double>(draft.facts.spec.strategy.loss_ranks()) : 1,
                          .adds = true},
       .phase = Phase::backward,
+      .lane = LaneKind::data_reduce,
       .operands = {unit(kArrivedGradients, Access::read), state(kGradientShard, Access::read_write)},
       .frees = {unit(kArrivedGradients, Access::read)}};
   writer.emit(add, frame);
-  return LaneKind::compute;
 }
 
 }  // namespace orrery

@@ -311,7 +311,8 @@ class Replay : BlockSource {
   }
 
   void take(std::uint32_t frame, std::uint16_t slot, int stream, Picoseconds now) {
-    const BlockBuffer& what = plan_.blocks[plan_.frames[frame].block].buffers[slot];
+    const Block& block = plan_.blocks[plan_.frames[frame].block];
+    const BlockBuffer& what = block.buffers[slot];
     Held& held = held_[plan_.frames[frame].first_buffer + slot];
     if (what.bytes == 0 || held.stream != kNotHeld) return;
     if (what.contiguous) {
@@ -323,10 +324,10 @@ class Replay : BlockSource {
       count_beyond(what.home, what.bytes);
       return;
     }
-    const bool state = plan_.blocks[plan_.frames[frame].block].role == BlockRole::state;
+    const bool state = block.role == BlockRole::state;
     if (state && slot == kGradients && states_.has_gradients()) return;
     if (what.lazy && states_.has_moments(frame)) {
-      if (slot == kMoment1) states_.take_moments(frame, now);
+      if (slot == kMoment1 || block.buffers[kMoment1].bytes == 0) states_.take_moments(frame, now);
       held.stream = kPlaced;
       return;
     }

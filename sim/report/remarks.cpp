@@ -91,8 +91,7 @@ std::string imbalance_remark(const Spec& spec) {
 std::string sharding_remark(const Spec& spec) {
   const Origin* sharding = origin_of(spec, "strategy.sharding");
   if (sharding == nullptr || sharding->asked.empty()) return "";
-  return fmt::format("strategy.sharding: {} over one rank, which shares its weights with no other: planned as none",
-                     sharding->asked);
+  return fmt::format("strategy.sharding: {}, which shares its weights with no other: planned as none", sharding->asked);
 }
 
 // Returns a remark for a spec with too few micro-batches for the schedule ZB-H2: on p stages the schedule's warm-up

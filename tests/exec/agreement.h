@@ -25,7 +25,8 @@ inline constexpr double kLimit = 1e-5;        // largest relative distance of gr
 inline constexpr double kChangeLimit = 1e-4;  // largest relative distance of the change of weights under Adam
 inline constexpr std::int64_t kSteps = 5;
 // Adam's epsilon. Adam's first step is the sign of a gradient: with the usual 1e-8 an element whose gradient is
-// rounding noise may move either way. Gradients here deviate by 2e-3, 1 (the clip) / sqrt(200,000 weights).
+// rounding noise may move either way, and so with Adafactor, whose epsilon is added to squares. Gradients here deviate
+// by 2e-3, 1 (the clip) / sqrt(200,000 weights).
 inline constexpr double kEpsilon = 1e-5;
 
 // Weights or gradients of the whole model, by name.
@@ -85,6 +86,7 @@ inline Training training_of(const Spec& spec) {
                                                                            : Kind::adamw;
   t.rule.learning_rate = t.rule.kind == kernels::UpdateRule::Kind::sgd ? 0.1 : 1e-3;
   t.rule.epsilon = kEpsilon;
+  t.rule.square_epsilon = kEpsilon * kEpsilon;
   t.clip = spec.strategy.clip;
   t.seed = 7;
   return t;

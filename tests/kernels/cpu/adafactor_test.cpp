@@ -34,7 +34,7 @@ struct Trial {
     std::vector<double> fresh_rows(row_sums.size()), fresh_columns(column_sums.size());
     double* columns_at = columns > 1 ? fresh_columns.data() : nullptr;
     for (const TensorElements& e : cut())
-      add_squares(e, factor, gradient.data() + e.first, fresh_rows.data(), columns_at);
+      add_squares(e, factor, UpdateRule().square_epsilon, gradient.data() + e.first, fresh_rows.data(), columns_at);
     const auto add = [&](std::vector<float>& sums, const std::vector<double>& fresh) {
       for (std::size_t i = 0; i < sums.size(); ++i)
         sums[i] = static_cast<float>(decay * sums[i] + (1 - decay) * fresh[i]);

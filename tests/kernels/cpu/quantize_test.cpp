@@ -79,6 +79,29 @@ TEST(Quantize, ZerosStayAndWhatIsNotFiniteIsSeen) {
   }
 }
 
+// The scale of such numbers is a few times the least number that fp32 has, and is rounded to it.
+TEST(Quantize, NumbersNearTheLeastKeepTheirSigns) {
+  const float least = std::numeric_limits<float>::denorm_min();
+  for (const Codes codes : {Codes::int8, Codes::int4}) {
+    for (float most = least; most < 1000 * least; most += least) {
+      const std::vector<float> y = through(codes, 4, {most, -most, 0, most});
+      EXPECT_GE(y[0], 0) << most;
+      EXPECT_LE(y[1], 0) << most;
+      EXPECT_LE(y[0], 2 * most) << most;
+    }
+  }
+}
+
+TEST(Quantize, Nf4SaysWhatIsNotFinite) {
+  for (const float bad : {INFINITY, -INFINITY, NAN}) {
+    std::vector<float> x(64 * 256 + 1, 0.5F);
+    x[70] = bad;
+    const std::vector<float> y = through_nf4(x);
+    for (std::size_t i = 0; i + 1 < x.size(); ++i) EXPECT_FALSE(std::isfinite(y[i])) << i;
+    EXPECT_EQ(y.back(), 0.5F);
+  }
+}
+
 TEST(Quantize, Nf4IsAsTheReference) {
   for (const std::int64_t n : {1, 63, 64, 65, 4096, 64 * 256 + 129, 3 * 64 * 256}) {
     const std::vector<float> x = random_floats(n, 7);

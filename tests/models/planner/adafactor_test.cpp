@@ -44,6 +44,17 @@ TEST(Adafactor, AddsUpSumsOfShards) {
   EXPECT_EQ(reduced("data: 4, global_batch: 4, sharding: fsdp", "reduce update norms"), 2 * (8 * 6 + 3));
 }
 
+// The second pass reads gradients (fp32) and weights: masters of four bytes.
+TEST(Adafactor, NormsOfUpdatesReadWeightsToo) {
+  const Plan plan = make_plan(test::spec_of(test::kSmall, "optimizer: adafactor"));
+  std::map<SquaredNorm::Of, double> bytes;
+  for (TaskId t = plan.classes[0].begin; t < plan.classes[0].end; ++t) {
+    if (const auto* n = std::get_if<SquaredNorm>(&plan.op_of(t).work)) bytes[n->of] += cost_of(*n, 2).bytes;
+  }
+  EXPECT_GT(bytes[SquaredNorm::Of::lines], 0);
+  EXPECT_EQ(bytes[SquaredNorm::Of::updates], 2 * bytes[SquaredNorm::Of::lines]);
+}
+
 // Eight-bit moments: a byte each, and an fp32 scale for each 256 (Dettmers et al. 2022).
 TEST(Adafactor, EightBitMomentsTakeAByteAndAScale) {
   const std::int64_t all = 8 * (64 * 64 * 4 + 3 * 64 * 256 + 128) + 2 * 256 * 64 + 64;

@@ -42,6 +42,44 @@ TEST(Muon, OrthogonalisesWholeMatricesOnce) {
   EXPECT_DOUBLE_EQ(work_of("data: 3, global_batch: 3").flops, 3 * layer);
 }
 
+// Every element of layers' matrices goes through the momentum once, on models of any size: 126 layers of matrices with
+// 3.2e9 elements on one rank.
+TEST(Muon, CountsElementsOfLargeModels) {
+  const Spec spec = parse_spec(
+      "model: llama-3.1-405b\nsequence: 1024\ngpus: 8\ncluster: {node: dgx-h100}\nstrategy: {data: 8, global_batch: 8, "
+      "optimizer: "
+      "muon}",
+      "spec");
+  const Plan plan = make_plan(spec);
+  double momentum = 0, vectors = 0;
+  for (TaskId t = plan.classes[0].begin; t < plan.classes[0].end; ++t) {
+    const auto* u = std::get_if<Update>(&plan.op_of(t).work);
+    if (u == nullptr) continue;
+    (u->momentum ? momentum : vectors) += static_cast<double>(u->momentum ? u->elements : u->vectors);
+  }
+  const double heads = 2.0 * 128256 * 16384;  // the two tables of the vocabulary
+  EXPECT_NEAR(momentum + vectors, static_cast<double>(parameter_count(spec.model, spec.sequence)), 1);
+  EXPECT_NEAR(vectors / heads, 1, 0.01);
+}
+
+// After the directions, matrices have no moment that is read once more; vectors have AdamW's two.
+TEST(Muon, UpdatesMatricesWithoutMoments) {
+  const Update adamw = {.elements = 100, .moments = 2}, muon = {.elements = 100, .moments = 1, .vectors = 10};
+  EXPECT_EQ(cost_of(adamw, 2).bytes - cost_of(muon, 2).bytes, 2 * 4 * 2 * 90);
+}
+
+TEST(Muon, OrthogonalisesInSixteenBitsUnderEightBitTraining) {
+  const Plan plan = make_plan(test::spec_of(test::kSmall, "precision: fp8, optimizer: muon"));
+  int products = 0;
+  for (TaskId t = plan.classes[0].begin; t < plan.classes[0].end; ++t) {
+    const Op& op = plan.op_of(t);
+    if (!std::holds_alternative<Orthogonalize>(op.work)) continue;
+    EXPECT_EQ(op.precision, Precision::bf16);
+    ++products;
+  }
+  EXPECT_GT(products, 0);
+}
+
 TEST(Muon, PassesResultsOn) {
   EXPECT_EQ(work_of("data: 4, global_batch: 4").gathered, 8 * kLayer);
   EXPECT_EQ(work_of("data: 1").gathered, 0);

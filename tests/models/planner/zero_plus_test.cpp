@@ -64,6 +64,24 @@ TEST(ZeroPlus, NarrowsEachTransferByItself) {
   EXPECT_EQ(moved(narrowed_plan("secondary_shards: node"), Dimension::data, kGather), 2 * kNarrowedElements);
 }
 
+// Conversions of gradients that are reduced beside backward run beside it too, and no op of backward waits for them.
+TEST(ZeroPlus, ConvertsGradientsOnTheLaneOfReductions) {
+  const Plan plan = narrowed_plan("gradients: int4");
+  int conversions = 0;
+  for (TaskId t = plan.classes[0].begin; t < plan.classes[0].end; ++t) {
+    const Op& op = plan.op_of(t);
+    const bool converts = std::holds_alternative<Quantize>(op.work) || std::holds_alternative<Dequantize>(op.work);
+    if (converts && op.phase == Phase::backward) {
+      EXPECT_EQ(op.lane, LaneKind::data_reduce) << op.name;
+      ++conversions;
+    }
+    if (op.lane != LaneKind::compute || op.phase != Phase::backward) continue;
+    for (const TaskId before : plan.dependencies_of(t))
+      EXPECT_NE(plan.op_of(before).lane, LaneKind::data_reduce) << op.name;
+  }
+  EXPECT_EQ(conversions, 3 * 11);  // of eight layers, two tables and the last norm
+}
+
 // A node holds all weights once more.
 TEST(ZeroPlus, SecondaryShardsTakeANodesPart) {
   const Plan plan = narrowed_plan("secondary_shards: node");

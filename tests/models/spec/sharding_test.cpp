@@ -82,6 +82,15 @@ TEST(Sharding, OfOneRankIsNone) {
   ASSERT_NE(told, spec.origins.end());
   EXPECT_EQ(told->value, "none");
   EXPECT_EQ(told->asked, "zero3 over one rank");
+  const Spec narrow = test::spec_of(
+      test::kSmall, "data: 1, sharding: zero3, zero_quantize: {weights: int8, gradients: int4}, global_batch: 2");
+  int narrowed = 0;
+  for (const Origin& o : narrow.origins) {
+    if (!o.key.starts_with("strategy.zero_quantize.")) continue;
+    EXPECT_EQ(o.value, "none") << o.key;
+    narrowed += o.asked == "int8 over one rank" || o.asked == "int4 over one rank" ? 1 : 0;
+  }
+  EXPECT_EQ(narrowed, 2);
   EXPECT_EQ(test::spec_of(test::kSmall, "data: 2, sharding: zero3").strategy.sharding, find_sharding("zero3"));
 }
 
