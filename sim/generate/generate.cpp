@@ -111,4 +111,9 @@ GenerationReport predict_generation(const Spec& spec, Profile profile, const std
   return result;
 }
 
+double decode_period_s(const Spec& spec, Profile profile, std::int64_t cached) {
+  profile.generates = true;
+  return pass_of(spec, profile, 1, cached, nullptr).made.period_s;
+}
+
 }  // namespace orrery

@@ -52,6 +52,10 @@ struct GenerationReport {
 // length. Throws Stopped soon after `stop` is set.
 GenerationReport predict_generation(const Spec& spec, Profile profile, const std::atomic<bool>* stop = nullptr);
 
+// Returns the seconds from one decode pass to the next of a spec that generates text, with so many tokens of each
+// sequence in the cache.
+double decode_period_s(const Spec& spec, Profile profile, std::int64_t cached);
+
 // Returns the bytes of the weights, or (if `cache`) of the cache of keys and values, of one class of ranks of a pass's
 // plan or of several passes' plan.
 Bytes generation_state_bytes(const Plan& plan, std::size_t slot, bool cache);
