@@ -97,7 +97,7 @@ Spec spec_of(const ServedRow& row, std::int64_t batch, std::int64_t output) {
   return plain.model.moe && !experts.empty() ? parse_spec(text(experts), "row") : plain;
 }
 
-GenerationReport report_of(const Spec& spec) { return predict_generation(spec, profile_for(spec, "")); }
+GenerationReport report_of(const Spec& spec) { return predict_batch(spec, profile_for(spec, "")); }
 
 bool says(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
@@ -130,10 +130,13 @@ void add_figures(ServedCase& c) {
     c.figures = {{"token, fixed concurrency", at.token_s * kMilli, row.value[1]},
                  {"first token, fixed concurrency", (at.prompt_s + at.token_s / 2) * kMilli, row.value[0]}};
   } else if (says(row.mode, "offline max throughput") && row.output > 1) {
-    constexpr std::int64_t kMostSequences = 2048;  // TensorRT-LLM's default max_batch_size
-    const std::int64_t fit = report_of(spec_of(row, 1, row.output)).largest_batch;
+    constexpr std::int64_t kMostRequests = 2048;  // TensorRT-LLM's default max_batch_size
+    // Prompts come one after another, so that no pass needs the working memory of all of them.
+    const Spec one = spec_of(row, 1, row.output);
+    const GeneratedMemory memory = generation_memory(one, profile_for(one, ""));
+    const std::int64_t fit = memory.sequences_within(memory.allowed) * one.strategy.data;
     if (fit < 1) throw Error("the weights leave no memory for a sequence");
-    const std::int64_t batch = std::min({fit, kMostSequences, row.requests > 0 ? row.requests : kMostSequences});
+    const std::int64_t batch = std::min({fit, kMostRequests, row.requests > 0 ? row.requests : kMostRequests});
     c.figures = {{"tokens/s, offline", static_cast<double>(batch) / under_way(row, batch).token_s, row.value[0]}};
   } else {
     throw Error(fmt::format("mode '{}' is not built in", row.mode.substr(0, row.mode.find(','))));
