@@ -76,7 +76,7 @@ std::string vendor_remark(const Spec& spec) {
   const Architecture gpu = spec.cluster.gpu.architecture;
   const bool amd = is_amd(spec.cluster.gpu), rocm = name.starts_with("rocm-");
   if (gpu == Architecture::other || amd == rocm || name == kOwnSoftware) return "";
-  return fmt::format("software: {} is described as it runs on {} GPUs; a {} need not have all that it uses", name,
+  return fmt::format("software: {} is described as it runs on {} GPUs; not all that it uses need be there on {}", name,
                      rocm ? "AMD's" : "NVIDIA's", spec.cluster.gpu.name);
 }
 
