@@ -120,7 +120,7 @@ Spec spec_of(const ServedRow& row, std::int64_t batch, std::int64_t output) {
   return plain.model.moe && !experts.empty() ? parse_spec(text(experts), "row") : plain;
 }
 
-GenerationReport report_of(const Spec& spec) { return predict_generation(spec, profile_for(spec, "")); }
+GenerationReport report_of(const Spec& spec) { return predict_batch(spec, profile_for(spec, "")); }
 
 // How a stack forms its passes, by its defaults.
 struct ServingHabit {
@@ -164,6 +164,8 @@ LoopFigures under_load(const ServedRow& row, std::int64_t clients, std::int64_t 
             const Spec spec = load(n, cached, 2);
             return decode_period_s(spec, profile_for(spec, ""), cached);
           }};
+  // Prompts come one after another, so that no pass needs the working memory of many of them.
+  const Spec alone = load(1, row.input, row.output);
   const ClosedLoop loop = {
       .clients = ceil_div(clients, data),
       .requests = ceil_div(requests > 0 ? requests : 10 * clients, data),
@@ -171,7 +173,7 @@ LoopFigures under_load(const ServedRow& row, std::int64_t clients, std::int64_t 
       .output = row.output,
       .shortest = row.shortest,
       .sequences = habit.sequences,
-      .cache_tokens = cache_tokens(report_of(load(1, row.input, row.output)).memory, row.input + row.output),
+      .cache_tokens = cache_tokens(generation_memory(alone, profile_for(alone, "")), row.input + row.output),
       .pass_tokens = habit.pass_tokens,
       .mixes = habit.mixes,
       .reserves = habit.reserves};

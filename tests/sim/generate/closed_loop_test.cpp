@@ -65,7 +65,7 @@ TEST(ClosedLoop, AnswersWaitForPromptsOfOthersUnlessPassesMixThem) {
   EXPECT_GT(apart.total_s, mixed.total_s);
 }
 
-// Where the cache has room for two whole requests, two are in progress, and the others wait.
+// Two requests are in progress where the cache has room for two, and the others wait.
 TEST(ClosedLoop, WaitsForRoomInTheCache) {
   ClosedLoop loop = loop_of(8, 80), two = loop_of(2, 80);
   loop.cache_tokens = 2 * 45;

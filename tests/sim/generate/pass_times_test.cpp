@@ -5,7 +5,7 @@
 namespace orrery {
 namespace {
 
-// What is linear in sequences for any context, and in tokens, comes back at every point.
+// Predictions that are linear in sequences and in tokens come back at every point.
 TEST(PassTimes, AreLinearBetweenPredictions) {
   int predictions = 0;
   const PredictPass predict = {
