@@ -1,8 +1,8 @@
 #include <array>
 
+#include "benchmarks/simgrid/link_clocks.h"
 #include "benchmarks/simgrid/play.h"
 #include "sim/engine/fair_share.h"
-#include "sim/engine/link_clocks.h"
 
 namespace orrery::flows {
 namespace {
@@ -34,7 +34,8 @@ class Player {
     std::array<LinkUse, FairShare::kMaxUses> uses;
     std::size_t count = 0;
     for (const std::uint32_t link : set_.routes[flow.route].links) uses[count++] = {link, kCapacity};
-    clocks_.start(chain, flow.bytes * kPicosecondsPerByte * kFullRate, std::span(uses.data(), count));
+    clocks_.start(chain, LinkClocks::Length{flow.bytes * kPicosecondsPerByte} * kFullRate,
+                  std::span(uses.data(), count));
   }
 
   const FlowSet& set_;

@@ -1,6 +1,7 @@
 #include "models/cost/kernel_time.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 #include <limits>
 
@@ -88,6 +89,7 @@ struct KernelTime {
                                                                 : &Gemm::n;
     first.*outputs -= (g.apart - 1) * g.apart_outputs;
     other.*outputs = g.apart_outputs;
+    assert(first.*outputs > 0 && other.*outputs > 0);
     return (*this)(first) + static_cast<double>(g.apart - 1) * (*this)(other);
   }
 

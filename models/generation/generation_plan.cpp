@@ -15,7 +15,7 @@ namespace {
 // Joins the plans of passes into one. Buffers that outlive a pass (weights, caches) are those of the first pass.
 class PassJoiner {
  public:
-  PassJoiner(const Spec& spec, const std::vector<GenerationPass>& passes) {
+  PassJoiner(const Spec& spec, const std::vector<GenerationPass>& passes, bool prepares) {
     for (const GenerationPass& pass : passes) passes_.push_back(make_unchecked_plan(spec_of_pass(spec, pass)));
     const auto chooses = [&](const GenerationPass& pass) { return pass.chooses(*spec.generation); };
     first_choice_ = std::find_if(passes.begin(), passes.end(), chooses) - passes.begin();
@@ -27,6 +27,10 @@ class PassJoiner {
     joined_.micro_batches *= static_cast<std::int64_t>(passes_.size());
     joined_.update_every = joined_.micro_batches;
     for (std::size_t k = 0; k < passes_.size(); ++k) take_buffers(k);
+    if (prepares) {
+      prepare_ = static_cast<std::uint32_t>(joined_.ops.size());
+      joined_.ops.push_back({.name = kPreparePass, .work = Wait{true}, .lane = LaneKind::cpu, .host_waits = true});
+    }
     if (spec.strategy.pipeline > 1) hand_over_.emplace(joined_, spec, passes_.front().micro_batches, first_choice_);
   }
 
@@ -93,11 +97,32 @@ class PassJoiner {
     }
   }
 
+  bool computes(const Plan& plan, TaskId t) const {
+    return plan.tasks[t].lane % kLanes == static_cast<std::uint32_t>(LaneKind::compute);
+  }
+
+  // Appends the host's work before pass k, which waits for the kernels of the pass before it; the pass's first kernel,
+  // task `first` of its own plan, is to wait for it.
+  TaskId prepare(std::uint32_t slot, std::size_t k, TaskId first) {
+    TaskId last = next();
+    while (last > joined_.classes[slot].begin && !computes(joined_, last - 1)) --last;
+    joined_.tasks.push_back({.op = prepare_,
+                             .frame = frames_[k][passes_[k].tasks[first].frame],
+                             .lane = slot * kLanes + static_cast<std::uint32_t>(LaneKind::cpu),
+                             .first_dependency = static_cast<std::uint32_t>(joined_.dependencies.size())});
+    if (last > joined_.classes[slot].begin) joined_.dependencies.push_back(last - 1);
+    return next() - 1;
+  }
+
   // Appends the tasks of one class of ranks in one pass, and between them those that hand over tokens.
   void add(std::uint32_t slot, std::size_t k) {
     const Plan& pass = passes_[k];
     const RankClass& from = pass.classes[slot];
     std::vector<TaskId> moved;
+    TaskId first = from.begin;
+    while (first < from.end && !computes(pass, first)) ++first;
+    const bool prepares = prepare_ != kNone && first < from.end;
+    const TaskId prepared = prepares ? prepare(slot, k, first) : kNone;
     for (TaskId t = from.begin; t < from.end; ++t) {
       if (hand_over_) hand_over_->before(slot, static_cast<std::int64_t>(k), pass, t);
       moved.push_back(next());
@@ -108,6 +133,7 @@ class PassJoiner {
       task.match = kNone;
       task.flags &= static_cast<std::uint8_t>(~kStepEnd);
       task.first_dependency = static_cast<std::uint32_t>(joined_.dependencies.size());
+      if (prepares && t == first) joined_.dependencies.push_back(prepared);
       for (const TaskId d : pass.dependencies_of(t)) joined_.dependencies.push_back(moved[d - from.begin]);
       joined_.tasks.push_back(task);
       if (hand_over_) hand_over_->after(slot, static_cast<std::int64_t>(k), pass, t);
@@ -128,6 +154,7 @@ class PassJoiner {
   std::vector<std::vector<std::uint32_t>> frames_;  // for each pass and frame of its own plan, the frame's id
   std::map<std::pair<std::size_t, std::uint32_t>, std::vector<TaskId>> ends_;  // by pass and match of its own plan
   std::optional<TokenHandOver> hand_over_;
+  std::uint32_t prepare_ = kNone;  // id of the op of the host's work before a pass; kNone if there is none
 };
 
 }  // namespace
@@ -148,8 +175,8 @@ Spec spec_of_pass(const Spec& spec, const GenerationPass& pass) {
   return one;
 }
 
-Plan make_generation_plan(const Spec& spec, const std::vector<GenerationPass>& passes) {
-  Plan plan = PassJoiner(spec, passes).run();
+Plan make_generation_plan(const Spec& spec, const std::vector<GenerationPass>& passes, bool prepares) {
+  Plan plan = PassJoiner(spec, passes, prepares).run();
   check_plan(plan);
   return plan;
 }

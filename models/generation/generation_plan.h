@@ -24,11 +24,16 @@ std::vector<GenerationPass> generation_passes(const Generation& g);
 // Returns the spec of one pass, whose plan (make_plan) is that pass alone.
 Spec spec_of_pass(const Spec& spec, const GenerationPass& pass);
 
+// Name of the op that stands for the host's work before a pass.
+inline constexpr const char* kPreparePass = "prepare pass";
+
 // Makes the plan of several passes of a generation, one after the other. Weights and caches of all passes are the same
 // buffers; micro-batch k m + j is micro-batch j of m of pass number k. With pipeline stages, the last stage sends the
 // tokens that a pass chose to the first stage, where the next pass reads them, and passes follow each other without
-// emptying the pipeline as far as tokens are there.
-Plan make_generation_plan(const Spec& spec, const std::vector<GenerationPass>& passes);
+// emptying the pipeline as far as tokens are there. prepares: on every rank, an op kPreparePass comes between the
+// kernels of two passes, and before the first pass; its time is that of software.step_us, which is no op's when ranks
+// execute the plan.
+Plan make_generation_plan(const Spec& spec, const std::vector<GenerationPass>& passes, bool prepares = false);
 
 // Makes the plan that ranks execute: that of a training step, or of a complete generation.
 Plan make_executed_plan(const Spec& spec);

@@ -2,6 +2,10 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
+#include "models/base/error.h"
+
 namespace orrery {
 namespace {
 
@@ -51,6 +55,16 @@ void tensor_all_reduce(LayerTape& layer, const std::string& name, Id x, Bytes by
       name,
       Collective{.group = layer.context.intermediate_side.columns, .bytes = bytes, .width = width, .maximum = maximum},
       {.updates = {x}}, LaneKind::tensor);
+}
+
+std::vector<std::int32_t> tiled_weight(LayerTape& layer, const std::string& name, std::int64_t out, std::int64_t in,
+                                       Cut cut, const std::vector<std::int64_t>& apart) {
+  for (const std::int64_t outputs : apart.empty() ? std::vector{out} : apart) {
+    if (outputs % layer.tiles != 0)
+      throw Error(
+          fmt::format("strategy.offload.tiling: {} does not divide the {} outputs of {}", layer.tiles, outputs, name));
+  }
+  return layer.tape.tiled_parameter(name, out, in, cut, layer.tiles);
 }
 
 bool in_symmetric_memory(const LayerTape& layer) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "models/layers/blocks.h"
 #include "models/tape/block_builder.h"
@@ -43,9 +44,15 @@ Id activation(LayerTape& layer, const std::string& name, std::int64_t row_count,
 // Records an all-reduce of x over the tensor group in place: the sum, or the largest value.
 void tensor_all_reduce(LayerTape& layer, const std::string& name, Id x, Bytes bytes, Bytes width, bool maximum = false);
 // Records an all-gather or a reduce-scatter (`kind`) of the rows of `from` over the tensor group into `to`. If `parts`
-// is more than 1, the collective moves piece number `piece` of that many equal parts.
+// is more than 1, the collective moves piece number `piece` of that many equal parts. A whole collective is copied to
+// or from a buffer of its own where the stack does (software.sequence_copies).
 void tensor_collective(LayerTape& layer, const std::string& name, CollectiveKind kind, Id from, Id to,
                        std::int64_t columns, Bytes width, std::int64_t piece = 0, std::int64_t parts = 1);
+// Adds a linear layer's weight as tiles (ranges of its rows), which products use one after another, or as one tile, and
+// returns them. apart: the outputs of the layers whose weights lie in it, if these have products of their own; a tile
+// has an equal part of each. Throws Error if the tiles do not divide the outputs.
+std::vector<std::int32_t> tiled_weight(LayerTape& layer, const std::string& name, std::int64_t out, std::int64_t in,
+                                       Cut cut, const std::vector<std::int64_t>& apart = {});
 // Returns whether products that overlap with transfers do so through PyTorch's symmetric memory.
 bool in_symmetric_memory(const LayerTape& layer);
 // Adds a weight or bias with one element for each column of the residual stream; if a grid of tensor ranks cuts the

@@ -5,9 +5,6 @@
 #include <functional>
 #include <optional>
 
-#include <fmt/format.h>
-
-#include "models/base/error.h"
 #include "models/layers/grid_linear.h"
 #include "models/layers/lora.h"
 
@@ -109,15 +106,6 @@ static void over_gathered(LayerTape& layer, const std::string& name, const Gathe
   product(with_rows(forward, behind * c.local_rows, Gemm::Rows::behind), others);
 }
 
-// Adds a linear layer's weight as tiles (ranges of its rows), which products use one after another, or as one tile.
-static std::vector<std::int32_t> tiled_weight(LayerTape& layer, const std::string& name, std::int64_t out,
-                                              std::int64_t in, Cut cut) {
-  if (out % layer.tiles != 0)
-    throw Error(
-        fmt::format("strategy.offload.tiling: {} does not divide the {} outputs of {}", layer.tiles, out, name));
-  return layer.tape.tiled_parameter(name, out, in, cut, layer.tiles);
-}
-
 // Returns the operands of the product of one tile of a weight. The first tile's product writes the result; the products
 // of the other tiles add to it.
 static BlockBuilder::Uses tile_uses(const std::vector<Id>& reads, Id result, bool first,
@@ -132,6 +120,7 @@ void product(LayerTape& layer, const std::string& name, const Gemm& forward, con
   Gemm g = forward;
   g.tiles = static_cast<std::int64_t>(weights.size());
   g.n /= g.tiles;
+  g.apart_outputs /= g.tiles;
   for (g.tile = 0; g.tile < g.tiles; ++g.tile) {
     const std::int32_t w = weights[g.tile];
     layer.tape.emit(name, g, tile_uses(reads, y, g.tile == 0, bias >= 0 ? std::vector{w, bias} : std::vector{w}));
@@ -152,6 +141,7 @@ void input_gradients(LayerTape& layer, const std::string& name, const Gemm& forw
             .apart_outputs = forward.apart_outputs};
   g.tiles = static_cast<std::int64_t>(weights.size());
   g.k /= g.tiles;
+  g.apart_outputs /= g.tiles;
   for (g.tile = 0; g.tile < g.tiles; ++g.tile) {
     g.accumulate = g.tile > 0;
     layer.tape.emit(name + " input gradient", g, tile_uses(reads, dx, g.tile == 0, {weights[g.tile]}));
@@ -194,6 +184,7 @@ void weight_gradients(LayerTape& layer, const std::string& name, const Gemm& for
   Gemm g = forward;
   g.tiles = static_cast<std::int64_t>(weights.size());
   g.n /= g.tiles;
+  g.apart_outputs /= g.tiles;
   for (g.tile = 0; g.tile < g.tiles; ++g.tile) weight_gradient(layer, name, g, x, dy, weights[g.tile]);
 }
 
@@ -240,7 +231,7 @@ Id column_parallel(LayerTape& layer, const std::string& name, Id x, std::int64_t
                                                                   .kv_rows = weight.kv_rows,
                                                                   .sections = weight.sections,
                                                                   .over = weight.over})}
-                              : tiled_weight(layer, n + ".weight", out, in, weight.cut);
+                              : tiled_weight(layer, n + ".weight", out, in, weight.cut, weight.apart);
   const auto b = weight.bias ? layer.tape.parameter(n + ".bias", out, 1, weight.cut, false, weight.kv_rows) : -1;
   const auto adapter = adapter_of(layer, name, n, in, out, weight.cut, weight.kv_rows);
   const Gemm forward = of_layers(whole(c.rows, in, out, c.width), weight.apart);

@@ -32,6 +32,8 @@ bool is_said(const Spec& spec, std::string_view key) {
 
 }  // namespace
 
+bool states_micro_batch(const Spec& spec) { return is_said(spec, "strategy.micro_batch"); }
+
 void read_generation(const SpecSection& top, Spec& spec) {
   const SpecNode* node = top.find("generate");
   std::string workload = node == nullptr ? "train" : "generate";
@@ -55,9 +57,17 @@ void read_generation(const SpecSection& top, Spec& spec) {
   map.take("memory_fraction", g.memory_fraction);
 }
 
+// The sequences pass through a pipeline in as many micro-batches as there are stages, if that number divides the
+// sequences, else in one.
+void set_batch(Spec& spec, std::int64_t batch) {
+  Strategy& s = spec.strategy;
+  const std::int64_t own = batch / s.data;
+  spec.generation->batch = s.global_batch = batch;
+  if (!states_micro_batch(spec)) s.micro_batch = own % s.pipeline == 0 ? own / s.pipeline : own;
+}
+
 // Sets what follows from text generation: the model does not train, so all weights are frozen and have no gradients or
-// optimizer states. The sequences pass through a pipeline in as many micro-batches as there are stages, if that number
-// divides the sequences, else in one.
+// optimizer states.
 void settle_generation(Spec& spec) {
   if (!spec.generation) return;
   Generation& g = *spec.generation;
@@ -72,9 +82,9 @@ void settle_generation(Spec& spec) {
   // In text generation, each rank of a tensor group has all tokens, and the group's ranks together hold all experts.
   if (m.moe && s.tensor > 1 && !is_said(spec, "strategy.expert_tensor"))
     s.expert_tensor = std::max<std::int64_t>(1, s.tensor / s.expert);
-  const std::int64_t own = g.batch / s.data;
-  if (!is_said(spec, "strategy.micro_batch")) s.micro_batch = own % s.pipeline == 0 ? own / s.pipeline : own;
-  if (!is_said(spec, "strategy.global_batch")) s.global_batch = g.batch;
+  const std::int64_t stated_batch = s.global_batch;
+  set_batch(spec, g.batch);
+  if (is_said(spec, "strategy.global_batch")) s.global_batch = stated_batch;
   if (!is_said(spec, "generate.kv_precision")) {
     g.kv_precision = is_eight_bit(s.precision) ? Precision::bf16 : s.precision;
   }

@@ -32,6 +32,12 @@ OpenSpec parse_open_spec(const std::string& text, const std::string& path,
 // Returns whether the user gave the value of a spec's key, in the file or by --set, so that it is no default.
 bool is_given(const Origin& origin);
 
+// Returns whether a spec states strategy.micro_batch.
+bool states_micro_batch(const Spec& spec);
+// Gives a spec that generates text another batch (a multiple of strategy.data), and the micro-batch that follows from
+// it unless the spec states one.
+void set_batch(Spec& spec, std::int64_t batch);
+
 // Returns the error message for the first rule of check() that a spec breaks, with the line of the key that the rule is
 // about; "" if the spec breaks no rule.
 std::string rule_broken_by(const Spec& spec, const std::string& path);

@@ -63,9 +63,16 @@ std::vector<ComparedGeneration> rows_of(const LayoutsFound& f, std::size_t top, 
   return rows;
 }
 
+// Says over what the best was found: a search that has not stopped is proven for this, and for nothing more.
+std::string tried_of(const LayoutsFound& f) {
+  return f.batches_stated ? "all layouts with the stated batch"
+                          : "all layouts with 1, 2, 4, ... sequences a data rank and the most that fit";
+}
+
 std::string summary_of(const LayoutsFound& f, std::string_view objective) {
-  return fmt::format("{} predicted: {} fit, {} do not; {} are impossible; {} by {}\n", f.predicted, f.found.size(),
-                     f.too_large, f.refused, f.stopped ? "stopped: the best so far" : "the best of all", objective);
+  return fmt::format("{} predicted: {} fit, {} do not; {} are impossible; {} by {} of {}\n", f.predicted,
+                     f.found.size(), f.too_large, f.refused, f.stopped ? "stopped: the best so far" : "the best",
+                     objective, tried_of(f));
 }
 
 std::string found_json(const LayoutsFound& f, std::size_t top, const SpecText& text, const SearchCommandOptions& o,
@@ -81,6 +88,7 @@ std::string found_json(const LayoutsFound& f, std::size_t top, const SpecText& t
   const ordered_json root = {{"schema", "orrery.generation_search/1"},
                              {"objective", objective},
                              {"proven", !f.stopped},
+                             {"proven_over", tried_of(f)},
                              {"predicted", f.predicted},
                              {"fitting", f.found.size()},
                              {"too_large", f.too_large},

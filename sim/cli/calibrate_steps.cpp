@@ -92,6 +92,7 @@ Outcome calibrate_steps_command(const CalibrateOptions& options, const Common& c
                              std::filesystem::path(options.from_steps).filename().string());
   profile.rest_built_in = true;
   profile.steps = step_fit(responses, measured, steps.front().spec.software.name, {widest.low, widest.high});
+  profile.fingerprint = {{"gpu", steps.front().spec.cluster.gpu.id}};
   if (options.out.empty()) return {.text = to_json(profile), .verbatim = true};
   const std::vector<NextRun> next = next_runs(steps, fit, kProposals, common.progress);
   OutputFile file(options.out);

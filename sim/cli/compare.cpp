@@ -280,7 +280,8 @@ Outcome compared_generations(const std::vector<Case>& cases, const std::vector<A
   if (common.page) throw Error("--html: no page compares specs that generate text yet; leave it out");
   std::vector<std::string> labels;
   if (names) labels.emplace_back("spec");
-  for (const Axis& axis : axes) labels.push_back(last_word(axis.key));
+  // The rows have a column `batch` in any case.
+  for (const Axis& axis : axes) labels.push_back(axis.key == "generate.batch" ? axis.key : last_word(axis.key));
   std::vector<ComparedGeneration> rows;
   ordered_json list = ordered_json::array();
   for (const Case& c : cases) {

@@ -75,6 +75,10 @@ Outcome whatif_command(const WhatifOptions& options, const Common& common) {
   for (const std::string& text : options.speed) add_speed(text, question);
   if (!options.between.empty()) add_between(options.between, question);
   const std::optional<Gpu> gpu = options.roofline.empty() ? std::nullopt : std::optional(find_gpu(options.roofline));
+  for (const std::string& file : options.files) {
+    if (gpu && file.ends_with(".csv"))
+      throw Error(fmt::format("--roofline: {}: rows of ops say no shapes; give traces of PyTorch's profiler", file));
+  }
   const WhatifAnswer a = answer(read_measured_run(options.files), question);
   std::vector<RoofRow> roofs;
   if (gpu) {

@@ -20,6 +20,7 @@
 #include "models/spec/stragglers.h"
 #include "sim/cost/host_overheads.h"
 #include "sim/cost/host_work.h"
+#include "sim/cost/moved_by.h"
 #include "sim/cost/server_costs.h"
 #include "sim/cost/shared_links.h"
 #include "sim/cost/uplinks.h"
@@ -272,17 +273,19 @@ class CostModel {
     if (ranks_in(spread) == 1) return copied(c);
     if (c.servers > 0) return served(c, plan_, spec_, profile_);
     const NcclModel& members = model(spread);
+    const bool by_copies = c.algorithm == kCopyEngines;
+    const Collective timed = by_copies ? one_copy(c, ranks_in(spread)) : c;
     NcclChoice choice =
         c.algorithm.starts_with("hierarchical")
             ? corrected(profile_.steps, two_stage_all_to_all(members, c.bytes, copies(spread)), spread.size() > 1)
-            : measured(in_a_step(members, c), transfer_kind(plan_.ops[op]), spread, c.bytes);
+            : measured(in_a_step(members, timed), transfer_kind(plan_.ops[op]), spread, timed.bytes);
     if (spec_.software.communication.direct_all_reduce && c.kind == CollectiveKind::all_reduce)
       choice = with_direct_all_reduce(members, c.bytes, choice);
     choice.seconds += static_cast<double>(c.tensors - 1) * nccl_next_tensor(members, c.kind);
-    if (c.algorithm == kCopyEngines) choice.channels = 0;
-    NodeTraffic path = path_of(c.kind, choice.algorithm);
+    if (by_copies) choice.channels = 0;
+    NodeTraffic path = path_of(timed.kind, choice.algorithm);
     path.levels = static_cast<std::uint32_t>(lie[kCrossings][static_cast<std::size_t>(c.group)]);
-    return over_uplinks(uplinks_, op, choice, c.group, members.topology, pattern_of(c.kind), path);
+    return over_uplinks(uplinks_, op, choice, c.group, members.topology, pattern_of(timed.kind), path);
   }
 
   static NcclChoice in_a_step(const NcclModel& members, const Collective& c) {
@@ -323,13 +326,6 @@ class CostModel {
     return lasting(choice, choice.seconds + nccl_choose(group, CollectiveKind::all_gather, t.bytes).seconds);
   }
 
-  // Returns whether a collective that adds arrays is made of copies and sums by Orrery's own algorithms, not by NCCL.
-  static bool sums_by_moves(const Collective& c) {
-    const bool adds = c.kind == CollectiveKind::all_reduce || c.kind == CollectiveKind::reduce_scatter ||
-                      c.kind == CollectiveKind::reduce;
-    return adds && c.algorithm != "library" && c.algorithm != kUserBuffers && c.algorithm != kCopyEngines;
-  }
-
   void transfer(std::size_t op, OpTiming& t, const NcclChoice& choice, bool server) {
     t.duration = picoseconds(choice.seconds);
     const double sms = spec_.cluster.gpu.sms;
@@ -357,7 +353,9 @@ class CostModel {
     TransferNote& note = costs_.notes[op];
     if (!note.link.empty()) return;
     note.link = choice.nic_share > 0 ? "network" : choice.nvlink_share > 0 ? "nvlink" : "pcie";
-    note.algorithm = choice.algorithm == NcclAlgorithm::point_to_point
+    const auto* moved = std::get_if<Collective>(&plan_.ops[op].work);
+    note.algorithm = moved != nullptr && moved->algorithm == kCopyEngines ? std::string(kCopyEngines)
+                     : choice.algorithm == NcclAlgorithm::point_to_point
                          ? std::string("send")
                          : fmt::format("{}/{}", name_of(choice.algorithm), name_of(choice.protocol));
   }

@@ -45,10 +45,11 @@ HostWork host_work(const Op& op, const Plan& plan, const Cluster& cluster, Secon
   HostWork w;
   const auto* c = std::get_if<PlaceCopy>(&op.work);
   if (c == nullptr) {
+    const double bytes = cost_of(op.work, plan.element_bytes).bytes;
+    if (bytes == 0) return w;
     if (rates.update <= 0)
       throw Error("cluster.host: missing; an update on the host needs dram_GiB and dram_GBps of a node");
-    w.seconds = cost_of(op.work, plan.element_bytes).bytes / rates.update;
-    if (w.seconds == 0) return w;
+    w.seconds = bytes / rates.update;
     at(w, Port::processors) = 1;
     at(w, Port::host_memory) = kAdamFraction;
     return w;

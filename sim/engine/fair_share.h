@@ -50,7 +50,8 @@ class FairShare {
   // rates have changed; the span is valid until the next update().
   std::span<const FlowId> update();
 
-  // The changes of an update, for a caller that keeps one clock for all flows that a link holds (LinkClocks).
+  // The changes of an update, for a caller that keeps one clock for all flows that a link holds, as
+  // benchmarks/simgrid/link_clocks.h does; the engine follows every flow by itself, with update().
   struct Holders {
     std::span<const LinkId> links;  // links whose levels may have changed
     std::span<const FlowId> flows;  // new flows, and flows that are held by another link than before or now by none

@@ -58,19 +58,18 @@ Section kernels_section(const Spec& spec, const GenerationReport& r, const std::
   return {fmt::format("Operations of a pass with {} tokens cached, on {}", shown.cached, slot.name), {}, t, {}};
 }
 
-// No pass is faster than reading the weights and the cache once at the memory's bandwidth.
+// No pass is faster than what its products and its attention read at the memory's bandwidth.
 Section bound_section(const Spec& spec, const GenerationReport& r) {
   const double rate = spec.cluster.gpu.memory_GBps * 1e9;
   Section section{.title = "The least time of a pass of one token"};
   if (r.decode.empty() || rate <= 0) return section;
-  const auto time = [&](Bytes bytes) { return static_cast<double>(bytes) / rate; };
-  const auto text = [](Bytes bytes) { return memory_text(static_cast<double>(bytes)); };
-  section.lines = {
-      fmt::format("weights {} in {}, keys and values {} in {}, at {} GB/s", text(r.memory.weights),
-                  time_text(time(r.memory.weights)), text(r.memory.cache), time_text(time(r.memory.cache)),
-                  grouped(spec.cluster.gpu.memory_GBps)),
-      fmt::format("together {}, simulated {}: {} of the bandwidth", time_text(time(r.memory.weights + r.memory.cache)),
-                  time_text(r.token_s), percent_text(r.bandwidth_share))};
+  const double weights = mean_of_decode(r, [](const GeneratedPass& p) { return p.reads.weights; });
+  const double cache = mean_of_decode(r, [](const GeneratedPass& p) { return p.reads.cache; });
+  section.lines = {fmt::format("reads weights of {} in {}, keys and values of {} in {}, at {} GB/s",
+                               memory_text(weights), time_text(weights / rate), memory_text(cache),
+                               time_text(cache / rate), grouped(spec.cluster.gpu.memory_GBps)),
+                   fmt::format("together {}, simulated {}: {} of the bandwidth", time_text((weights + cache) / rate),
+                               time_text(r.token_s), percent_text(r.bandwidth_share))};
   return section;
 }
 

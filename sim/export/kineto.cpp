@@ -116,6 +116,7 @@ std::string kernel_name(const Op& op) {
   if (std::holds_alternative<Transfer>(op.work)) return "ncclDevKernel_SendRecv";
   const auto* c = std::get_if<Collective>(&op.work);
   if (c == nullptr) return op.name;
+  if (c->algorithm == kCopyEngines) return "Memcpy PtoP (Device -> Device)";
   const CollectiveNames& names = names_of(c->kind);
   std::string name = fmt::format("ncclDevKernel_{}", names.nccl);
   if (names.sums) name += fmt::format("_Sum_{}", type_of(c->width, op.precision).nccl);

@@ -5,6 +5,7 @@
 #include "models/layers/blocks.h"
 #include "models/plan/repeat_steps.h"
 #include "sim/engine/simulate.h"
+#include "sim/generate/largest_batch.h"
 #include "sim/predict/predict.h"
 
 namespace orrery {
@@ -30,25 +31,24 @@ Pass pass_of(const Spec& spec, const Profile& profile, std::int64_t tokens, std:
   Prediction p = predict(pass_spec(spec, tokens, cached), profile, false, stop);
   // The host's time between two passes, for scheduling, sampling and preparing the next pass (software.step_us).
   const double host = spec.software.host.step_us * 1e-6;
-  const PassLimits limits = pass_limits(spec, p);
-  GeneratedPass made{tokens, cached, p.report.step_time_s + host, std::move(p.report), limits};
+  double period = p.report.step_time_s + host;
   if (spec.strategy.pipeline > 1) {
     const double one = seconds(p.trace.step_time);
     const double two = seconds(simulate(repeat_steps(p.plan, {false, false}), p.costs.timing, stop).step_time);
     const auto m = static_cast<double>(p.plan.micro_batches);
-    made.period_s = std::max(two - one, one - (two - one) * (m - 1) / m) + host;
+    period = std::max(two - one, one - (two - one) * (m - 1) / m) + host;
   }
-  return {std::move(made), std::move(p.plan)};
+  const PassLimits limits = pass_limits(spec, p, period, host);
+  return {{tokens, cached, period, std::move(p.report), limits, pass_reads(p.plan)}, std::move(p.plan)};
 }
 
-// Memory of the rank that needs the most, from a pass over the prompt, since these passes need the most working memory.
-GeneratedMemory memory_of(const Spec& spec, const Pass& pass) {
+// Memory of the rank that needs the most in a pass over prompts.
+GeneratedMemory memory_of(const Spec& spec, const Plan& plan, const MemoryReport& m) {
   const Generation& g = *spec.generation;
-  const MemoryReport& m = pass.made.report.memory;
   GeneratedMemory most;
-  for (std::size_t c = 0; c < pass.plan.classes.size() && c < m.ranks.size(); ++c) {
-    GeneratedMemory of = {.weights = generation_state_bytes(pass.plan, c, false),
-                          .cache = generation_state_bytes(pass.plan, c, true)};
+  for (std::size_t c = 0; c < plan.classes.size() && c < m.ranks.size(); ++c) {
+    GeneratedMemory of = {.weights = generation_state_bytes(plan, c, false),
+                          .cache = generation_state_bytes(plan, c, true)};
     of.cache_a_sequence = of.cache * spec.strategy.data / g.batch;
     of.working = std::max<Bytes>(0, m.ranks[c].device_peak - of.weights - of.cache);
     if (of.sum() > most.sum()) most = of;
@@ -58,12 +58,13 @@ GeneratedMemory memory_of(const Spec& spec, const Pass& pass) {
   return most;
 }
 
-std::int64_t largest_batch(const Spec& spec, const GeneratedMemory& m) {
-  const Bytes room = m.allowed - m.weights - m.working;
-  return m.cache_a_sequence == 0 || room < 0 ? 0 : room / m.cache_a_sequence * spec.strategy.data;
-}
-
 }  // namespace
+
+std::int64_t GeneratedMemory::sequences_within(Bytes most) const {
+  const Bytes room = most - weights - working;
+  if (room < 0) return 0;
+  return cache_a_sequence == 0 ? kMostSequences : std::min<std::int64_t>(kMostSequences, room / cache_a_sequence);
+}
 
 Bytes generation_state_bytes(const Plan& plan, std::size_t slot, bool cache) {
   Bytes sum = 0;
@@ -81,18 +82,30 @@ void add_generation_figures(const Spec& spec, GenerationReport& r) {
   const Generation& g = *spec.generation;
   const std::int64_t steps = g.output - 1;  // number of decode passes, as the prompt's last pass makes the first token
   if (steps > 0) {
-    const auto& d = r.decode;
-    r.token_s = (d[0].period_s + 4 * d[1].period_s + d[2].period_s) / 6;
+    r.token_s = mean_of_decode(r, [](const GeneratedPass& p) { return p.period_s; });
     const double peak = spec.cluster.gpu.memory_GBps * 1e9;
-    const double read = static_cast<double>(r.memory.weights) + static_cast<double>(r.memory.cache);
-    if (peak > 0) r.bandwidth_share = read / r.token_s / peak;
+    if (peak > 0)
+      r.bandwidth_share = mean_of_decode(r, [](const GeneratedPass& p) { return p.reads.sum(); }) / r.token_s / peak;
   }
   r.total_s = r.first_token_s + static_cast<double>(steps) * r.token_s;
   r.tokens_per_s = static_cast<double>(g.batch * g.output) / r.total_s;
-  r.largest_batch = largest_batch(spec, r.memory);
+}
+
+GeneratedMemory generation_memory(const Spec& spec, Profile profile, const std::atomic<bool>* stop) {
+  const Generation& g = *spec.generation;
+  profile.generates = true;
+  const std::int64_t tokens = g.chunk > 0 ? std::min(g.chunk, g.input) : g.input;
+  const Prediction p = predict(pass_spec(spec, tokens, 0), std::move(profile), false, stop);
+  return memory_of(spec, p.plan, p.report.memory);
 }
 
 GenerationReport predict_generation(const Spec& spec, Profile profile, const std::atomic<bool>* stop) {
+  GenerationReport result = predict_batch(spec, profile, stop);
+  result.largest_batch = largest_batch(spec, profile, result.memory.allowed, stop);
+  return result;
+}
+
+GenerationReport predict_batch(const Spec& spec, Profile profile, const std::atomic<bool>* stop) {
   const Generation& g = *spec.generation;
   profile.generates = true;
   GenerationReport result;
@@ -100,7 +113,7 @@ GenerationReport predict_generation(const Spec& spec, Profile profile, const std
   for (std::int64_t cached = 0; cached < g.input; cached += chunk) {
     Pass pass = pass_of(spec, profile, std::min(chunk, g.input - cached), cached, stop);
     result.first_token_s += pass.made.report.step_time_s + spec.software.host.step_us * 1e-6;
-    if (cached == 0) result.memory = memory_of(spec, pass);
+    if (cached == 0) result.memory = memory_of(spec, pass.plan, pass.made.report.memory);
     result.prefill.push_back(std::move(pass.made));
   }
   const std::int64_t steps = g.output - 1;
@@ -109,6 +122,11 @@ GenerationReport predict_generation(const Spec& spec, Profile profile, const std
   }
   add_generation_figures(spec, result);
   return result;
+}
+
+double decode_period_s(const Spec& spec, Profile profile, std::int64_t cached) {
+  profile.generates = true;
+  return pass_of(spec, profile, 1, cached, nullptr).made.period_s;
 }
 
 }  // namespace orrery

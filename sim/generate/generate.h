@@ -15,13 +15,18 @@ namespace orrery {
 
 // One forward pass of generation. tokens: the tokens that the pass adds to each sequence; cached: those whose keys and
 // values are in the cache before it; period_s: seconds from one pass to the next in a steady pipeline, equal to the
-// report's step time without pipeline stages; report: the simulated step.
+// report's step time and the host's time between passes (software.step_us) without pipeline stages; report: the
+// simulated step; limits: shares of the period; reads: bytes read from memory.
 struct GeneratedPass {
   std::int64_t tokens = 0, cached = 0;
   double period_s = 0;
   Report report;
   PassLimits limits = {};
+  PassReads reads = {};
 };
+
+// The most sequences of a batch that is looked for.
+inline constexpr std::int64_t kMostSequences = 1'000'000;
 
 // Bytes of GPU memory that the rank with the greatest need takes. cache: keys and values of all its sequences;
 // cache_a_sequence: those of one sequence; working: activations, buffers, the CUDA context, NCCL.
@@ -30,6 +35,9 @@ struct GeneratedMemory {
 
   Bytes sum() const { return weights + cache + working; }
   bool fits() const { return sum() <= allowed; }
+  // Returns the sequences of a rank whose keys and values have room in `most` bytes beside weights and this working
+  // memory.
+  std::int64_t sequences_within(Bytes most) const;
 };
 
 // The prediction for a spec that generates text (workload: generate), or the measurement of ranks that executed it.
@@ -43,14 +51,28 @@ struct GenerationReport {
   double token_s = 0;              // mean time per output token (TPOT) after the first
   double total_s = 0;              // seconds from the begin of the prompts to the last token
   double tokens_per_s = 0;         // generated tokens of all sequences a second, prefill included
-  double bandwidth_share = 0;      // share of the memory bandwidth that reading weights and cache takes in decode (MBU)
-  std::int64_t largest_batch = 0;  // sequences that fit in memory together, over all data ranks
+  double bandwidth_share = 0;      // share of the memory bandwidth that PassReads take in decode (MBU); 0: not known
+  std::int64_t largest_batch = 0;  // sequences that fit in memory together, over all data ranks; 0 if executed
 };
 
 // Predicts a spec with workload: generate. Decode passes are simulated at three lengths of the context, and the time of
 // all passes is their integral by Simpson's rule, which is accurate because times of kernels are nearly linear in that
 // length. Throws Stopped soon after `stop` is set.
 GenerationReport predict_generation(const Spec& spec, Profile profile, const std::atomic<bool>* stop = nullptr);
+// The same without the largest batch, which takes several more simulations (largest_batch.h).
+GenerationReport predict_batch(const Spec& spec, Profile profile, const std::atomic<bool>* stop = nullptr);
+// The memory alone, from the first pass over the prompts, which needs the most working memory.
+GeneratedMemory generation_memory(const Spec& spec, Profile profile, const std::atomic<bool>* stop = nullptr);
+
+// The mean of a figure over all passes of one token, from the three lengths of the context (Simpson's rule).
+template <class Figure>
+double mean_of_decode(const GenerationReport& r, const Figure& of) {
+  return (of(r.decode[0]) + 4 * of(r.decode[1]) + of(r.decode[2])) / 6;
+}
+
+// Returns the seconds from one decode pass to the next of a spec that generates text, with so many tokens of each
+// sequence in the cache.
+double decode_period_s(const Spec& spec, Profile profile, std::int64_t cached);
 
 // Returns the bytes of the weights, or (if `cache`) of the cache of keys and values, of one class of ranks of a pass's
 // plan or of several passes' plan.

@@ -41,18 +41,28 @@ std::vector<std::string> names_of(const Spec& spec, const std::vector<Generation
   return names;
 }
 
+// Gives the host's work before a pass its time on every rank.
+static void set_prepare_time(const Software& software, const Plan& plan, Timing& timing) {
+  for (std::vector<OpTiming>& row : timing.rows) {
+    for (std::size_t op = 0; op < row.size(); ++op) {
+      if (plan.ops[op].name == kPreparePass) row[op].duration = picoseconds(software.host.step_us * kMicrosecond);
+    }
+  }
+}
+
 Prediction predict_passes(const Spec& spec, Profile profile, const std::vector<GenerationPass>& passes,
                           const std::atomic<bool>* stop) {
   const auto start = std::chrono::steady_clock::now();
   Prediction p;
   p.profile = std::move(profile);
   p.profile.generates = true;
-  p.plan = make_generation_plan(spec, passes);
+  p.plan = make_generation_plan(spec, passes, spec.software.host.step_us > 0);
   try {
     p.costs = costs_of(p.plan, spec, p.profile);
   } catch (const Error& e) {
     throw Error(with_place(spec, e.what()), e.exit_code);
   }
+  set_prepare_time(spec.software, p.plan, p.costs.timing);
   p.trace = simulate(p.plan, p.costs.timing, stop);
   p.report = make_report(spec, p.plan, p.costs, p.trace, p.profile);
   for (double* rate : {&p.report.tokens_per_s, &p.report.tokens_per_s_per_gpu, &p.report.model_tflops_per_gpu,

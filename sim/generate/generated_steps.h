@@ -17,7 +17,8 @@ std::string cut_remark(const Spec& spec, const std::vector<GenerationPass>& show
 // The names of passes: "prefill", or "prefill 0 to 511" if a prompt is computed in chunks; "decode 1", "decode 2", ...
 std::vector<std::string> names_of(const Spec& spec, const std::vector<GenerationPass>& passes);
 
-// Predicts several passes in one plan, as ranks execute them: the trace begins with the first pass, and buffers that
+// Predicts several passes in one plan, as ranks execute them, with the host's work before each (software.step_us) as an
+// op of its own: the trace begins with the first pass, and buffers that
 // outlive a pass are there once. The report's rates, MFU among them, are not set, as they are those of a training step.
 Prediction predict_passes(const Spec& spec, Profile profile, const std::vector<GenerationPass>& passes,
                           const std::atomic<bool>* stop = nullptr);

@@ -38,9 +38,9 @@ std::string memory_line(const GenerationReport& r, const Style& style) {
       fmt::format("{} a GPU: weights {}, keys and values {} ({} a sequence), working memory {}", text(m.sum()),
                   text(m.weights), text(m.cache), text(m.cache_a_sequence), text(m.working));
   if (m.fits()) return needs + fmt::format("; fits {} of {}", text(m.allowed), text(m.capacity));
-  return warning(fmt::format("DOES NOT FIT {} of {}: {}; at most {} sequences", text(m.allowed), text(m.capacity),
-                             needs, r.largest_batch),
-                 style);
+  const std::string largest =
+      r.source == "simulated" ? fmt::format("; at most {} sequences", r.largest_batch) : std::string();
+  return warning(fmt::format("DOES NOT FIT {} of {}: {}{}", text(m.allowed), text(m.capacity), needs, largest), style);
 }
 
 }  // namespace
@@ -94,7 +94,7 @@ std::string to_json(const Spec& spec, const GenerationReport& r) {
                      {"prefill_tokens_per_s", batch * static_cast<double>(g.input) / r.first_token_s},
                      {"mfu", r.prefill.front().report.mfu},
                      {"mbu", r.bandwidth_share},
-                     {"largest_batch", r.largest_batch},
+                     {"largest_batch", r.source == "simulated" ? json(r.largest_batch) : json()},
                      {"memory",
                       {{"capacity_bytes", r.memory.capacity},
                        {"allowed_bytes", r.memory.allowed},
@@ -121,13 +121,15 @@ std::string generation_text(const Spec& spec, const GenerationReport& r, const S
                                   grouped(batch * static_cast<double>(g.input) / r.first_token_s)));
   if (r.token_s > 0)
     line("each further token",
-         fmt::format("{}, {} tokens/s a sequence, {} of the memory bandwidth", time_text(r.token_s),
-                     grouped(1 / r.token_s), percent_text(r.bandwidth_share)));
+         fmt::format("{}, {} tokens/s a sequence", time_text(r.token_s), grouped(1 / r.token_s)) +
+             (r.bandwidth_share > 0 ? fmt::format(", {} of the memory bandwidth", percent_text(r.bandwidth_share))
+                                    : ""));
   line("all", fmt::format("{}, {} tokens/s, {} a GPU", time_text(r.total_s), grouped(r.tokens_per_s),
                           grouped(r.tokens_per_s / gpus)));
   if (r.source == "simulated") line("limited by", limit_text(r));
   line("memory", memory_line(r, style));
-  line("largest batch", fmt::format("{} sequences", grouped(static_cast<double>(r.largest_batch))));
+  if (r.source == "simulated")
+    line("largest batch", fmt::format("{} sequences", grouped(static_cast<double>(r.largest_batch))));
   text += "\n" + print(passes_table(r), "  ", style.columns);
   for (const std::string& remark : r.prefill.front().report.remarks) text += fmt::format("  {}\n", remark);
   return text;

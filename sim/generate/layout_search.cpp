@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include <fmt/format.h>
@@ -9,6 +10,7 @@
 #include "models/base/error.h"
 #include "models/load/open_spec.h"
 #include "sim/engine/simulate.h"
+#include "sim/generate/largest_batch.h"
 #include "sim/predict/predict.h"
 
 namespace orrery {
@@ -89,7 +91,11 @@ class LayoutSearch {
       : text_(text), o_(options), spec_(open_generation(text, options)) {}
 
   LayoutsFound run() {
+    if (o_.objective == GenerationObjective::each_token && spec_.generation && spec_.generation->output < 2)
+      throw Error(
+          fmt::format("{}: generate.output: 1: there is no further token, whose time could be least", text_.path));
     const std::vector<GenerationLayout> layouts = layouts_of(spec_);
+    result_.batches_stated = states(spec_, "generate.batch");
     std::atomic<std::size_t> next = 0;
     const auto work = [&] {
       for (std::size_t i = next++; i < layouts.size() && !stopped(); i = next++) {
@@ -116,41 +122,48 @@ class LayoutSearch {
 
   // Predicts a layout with the stated batch, or with 1, 2, 4, ... sequences a data rank and the most that fit.
   void try_batches(GenerationLayout layout) {
-    std::int64_t most = predict(layout);
-    if (states(spec_, "generate.batch")) return;
-    for (std::int64_t batch = 2 * layout.data; batch < most && !stopped(); batch *= 2) {
+    const std::optional<std::int64_t> largest = predict(layout, std::nullopt);
+    if (!largest || result_.batches_stated) return;
+    for (std::int64_t batch = 2 * layout.data; batch < std::max(*largest, layout.data * layout.pipeline) && !stopped();
+         batch *= 2) {
       layout.batch = batch;
-      most = std::min(most, predict(layout));
+      predict(layout, largest);
     }
-    layout.batch = most / layout.data * layout.data;
-    if (layout.batch > layout.data && !stopped()) predict(layout);
+    layout.batch = *largest;
+    if (layout.batch > layout.data && !stopped()) predict(layout, largest);
   }
 
-  // Predicts one layout and notes it; returns the sequences that fit together, 0 if the layout is impossible.
-  std::int64_t predict(GenerationLayout layout) {
+  Bytes allowed(const GeneratedMemory& m) const {
+    return o_.max_memory > 0 ? std::min(m.allowed, o_.max_memory) : m.allowed;
+  }
+
+  // Predicts one layout and notes it; returns its largest batch, which is looked for unless it is given, and nothing if
+  // the layout is impossible.
+  std::optional<std::int64_t> predict(GenerationLayout layout, std::optional<std::int64_t> largest) {
     layout.settings = settings_of(layout, spec_.model.moe.has_value());
     std::vector<std::string> overrides = o_.overrides;
     overrides.insert(overrides.end(), layout.settings.begin(), layout.settings.end());
     try {
       const Spec spec = parse_spec(text_.text, text_.path, overrides);
-      GenerationReport report = predict_generation(spec, profile_for(spec, o_.profile), o_.stop);
-      const GeneratedMemory& m = report.memory;
-      const std::int64_t most = report.largest_batch;
+      const Profile profile = profile_for(spec, o_.profile);
+      GenerationReport report = predict_batch(spec, profile, o_.stop);
+      const Bytes most = allowed(report.memory);
+      report.largest_batch = largest ? *largest : largest_batch(spec, profile, most, o_.stop);
+      largest = report.largest_batch;
       const std::lock_guard lock(mutex_);
       ++result_.predicted;
-      if (!m.fits() || (o_.max_memory > 0 && m.sum() > o_.max_memory))
+      if (report.memory.sum() > most)
         ++result_.too_large;
       else
         result_.found.push_back({std::move(layout), std::move(report)});
-      return most;
+      return largest;
     } catch (const Error& e) {
       const std::lock_guard lock(mutex_);
       ++result_.refused;
       if (result_.refusal.empty() || e.what() < result_.refusal) result_.refusal = e.what();
-    } catch (const Stopped&) {
-      return 0;
+    } catch (const Stopped&) {  // what was found so far stays
     }
-    return 0;
+    return std::nullopt;
   }
 
   const SpecText& text_;

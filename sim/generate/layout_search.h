@@ -16,7 +16,8 @@ namespace orrery {
 enum class GenerationObjective : std::uint8_t { throughput, first_token, each_token };
 inline constexpr std::string_view kGenerationObjectives[] = {"throughput", "ttft", "tpot"};
 
-// One layout: the degrees of parallelism, the sequences together, and the settings (strategy.tensor=4) that select it.
+// One layout: the degrees of parallelism, the batch (sequences of all data ranks together), and the settings
+// (strategy.tensor=4) that select it.
 struct GenerationLayout {
   std::int64_t tensor = 1, pipeline = 1, data = 1, expert = 1, batch = 1;
   std::vector<std::string> settings;
@@ -26,18 +27,20 @@ struct FoundLayout {
   GenerationReport report;
 };
 
-// The result of a search. found: the layouts that fit in memory, the best first. Every layout was predicted, so that no
-// other one is better, unless the search was stopped.
+// The result of a search. found: the layouts that fit in memory, the best first. Unless the search was stopped, every
+// layout was predicted with every batch that is tried, so that none of these is better; another batch may be.
+// batches_stated: whether the spec states the batch, so that no other one is of interest.
 struct LayoutsFound {
   std::vector<FoundLayout> found;
   std::int64_t predicted = 0, too_large = 0, refused = 0;
-  std::string refusal;  // why the last refused layout is impossible
-  bool stopped = false;
+  std::string refusal;  // why one of the refused layouts is impossible: of all reasons the first by text
+  bool stopped = false, batches_stated = false;
 };
 
 // Predicts all layouts of a spec that generates text: every division of its GPUs into tensor, pipeline and data ranks,
-// every division of experts, and batches of 1, 2, 4, ... sequences a data rank up to the largest that fits. A value
-// that the spec states stays as it is.
+// every division of experts, and batches of 1, 2, 4, ... sequences a data rank and the largest one that fits
+// (largest_batch.h), also into max_memory. A value that the spec states stays as it is. Throws Error if the objective
+// is the time of each further token and there is none.
 struct LayoutSearchOptions {
   std::vector<std::string> overrides;
   std::string profile;

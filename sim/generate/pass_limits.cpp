@@ -38,10 +38,25 @@ PassLimits busy_times(const Spec& spec, const Prediction& p) {
   return sums;
 }
 
+// Returns the bytes of an element of a product's weights. In NVFP4 an element takes half a byte, and 16 elements share
+// a scale of one byte.
+double weight_width(const Op& op, Bytes width) {
+  if (op.precision == Precision::nvfp4) return 0.5625;
+  return is_eight_bit(op.precision) ? 1 : static_cast<double>(width);
+}
+
+void add_reads(const Op& op, Bytes width, PassReads& reads) {
+  if (const auto* a = std::get_if<FlashAttention>(&op.work)) reads.cache += cache_bytes(*a);
+  if (const auto* g = std::get_if<Gemm>(&op.work); g != nullptr && g->heads == 0)
+    reads.weights += static_cast<double>(g->n * g->k * g->batch) * weight_width(op, width);
+  if (const auto* g = std::get_if<GroupedGemm>(&op.work))
+    reads.weights += static_cast<double>(g->groups * g->out * g->in) * weight_width(op, width);
+}
+
 }  // namespace
 
-PassLimits pass_limits(const Spec& spec, const Prediction& p) {
-  const auto time = [&](TimeKind k) { return p.report.time_s[static_cast<std::size_t>(k)] / p.report.step_time_s; };
+PassLimits pass_limits(const Spec& spec, const Prediction& p, double period_s, double host_s) {
+  const auto time = [&](TimeKind k) { return p.report.time_s[static_cast<std::size_t>(k)] / period_s; };
   PassLimits limits = busy_times(spec, p);
   const double busy = limits.weights + limits.cache + limits.products + limits.kernels;
   const double scale = busy > 0 ? time(TimeKind::compute) / busy : 0;
@@ -52,7 +67,13 @@ PassLimits pass_limits(const Spec& spec, const Prediction& p) {
                            TimeKind::exposed_pipeline, TimeKind::exposed_data})
     limits.links += time(k);
   limits.launch = time(TimeKind::launch);
-  limits.idle = std::max(0.0, 1 - time(TimeKind::compute) - limits.links - limits.launch);
+  limits.host = host_s / period_s;
+  const double left = std::max(0.0, 1 - time(TimeKind::compute) - limits.host), waits = limits.links + limits.launch;
+  if (waits > left) {
+    limits.links *= left / waits;
+    limits.launch *= left / waits;
+  }
+  limits.idle = left - limits.links - limits.launch;
   return limits;
 }
 
@@ -67,6 +88,16 @@ std::string text_of(const PassLimits& limits) {
   for (const auto& [share, name] : shares)
     text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, percent_text(share));
   return text;
+}
+
+PassReads pass_reads(const Plan& plan) {
+  PassReads most;
+  for (const RankClass& slot : plan.classes) {
+    PassReads reads;
+    for (TaskId t = slot.begin; t < slot.end; ++t) add_reads(plan.op_of(t), plan.element_bytes, reads);
+    if (reads.sum() > most.sum()) most = reads;
+  }
+  return most;
 }
 
 }  // namespace orrery

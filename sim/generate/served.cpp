@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <regex>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -12,6 +14,7 @@
 #include "models/load/aliases.h"
 #include "models/load/load_spec.h"
 #include "sim/generate/generate.h"
+#include "sim/generate/pass_times.h"
 #include "sim/predict/predict.h"
 
 namespace orrery {
@@ -26,6 +29,21 @@ std::int64_t count_at(const JsonValue& row, std::string_view key, std::int64_t o
   constexpr double kMost = 1e9;
   const auto found = row.find(key);
   return found && found->is_number() ? static_cast<std::int64_t>(found->number(0, kMost)) : otherwise;
+}
+
+bool says(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+
+// Some rows of one table multiply the degrees of tensor and expert parallelism, whose ranks are the same GPUs; their
+// ids end in the degrees that were started: "..._tp8_ep8_937" on 8 GPUs, not 64.
+void restate_ranks(ServedRow& row) {
+  std::smatch degrees;
+  static const std::regex kDegrees("_tp([0-9]{1,4})_ep([0-9]{1,4})_[0-9]+$");
+  if (!std::regex_search(row.id, degrees, kDegrees)) return;
+  const std::int64_t tensor = std::stoll(degrees[1]), expert = std::stoll(degrees[2]);
+  if (expert < 2 || row.gpus != tensor * expert) return;
+  row.gpus = row.tensor = tensor;
+  row.expert = expert;
+  row.attention_data = row.attention_data > 1 ? tensor : 1;
 }
 
 ServedRow row_of(const JsonValue& item) {
@@ -49,6 +67,10 @@ ServedRow row_of(const JsonValue& item) {
   row.batch = count_at(item, "batch", 0);
   row.concurrency = count_at(item, "concurrency", 0);
   row.requests = count_at(item, "requests", 0);
+  restate_ranks(row);
+  // InferenceX, whose rows name a file of its results, draws lengths from 80 % to 100 % of the stated ones
+  // (--random-range-ratio 0.8); ten requests from each client are its habit too.
+  row.shortest = says(row.source, "source_file=") ? 0.8 : 1;
   const JsonValue value = item.at("value");
   row.value = value.is_number() ? std::vector{value.number(0, 1e12)} : value.numbers(0, 1e12);
   return row;
@@ -80,7 +102,8 @@ std::string cluster_of(const ServedRow& row) {
 Spec spec_of(const ServedRow& row, std::int64_t batch, std::int64_t output) {
   const std::string precision = precision_of(row), model = canonical_model(row.model);
   if (precision.empty()) throw Error(fmt::format("precision {} is not built in", row.precision));
-  const bool narrow = precision == "fp8" && row.framework.starts_with("TensorRT-LLM");
+  // NVIDIA's checkpoints in 8 and 4 bits ask for a cache in 8 bits (kv_cache_quant_algo), which TensorRT-LLM follows.
+  const bool narrow = (precision == "fp8" || precision == "nvfp4") && stack_of(row) == "tensorrt-llm";
   const std::string cache =
       row.cache_precision == "fp8" || (row.cache_precision.empty() && narrow) ? ", kv_precision: fp8" : "";
   const std::int64_t data = row.attention_data, tensor = std::max<std::int64_t>(1, row.tensor / data);
@@ -97,21 +120,64 @@ Spec spec_of(const ServedRow& row, std::int64_t batch, std::int64_t output) {
   return plain.model.moe && !experts.empty() ? parse_spec(text(experts), "row") : plain;
 }
 
-GenerationReport report_of(const Spec& spec) { return predict_generation(spec, profile_for(spec, "")); }
+GenerationReport report_of(const Spec& spec) { return predict_batch(spec, profile_for(spec, "")); }
 
-bool says(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
-
-// token_s: predicted seconds per token with a given number of requests in progress: a decode pass over all of them, and
-// the part of the time for prompts that falls on each token, as a request brings one prompt for every `output` tokens;
-// prompt_s: predicted seconds of one prompt.
-struct UnderWay {
-  double token_s = 0, prompt_s = 0;
+// How a stack forms its passes, by its defaults.
+struct ServingHabit {
+  std::string_view stack;
+  std::int64_t sequences, pass_tokens;
+  bool mixes, reserves;
 };
-UnderWay under_way(const ServedRow& row, std::int64_t requests) {
-  const double own = static_cast<double>(requests) / static_cast<double>(row.attention_data);
-  const double prompt = report_of(spec_of(row, row.attention_data, 1)).first_token_s;
-  const double pass = report_of(spec_of(row, requests, std::max<std::int64_t>(2, row.output))).token_s;
-  return {pass + own / static_cast<double>(row.output) * prompt, prompt};
+// vLLM: max_num_seqs and max_num_batched_tokens of its server on GPUs of 70 GiB and more (vllm/engine/arg_utils.py),
+// and preemption by recomputation (vllm/v1/core/sched/scheduler.py). TensorRT-LLM: max_batch_size, max_num_tokens and
+// CapacitySchedulerPolicy.GUARANTEED_NO_EVICT (tensorrt_llm/llmapi/llm_args.py). SGLang: chunked_prefill_size
+// (python/sglang/srt/server_args.py); its scheduler runs new prompts before answers, unless enable_mixed_chunk is set,
+// and retracts requests where the cache is full.
+constexpr ServingHabit kServingHabits[] = {{"vllm", 1024, 8192, true, false},
+                                           {"tensorrt-llm", 2048, 8192, true, true},
+                                           {"sglang", 1 << 30, 8192, false, false}};
+
+// The tokens that the cache of keys and values of one data rank has room for beside the weights.
+std::int64_t cache_tokens(const GeneratedMemory& m, std::int64_t a_sequence) {
+  const Bytes room = m.allowed - m.weights - m.working;
+  if (room < m.cache_a_sequence) throw Error("the weights leave no memory for a sequence");
+  if (m.cache_a_sequence == 0) return std::numeric_limits<std::int64_t>::max() / 2;
+  return static_cast<std::int64_t>(static_cast<double>(room) / static_cast<double>(m.cache_a_sequence) *
+                                   static_cast<double>(a_sequence)) +
+         1;
+}
+
+// Plays requests against a stack as its clients would send them. Where a measurement does not say how many requests
+// were sent, ten from each client.
+LoopFigures under_load(const ServedRow& row, std::int64_t clients, std::int64_t requests) {
+  const std::int64_t data = row.attention_data;
+  const auto& habit = *std::ranges::find(kServingHabits, stack_of(row), &ServingHabit::stack);
+  const auto load = [&](std::int64_t batch, std::int64_t input, std::int64_t output) {
+    ServedRow like = row;
+    like.input = input;
+    return spec_of(like, batch * data, output);
+  };
+  const PredictPass predict = {
+      .prompts = [&](std::int64_t n, std::int64_t input) { return report_of(load(n, input, 1)).first_token_s; },
+      .decode =
+          [&](std::int64_t n, std::int64_t cached) {
+            const Spec spec = load(n, cached, 2);
+            return decode_period_s(spec, profile_for(spec, ""), cached);
+          }};
+  // Prompts come one after another, so that no pass needs the working memory of many of them.
+  const Spec alone = load(1, row.input, row.output);
+  const ClosedLoop loop = {
+      .clients = ceil_div(clients, data),
+      .requests = ceil_div(requests > 0 ? requests : 10 * clients, data),
+      .input = row.input,
+      .output = row.output,
+      .shortest = row.shortest,
+      .sequences = habit.sequences,
+      .cache_tokens = cache_tokens(generation_memory(alone, profile_for(alone, "")), row.input + row.output),
+      .pass_tokens = habit.pass_tokens,
+      .mixes = habit.mixes,
+      .reserves = habit.reserves};
+  return play(loop, pass_times(predict, loop));
 }
 
 void add_figures(ServedCase& c) {
@@ -126,15 +192,15 @@ void add_figures(ServedCase& c) {
   } else if (says(row.metric, "time per output token") && row.batch > 0 && row.input > 0) {
     c.figures = {{"token", report_of(spec_of(row, row.batch, row.output)).token_s * kMilli, row.value[0]}};
   } else if (says(row.mode, "one pool") && row.value.size() == 2) {
-    const UnderWay at = under_way(row, row.concurrency);
+    const LoopFigures at = under_load(row, row.concurrency, row.requests);
     c.figures = {{"token, fixed concurrency", at.token_s * kMilli, row.value[1]},
-                 {"first token, fixed concurrency", (at.prompt_s + at.token_s / 2) * kMilli, row.value[0]}};
+                 {"first token, fixed concurrency", at.first_token_s * kMilli, row.value[0]}};
   } else if (says(row.mode, "offline max throughput") && row.output > 1) {
-    constexpr std::int64_t kMostSequences = 2048;  // TensorRT-LLM's default max_batch_size
-    const std::int64_t fit = report_of(spec_of(row, 1, row.output)).largest_batch;
-    if (fit < 1) throw Error("the weights leave no memory for a sequence");
-    const std::int64_t batch = std::min({fit, kMostSequences, row.requests > 0 ? row.requests : kMostSequences});
-    c.figures = {{"tokens/s, offline", static_cast<double>(batch) / under_way(row, batch).token_s, row.value[0]}};
+    // All requests wait from the begin on.
+    constexpr std::int64_t kMany = 10'000;
+    const std::int64_t requests = row.requests > 0 ? row.requests : kMany;
+    const LoopFigures at = under_load(row, requests, requests);
+    c.figures = {{"tokens/s, offline", static_cast<double>(at.tokens) / at.total_s, row.value[0]}};
   } else {
     throw Error(fmt::format("mode '{}' is not built in", row.mode.substr(0, row.mode.find(','))));
   }

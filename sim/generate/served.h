@@ -16,6 +16,7 @@ struct ServedRow {
   std::string id, source, mode, framework, model, gpu, precision, gemm_precision, cache_precision;
   std::int64_t gpus = 1, tensor = 1, pipeline = 1, attention_data = 1, expert = 0;
   std::int64_t input = 0, output = 0, batch = 0, concurrency = 0, requests = 0;
+  double shortest = 1;  // share of the stated lengths from which on lengths of requests are drawn evenly
   std::string metric;
   std::vector<double> value;
 };
@@ -37,8 +38,8 @@ struct ServedCase {
 // row.
 std::vector<ServedRow> read_served(const std::string& path);
 // Predicts the figures of one published measurement. The measured load is one of four: a static batch; the time of one
-// prompt or of one token alone; as many sequences as fit in memory (offline); or a fixed number of requests in
-// progress, where each token also waits for its share of the other requests' prompts.
+// prompt or of one token alone; requests that all wait from the begin on (offline); or clients that each have one
+// request in progress (fixed concurrency). The last two are played pass by pass (closed_loop.h).
 ServedCase predict_served(const ServedRow& row);
 
 // The errors of predictions, in tables by figure, inference stack and GPU, and how often each reason for not predicting

@@ -91,9 +91,22 @@ void add_interval(Report& report, const Spec& spec, const Profile& profile) {
   report.step_time_high_s = report.step_time_s * interval.high;
 }
 
+// Refuses a profile of measured steps (StepFit) for another stack or GPU than that of the steps, whose constants its
+// factors do not correct, nor do its steps narrow the interval of the prediction.
+static void require_own_stack(const Profile& profile, const Spec& spec, const std::string& path) {
+  const StepFit& steps = profile.steps;
+  const std::string_view gpu = fingerprint_of(profile, "gpu");
+  if (steps.steps == 0 || (steps.software == spec.software.name && gpu == spec.cluster.gpu.id)) return;
+  throw Error(
+      fmt::format("{}: is made from measured steps of {} on {}, the spec is {} on {}; measure steps of it "
+                  "(orrery calibrate --from-steps), or predict it without --profile",
+                  path, steps.software, gpu, spec.software.name, spec.cluster.gpu.id));
+}
+
 Profile profile_for(const Spec& spec, const std::string& path) {
   if (path.empty()) return find_profile(spec.cluster.gpu);
   Profile measured = load_profile(path);
+  require_own_stack(measured, spec, path);
   const bool gpu = spec.cluster.gpu.memory_bytes > 0;
   const bool complete = !measured.measured.transfers.empty() && !measured.rest_built_in;
   if (!gpu || has_formulas(measured) || complete) return measured;
@@ -112,7 +125,7 @@ Profile profile_for(const Spec& spec, const std::string& path) {
 
 void require_training(const Spec& spec) {
   if (spec.generation)
-    throw Error(with_place(spec, "spec: workload: generate is predicted by `orrery simulate` alone so far; use that"));
+    throw Error(with_place(spec, "spec: workload: generate: this command knows training steps only"));
 }
 
 Prediction predict(const Spec& spec, bool unfolded, const std::string& profile_path) {

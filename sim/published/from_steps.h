@@ -58,11 +58,11 @@ struct StepsFit {
   std::int64_t steps = 0;
 };
 
-// The covariance without measured steps: how far the constants of known stacks lie apart.
+// The covariance without measured steps: how far the constants of stacks are judged to lie apart (from_steps.cpp).
 StepCovariance prior_covariance();
 
 // Finds the most likely factors for measured steps: least squares of ln(measured / predicted), with every factor held
-// near 1 as strictly as its spread over known stacks says. No steps: the prior.
+// near 1 as strictly as prior_covariance() says. No steps: the prior.
 StepsFit fit_steps(const std::vector<const StepResponse*>& steps, const std::vector<double>& measured_s);
 
 // The variance of ln(measured / predicted) of a new step, with the fit's factors.
@@ -83,7 +83,7 @@ struct NextRun {
 };
 
 // Proposes steps to measure next, the most informative first: variations of the measured ones in micro-batch, parallel
-// degrees, sequence, recomputation and nodes that fit into memory. say: progress.
+// degrees, sequence and recomputation that fit into memory and have not been measured. say: progress.
 std::vector<NextRun> next_runs(const std::vector<StackStep>& steps, const StepsFit& fit, std::size_t most,
                                const std::function<void(std::string_view)>& say);
 

@@ -10,6 +10,8 @@
 
 #include "models/base/error.h"
 #include "models/load/load_spec.h"
+#include "models/plan/hash.h"
+#include "models/planner/make_plan.h"
 #include "sim/predict/predict.h"
 #include "sim/published/from_steps.h"
 
@@ -65,13 +67,17 @@ double variance_after(const StepResponse& step, const StepResponse& other, const
   return variance_of(step, fit) - shared * shared / (covariance_with(b, b) + fit.noise * fit.noise);
 }
 
-std::optional<Candidate> candidate(const StackStep& step, const Overrides& change, const StepsFit& fit) {
+// Returns the step with a change, unless it is impossible, or its plan is known already: `known` has the hashes of
+// plans that were measured or returned.
+std::optional<Candidate> candidate(const StackStep& step, const Overrides& change, const StepsFit& fit,
+                                   std::set<std::string>& known) {
   try {
     Overrides overrides = step.overrides;
     overrides.insert(overrides.end(), change.begin(), change.end());
     const Spec spec = parse_spec(step.text, step.path, overrides);
     const Profile profile = profile_for(spec, "");
-    if (!predict(spec, profile).report.memory.fits) return std::nullopt;
+    const Report report = predict(spec, profile).report;
+    if (!report.memory.fits || !known.insert(report.plan_hash).second) return std::nullopt;
     Candidate c{{step.id, fmt::format("{}", fmt::join(change, " "))}, response_of(spec, profile)};
     c.run.predicted_s = std::exp(c.response.at(fit.shifts));
     c.run.spread = std::sqrt(variance_of(c.response, fit));
@@ -86,11 +92,12 @@ std::optional<Candidate> candidate(const StackStep& step, const Overrides& chang
 std::vector<NextRun> next_runs(const std::vector<StackStep>& steps, const StepsFit& fit, std::size_t most,
                                const std::function<void(std::string_view)>& say) {
   std::vector<Candidate> all;
-  std::set<std::string> tried;
+  std::set<std::string> known;
+  for (const StackStep& step : steps) known.insert(plan_hash(make_plan(step.spec)));
   for (const StackStep& step : steps) {
     for (const Overrides& change : changes_of(step.spec)) {
       say(fmt::format("what to measure next: {} {}", step.id, fmt::join(change, " ")));
-      if (const auto found = candidate(step, change, fit)) all.push_back(*found);
+      if (const auto found = candidate(step, change, fit, known)) all.push_back(*found);
     }
   }
   for (Candidate& c : all) {
@@ -105,7 +112,7 @@ std::vector<NextRun> next_runs(const std::vector<StackStep>& steps, const StepsF
                    [](const Candidate& a, const Candidate& b) { return a.run.narrower < b.run.narrower; });
   std::vector<NextRun> result;
   for (const Candidate& c : all) {
-    if (result.size() < most && tried.insert(c.run.override).second) result.push_back(c.run);
+    if (result.size() < most) result.push_back(c.run);
   }
   return result;
 }

@@ -14,6 +14,8 @@
 namespace orrery {
 namespace {
 
+constexpr std::string_view kOwnSoftware = "orrery";  // the executor, on which every habit can be asked for
+
 const Origin* origin_of(const Spec& spec, std::string_view key) {
   const auto found =
       std::find_if(spec.origins.begin(), spec.origins.end(), [&](const Origin& o) { return o.key == key; });
@@ -65,6 +67,28 @@ std::string nic_remark(const Spec& spec) {
   constexpr double kMuchFaster = 1.1;  // 400 Gb/s on PCIe 5.0 is 4 % too much, which every such cluster has
   if (all <= kMuchFaster * used) return "";
   return fmt::format("cluster.nic_Gbps: PCIe carries {:.4g} of the {:.4g} GB/s of a node's NICs", used, all);
+}
+
+// Returns a remark for a stack that is described as it runs on GPUs of another vendor. Files of stacks on ROCm are
+// named so, and Orrery's own executor has no vendor.
+std::string vendor_remark(const Spec& spec) {
+  const std::string& name = spec.software.name;
+  const Architecture gpu = spec.cluster.gpu.architecture;
+  const bool amd = is_amd(spec.cluster.gpu), rocm = name.starts_with("rocm-");
+  if (gpu == Architecture::other || amd == rocm || name == kOwnSoftware) return "";
+  return fmt::format("software: {} is described as it runs on {} GPUs; not all that it uses need be there on {}", name,
+                     rocm ? "AMD's" : "NVIDIA's", spec.cluster.gpu.name);
+}
+
+// Returns a remark for PyTorch's asynchronous tensor parallelism, a pass of torch.compile, without that.
+std::string symmetric_memory_remark(const Spec& spec) {
+  const Software& s = spec.software;
+  const bool overlaps = spec.strategy.overlap.tensor && spec.strategy.tensor > 1 && spec.strategy.sequence_parallel;
+  if (!overlaps || s.communication.tensor_overlap != TensorOverlap::symmetric_memory || s.kernels.compile ||
+      s.name == kOwnSoftware)
+    return "";
+  return "strategy.overlap.tensor: in PyTorch it is a pass of torch.compile and does nothing without; planned as with "
+         "software.compile: true, whose other effects are left out";
 }
 
 std::string positions_remark(const Spec& spec) {
@@ -137,7 +161,9 @@ std::vector<std::string> remarks(const Spec& spec, const Plan& plan, const Profi
                                 gpus_remark(spec),
                                 stragglers_remark(spec, plan),
                                 positions_remark(spec),
-                                nic_remark(spec)};
+                                nic_remark(spec),
+                                vendor_remark(spec),
+                                symmetric_memory_remark(spec)};
   for (const std::string& remark : spec.model.remarks) list.push_back("model: " + remark);
   std::erase(list, "");
   return list;

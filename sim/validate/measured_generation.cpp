@@ -135,7 +135,6 @@ GenerationReport measured_generation(const Spec& spec, const Plan& unfolded, std
     r.total_s = r.first_token_s + static_cast<double>(steps) * r.token_s;
     r.tokens_per_s = static_cast<double>(g.batch * g.output) / r.total_s;
   }
-  r.bandwidth_share = 0;  // that of the spec's GPU means nothing on a CPU
   return r;
 }
 

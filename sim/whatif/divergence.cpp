@@ -112,15 +112,18 @@ class StepDifference {
 std::optional<Divergence> first_divergence(const MeasuredRun& run, const std::string& first, const std::string& second,
                                            double tolerance) {
   const auto a = steps_of_worker(run, worker_named(run, first)), b = steps_of_worker(run, worker_named(run, second));
+  bool shared = false;
   for (const auto& [step, own] : a) {
     const auto there = b.find(step);
     if (there == b.end()) continue;
+    shared = true;
     std::optional<Divergence> d = StepDifference(run, own, there->second, tolerance).find();
     if (!d) continue;
     d->first = first;
     d->second = second;
     return d;
   }
+  if (!shared) throw Error("--between: ranks " + first + " and " + second + " have no step in common");
   return std::nullopt;
 }
 

@@ -26,7 +26,7 @@ struct Divergence {
 
 // Finds the first step and operation that ends on one rank by more than `tolerance` seconds later than on the other,
 // or that only one of them runs. Operations that do equal work (MeasuredOp::pool) are compared. nullopt: the ranks stay
-// together. Throws Error for ranks that the run does not have.
+// together. Throws Error for ranks that the run does not have, and for ranks without a step in common.
 std::optional<Divergence> first_divergence(const MeasuredRun& run, const std::string& first, const std::string& second,
                                            double tolerance);
 

@@ -59,7 +59,8 @@ std::string_view name_of(Phase phase) {
 
 // The pass of a generation that a frame belongs to: "prefill", "decode 3".
 std::string pass_name(const Spec& spec, const Frame& frame) {
-  const auto pass = static_cast<std::size_t>(frame.micro_batch / spec.strategy.micro_batches());
+  const std::int64_t micro_batch = std::max<std::int64_t>(0, frame.micro_batch);
+  const auto pass = static_cast<std::size_t>(micro_batch / spec.strategy.micro_batches());
   return names_of(spec, {generation_passes(*spec.generation).at(pass)}).front();
 }
 

@@ -186,7 +186,8 @@ Matching match(const ComparedSide& a, const ComparedSide& b) {
   for (EventId e = 0; e < b.t.events(); ++e) working += works(b.t, e) ? 1 : 0;
   m.by_name = 2 * count_matched(m.back) >= working;
   if (!m.by_name) {
-    run({{}, numbers.of_shapes(a), false}, {{}, numbers.of_shapes(b), false}, true);
+    if (has_few_shapes(a) && has_few_shapes(b))
+      run({{}, numbers.of_shapes(a), false}, {{}, numbers.of_shapes(b), false}, true);
     run({{}, numbers.of_classes(a), false}, {{}, numbers.of_classes(b), false}, true);
   }
   m.matched = count_matched(m.back);
@@ -196,8 +197,9 @@ Matching match(const ComparedSide& a, const ComparedSide& b) {
 std::vector<Difference> differences(const ComparedSide& a, const ComparedSide& b, bool by_name) {
   OpNumbers numbers;
   DifferenceRows rows;
+  const bool shapes = !by_name && has_few_shapes(a) && has_few_shapes(b);
   const auto numbers_of = [&](const ComparedSide& side) {
-    return by_name ? numbers.of_labels(side.t) : numbers.of_shapes(side);
+    return by_name ? numbers.of_labels(side.t) : shapes ? numbers.of_shapes(side) : numbers.of_classes(side);
   };
   const auto of_a = numbers_of(a), of_b = numbers_of(b);
   add_times(a, of_a, numbers, by_name, &Difference::a, &Difference::count_a, rows);

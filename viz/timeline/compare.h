@@ -23,9 +23,10 @@ struct ComparedSide {
 // Pairs of corresponding events of two timelines a and b. If both name ops alike, events correspond that have the same
 // rank, step, label (name and kind), micro-batch, layer and model chunk. If fewer than half do (a prediction and a
 // trace of PyTorch), events correspond that have the same rank, step, class of kernels, shape and stream, where both
-// sides have equally many of them. Among several, the k-th in order of time corresponds to the k-th. A rank, or a class
-// of like ranks, corresponds to the class that contains it, and steps beyond those of the other timeline to its last
-// one, so that several events may correspond to the same one. Waiting and host work have no match.
+// sides have equally many of them (by shape only where has_few_shapes() holds for both). Among several, the k-th in
+// order of time corresponds to the k-th. A rank, or a class of like ranks, corresponds to the class that contains it,
+// and steps beyond those of the other timeline to its last one, so that several events may correspond to the same one.
+// Waiting and host work have no match, nor have events of a rank that the other timeline does not have.
 struct Matching {
   std::vector<EventId> there;  // for each event of timeline a, the matching event of timeline b, or kNoEvent
   std::vector<EventId> back;   // for each event of timeline b, the matching event of timeline a, or kNoEvent

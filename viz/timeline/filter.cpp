@@ -34,6 +34,21 @@ Passing passing_of(const Timeline& t, const std::vector<Filter>& filters) {
   return p;
 }
 
+// Returns the event of a track that an arrow begins at (`sends`) or ends at, at a time: where one event ends and the
+// next begins, the one that begins if it sends, else the one that ends; kNoEvent if the track has none at that time.
+EventId event_at(const Timeline& t, const Track& track, Picoseconds time, bool sends) {
+  EventId low = track.first, high = track.first + track.count;  // the first event that begins after the time
+  while (low < high) {
+    const EventId middle = low + (high - low) / 2;
+    (t.begins[middle] <= time ? low : high) = t.begins[middle] <= time ? middle + 1 : middle;
+  }
+  const auto touches = [&](EventId e) { return e != kNoEvent && t.ends[e] >= time; };
+  const EventId last = low > track.first ? low - 1 : kNoEvent;
+  const EventId before = last != kNoEvent && last > track.first ? last - 1 : kNoEvent;
+  if (!sends && touches(before)) return before;
+  return touches(last) ? last : touches(before) ? before : kNoEvent;
+}
+
 template <class T>
 MappedColumn<T> taken(const MappedColumn<T>& column, const std::vector<EventId>& events) {
   if (column.empty()) return {};
@@ -95,8 +110,13 @@ FilteredTimeline filtered(const Timeline& whole, const std::vector<Filter>& filt
   t.label = taken(whole.label, kept);
   t.detail = taken(whole.detail, kept);
   t.places = taken(whole.places, kept);
+  // An arrow between tracks that have no event at its times stays as long as the tracks have events.
+  const auto is_gone = [&](std::uint32_t track, Picoseconds time, bool sends) {
+    const EventId end = event_at(whole, whole.tracks[track], time, sends);
+    return t.tracks[track].count == 0 || (end != kNoEvent && result.there[end] == kNoEvent);
+  };
   std::erase_if(t.arrows, [&](const Arrow& a) {
-    return t.tracks[a.from_track].count == 0 || t.tracks[a.to_track].count == 0 || !passing.time(a.from, a.to);
+    return is_gone(a.from_track, a.from, true) || is_gone(a.to_track, a.to, false) || !passing.time(a.from, a.to);
   });
   return result;
 }

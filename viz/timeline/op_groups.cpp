@@ -7,9 +7,6 @@
 namespace orrery {
 namespace {
 
-// The most events of a timeline whose shapes are read: each takes some 10 us, as the trace file's text is parsed.
-constexpr EventId kMostShapes = 1'000'000;
-
 // Returns what collective an event is by the name of NCCL's kernel ("ncclDevKernel_AllGather_RING_LL"), "" if the name
 // does not say it.
 std::string_view collective_named(std::string_view kernel) {
@@ -26,7 +23,8 @@ bool is_compared(const Label& label) {
   return label.kind != Kind::host && label.kind != Kind::wait && label.op_class != KernelClass::other;
 }
 
-// Returns the process of `there` whose rank, or whose class of ranks, contains a rank (process p) of `here`.
+// Returns the process of `there` whose rank, or whose class of ranks, contains a rank (process p) of `here`; kNone if
+// both say which ranks they have and none does. Where ranks are not known, processes are taken in order.
 std::uint32_t home_of(const Timeline& here, std::uint32_t p, const Timeline& there) {
   const Process& own = here.processes[p];
   const auto find = [&](auto matches) {
@@ -53,10 +51,17 @@ std::uint32_t home_of(const Timeline& here, std::uint32_t p, const Timeline& the
     const std::uint32_t stage = find([&](const Process& x) { return x.coordinates[2] == own.coordinates[2]; });
     if (stage != kNone) return stage;
   }
-  return there.processes.empty() ? kNone : p % static_cast<std::uint32_t>(there.processes.size());
+  const bool known = own.rank >= 0 && find([](const Process& x) { return x.rank >= 0; }) != kNone;
+  return known || there.processes.empty() ? kNone : p % static_cast<std::uint32_t>(there.processes.size());
 }
 
 }  // namespace
+
+bool has_few_shapes(const ComparedSide& side, EventId most) {
+  EventId count = 0;
+  for (EventId e = 0; e < side.t.events() && count <= most; ++e) count += is_compared(side.t.labels[side.t.label[e]]);
+  return count <= most;
+}
 
 std::uint32_t OpNumbers::number(std::string text) {
   const auto [found, added] = known_.try_emplace(std::move(text), static_cast<std::uint32_t>(texts_.size()));
@@ -78,16 +83,12 @@ std::string class_text(const Label& label) {
 std::vector<std::uint32_t> OpNumbers::of_shapes(const ComparedSide& side) {
   const Timeline& t = side.t;
   std::vector<std::uint32_t> numbers(t.events(), kNone);
-  EventId read = 0;
   for (EventId e = 0; e < t.events(); ++e) {
     const Label& label = t.labels[t.label[e]];
     if (!is_compared(label)) continue;
-    std::string shape;
-    if (read++ < kMostShapes) {
-      shape = shape_of(t, e);
-      const EventId op = side.launches.empty() ? kNoEvent : side.launches.op[e];
-      if (shape.empty() && op != kNoEvent) shape = shape_of(t, op);
-    }
+    std::string shape = shape_of(t, e);
+    const EventId op = side.launches.empty() ? kNoEvent : side.launches.op[e];
+    if (shape.empty() && op != kNoEvent) shape = shape_of(t, op);
     numbers[e] = number(shape.empty() ? class_text(label) : fmt::format("{}: {}", class_text(label), shape));
   }
   return numbers;
@@ -121,7 +122,7 @@ RankFolding fold_ranks(const Timeline& a, const Timeline& b) {
   }
   for (std::uint32_t p = 0; p < a.processes.size(); ++p) {
     const std::uint32_t there = is_home[p] ? kNone : home_of(a, p, b);
-    folding.a.push_back(there == kNone ? p : folding.b[there]);
+    folding.a.push_back(there == kNone || folding.b[there] == kNone ? p : folding.b[there]);
   }
   return folding;
 }

@@ -10,6 +10,12 @@
 
 namespace orrery {
 
+// Returns whether a timeline has so few events to compare that the shapes of all are read: each takes some 10 us, as
+// the trace file's text is parsed. Timelines of which one has more are compared by classes of kernels (of_classes),
+// since shapes of a part of the events would part like ops.
+inline constexpr EventId kMostShapes = 1'000'000;
+bool has_few_shapes(const ComparedSide& side, EventId most = kMostShapes);
+
 // Numbers for what the ops of two timelines are, such that like ops of both have the same number.
 class OpNumbers {
  public:

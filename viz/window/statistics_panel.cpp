@@ -166,14 +166,16 @@ void StatisticsPanel::show_range(const Scene* scene, Picoseconds from, Picosecon
   for (int i = 0; i < count; ++i) {
     const OpStatistics& s = rows_[static_cast<std::size_t>(i)];
     const Label& label = scene->timeline().labels[s.label];
-    const QString cells[] = {QString::fromStdString(label.name),
-                             QString::number(100.0 * static_cast<double>(s.total) / static_cast<double>(all), 'f', 1),
-                             duration_text(s.total),
-                             QString::number(s.count),
-                             duration_text(s.mean()),
-                             duration_text(s.median),
-                             duration_text(s.p95),
-                             duration_text(s.most)};
+    const QString cells[] = {
+        QString::fromStdString(label.name),
+        QString::number(100.0 * static_cast<double>(s.total) / static_cast<double>(std::max<Picoseconds>(1, all)), 'f',
+                        1),
+        duration_text(s.total),
+        QString::number(s.count),
+        duration_text(s.mean()),
+        duration_text(s.median),
+        duration_text(s.p95),
+        duration_text(s.most)};
     for (int c = 0; c < 8; ++c) {
       auto* item = new QTableWidgetItem(cells[c]);
       item->setFlags(Qt::ItemIsEnabled | Qt::ItemIsSelectable);

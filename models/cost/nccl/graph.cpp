@@ -233,6 +233,18 @@ void set_nics(const Cluster& c, int gpus, int members, NcclTopology& t) {
   t.nic_GBps = std::min(per_gpu * std::max(.08, c.nic_Gbps / 8), t.pcie_GBps);
 }
 
+// Returns whether every pair of GPUs of a node has a link of its own: a GPU whose data file states fewer links than the
+// node has other GPUs (MI250X) reaches some of them through others.
+bool joins_all_pairs(const Cluster& c) { return c.gpu.nvlink_links == 0 || c.gpu.nvlink_links >= c.gpus_per_node - 1; }
+
+// Sets the rates of direct links in a group of so many GPUs of a node. Where not every pair has one, a group of any
+// size is taken to have the rate of all links of a GPU together, which bounds the rings through it.
+void set_direct_links(const Cluster& c, int members, NcclTopology& t) {
+  const bool all = joins_all_pairs(c);
+  t.link_GBps = all ? c.gpu.link_GBps : c.gpu.nvlink_GBps / std::max(1, members - 1);
+  t.nvlink_GBps = all ? (c.gpus_per_node - 1) * t.link_GBps : c.gpu.nvlink_GBps;
+}
+
 }  // namespace
 
 double nccl_link_GBps(int compute_capability) { return link_speed(compute_capability).GBps; }
@@ -252,10 +264,7 @@ NcclTopology nccl_topology(const Cluster& c, int nodes, int ranks_per_node) {
   t.compute_capability = c.gpu.compute_capability;
   t.amd_cpu = c.amd_cpu;
   t.nvlink_GBps = members <= c.nvlink_domain ? nvlink_GBps(c.gpu) : 0;
-  if (c.gpu.link_GBps > 0 && members <= c.nvlink_domain) {
-    t.link_GBps = c.gpu.link_GBps;
-    t.nvlink_GBps = (c.gpus_per_node - 1) * t.link_GBps;
-  }
+  if (c.gpu.link_GBps > 0 && members <= c.nvlink_domain) set_direct_links(c, members, t);
   t.pcie_GBps = pcie_GBps(c.gpu);
   t.multicast = t.nvlink_GBps > 0 && c.gpu.compute_capability >= 90 && c.nvlink_domain >= 8;
   t.shared_pcie_switch = c.gpus_per_pcie_switch > 1 && members > 1;

@@ -3,6 +3,6 @@ $ echo '{model: llama-3.1-8b, workload: generate, generate: {batch: 8, input: 51
 $ orrery search text.yaml
 $ orrery search text.yaml --objective tpot --save best.yaml
 $ orrery simulate best.yaml
-stdout the best of all by throughput
-stdout the best of all by tpot
+stdout the best by throughput of all layouts with the stated batch
+stdout the best by tpot of all layouts with the stated batch
 stdout llama-3.1-8b generates 8 x 64 tokens

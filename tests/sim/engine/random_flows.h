@@ -18,8 +18,7 @@ struct RandomFlow {
 
 // A random network, and the flows that may cross it. Every fifth network has equal links and weights, so that many
 // links fill at one level or, by rounding, a few units apart; every fifth has so little capacity that levels are small
-// whole numbers; the others are mixed, with a few flows
-// that load a link with nothing.
+// whole numbers; the others are mixed, with a few flows that load a link with nothing.
 struct RandomFlows {
   explicit RandomFlows(std::uint64_t seed) : counter(seed << 20), kind(below(5)) {
     const std::int64_t links = 1 + below(kind == 1 ? 24 : 8), base = 1000 + below(500'000);

@@ -78,17 +78,40 @@ TEST(Generation, TimesGrowWithContextAndBatch) {
   EXPECT_DOUBLE_EQ(r.total_s, r.first_token_s + 63 * r.token_s);
 }
 
-// The largest batch fits, and one more sequence does not.
+// The largest batch fits, and the next one does not, however large the batch is that the spec asks for: also where
+// working memory, which grows with the batch, takes as much as the cache.
 TEST(Generation, LargestBatchIsTheLastThatFits) {
-  const auto fits = [](std::int64_t batch) {
-    const GenerationReport r = predicted(
-        generation("llama-3.1-8b", fmt::format("{{batch: {}, input: 2048, output: 64, chunk: 64}}", batch), "{}", 1));
-    return std::pair(r.memory.fits(), r.largest_batch);
+  struct Case {
+    const char *model, *generate, *strategy;
+    std::int64_t gpus, next;
   };
-  const std::int64_t largest = fits(64).second;
-  EXPECT_GT(largest, 100);
-  EXPECT_FALSE(fits(2 * largest).first);
-  EXPECT_TRUE(fits(largest / 2).first);
+  for (const Case& c : {Case{"llama-3.1-8b", "input: 2048, output: 64, chunk: 64", "{}", 1, 1},
+                        Case{"mixtral-8x7b", "input: 512, output: 64", "{tensor: 4, data: 2}", 8, 2},
+                        Case{"llama-3.1-8b", "input: 128, output: 64", "{pipeline: 2}", 2, 2}}) {
+    const auto at = [&](std::int64_t batch) {
+      return generation(c.model, fmt::format("{{batch: {}, {}}}", batch, c.generate), c.strategy, c.gpus);
+    };
+    const auto fits = [&](std::int64_t batch) {
+      const Spec spec = at(batch);
+      return generation_memory(spec, profile_for(spec, "")).fits();
+    };
+    const std::int64_t largest = predicted(at(8)).largest_batch;
+    EXPECT_GT(largest, 100) << c.model;
+    EXPECT_TRUE(fits(largest)) << c.model;
+    EXPECT_FALSE(fits(largest + c.next)) << c.model;
+    EXPECT_EQ(predicted(at(2 * largest)).largest_batch, largest) << c.model;
+  }
+}
+
+// Weights of experts that no token chose are not read, nor are tables of embeddings.
+TEST(Generation, ReadsAtMostTheBandwidth) {
+  for (const std::int64_t batch : {2, 64}) {
+    const GenerationReport r = predicted(generation(
+        "mixtral-8x7b", fmt::format("{{batch: {}, input: 512, output: 64}}", batch), "{tensor: 4, data: 2}", 8));
+    EXPECT_LT(r.bandwidth_share, 1) << batch;
+    EXPECT_GT(r.bandwidth_share, 0.3) << batch;
+    EXPECT_LT(r.decode[1].reads.weights, static_cast<double>(r.memory.weights)) << batch;
+  }
 }
 
 // With few tokens most experts are not chosen, and their weights are not read.

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "models/base/error.h"
 #include "sim/predict/predict.h"
 
 namespace orrery {
@@ -54,6 +56,34 @@ TEST(LayoutSearch, StatedValuesStayAndBatchesGrowToTheMemory) {
   EXPECT_GT(most, 100);
   EXPECT_TRUE(
       std::any_of(found.found.begin(), found.found.end(), [](const FoundLayout& f) { return f.layout.batch == 2; }));
+}
+
+// The last batch tried is the most that fits, also into less memory, and nothing larger fits.
+TEST(LayoutSearch, TheLastBatchFillsTheMemoryThatMayBeUsed) {
+  const SpecText text = node_spec("mixtral-8x7b", "{input: 512, output: 64}");
+  LayoutSearchOptions options;
+  options.overrides = {"strategy.tensor=4", "strategy.pipeline=1", "strategy.expert=1"};
+  std::int64_t before = 0;
+  for (const Bytes memory : {Bytes{60} << 30, Bytes{65} << 30, Bytes{0}}) {
+    options.max_memory = memory;
+    const LayoutsFound found = search_layouts(text, options);
+    EXPECT_FALSE(found.batches_stated);
+    std::int64_t largest = 0;
+    for (const FoundLayout& f : found.found) largest = std::max(largest, f.layout.batch);
+    EXPECT_GT(largest, before);
+    before = largest;
+    const Spec next =
+        parse_spec(text.text, text.path,
+                   {"strategy.tensor=4", "strategy.expert=1", fmt::format("generate.batch={}", largest + 1)});
+    const GeneratedMemory m = generation_memory(next, profile_for(next, ""));
+    EXPECT_GT(m.sum(), memory > 0 ? memory : m.allowed);
+  }
+}
+
+TEST(LayoutSearch, RefusesTheTimeOfTokensThatAreNotThere) {
+  LayoutSearchOptions options;
+  options.objective = GenerationObjective::each_token;
+  EXPECT_THROW(search_layouts(node_spec("llama-3.1-8b", "{batch: 8, input: 64, output: 1}"), options), Error);
 }
 
 TEST(LayoutSearch, ResultsDoNotDependOnThreads) {

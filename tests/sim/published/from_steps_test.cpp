@@ -1,13 +1,17 @@
 #include "sim/published/from_steps.h"
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include <gtest/gtest.h>
 
 #include "models/base/error.h"
 #include "models/load/load_spec.h"
+#include "models/plan/hash.h"
+#include "models/planner/make_plan.h"
 #include "sim/predict/long_steps.h"
 #include "sim/predict/predict.h"
 #include "sim/published/few_steps.h"
@@ -119,6 +123,26 @@ TEST(FromSteps, ProposesWhatTellsMost) {
   EXPECT_LT(runs[0].narrower, 1);
   EXPECT_EQ(runs[0].of, "base");
   EXPECT_GT(runs[0].predicted_s, 0);
+}
+
+// Proposals leave out what was measured, however its row is written.
+TEST(FromSteps, MeasuredStepsAreNotProposed) {
+  std::vector<StackStep> steps;
+  for (const char* change : {"strategy.micro_batch=2", "strategy.micro_batch=4", "sequence=4096"})
+    steps.push_back(step_with({change}));
+  std::vector<std::string> seen;
+  for (const NextRun& run : next_runs(steps, fit_steps({}, {}), 100, [](std::string_view) {})) {
+    const auto base = std::find_if(steps.begin(), steps.end(), [&](const StackStep& s) { return s.id == run.of; });
+    ASSERT_NE(base, steps.end());
+    std::vector<std::string> overrides = base->overrides;
+    std::istringstream changes(run.override);
+    for (std::string change; changes >> change;) overrides.push_back(change);
+    seen.push_back(plan_hash(make_plan(step_with(overrides).spec)));
+  }
+  EXPECT_GT(seen.size(), 5u);
+  for (const StackStep& step : steps) seen.push_back(plan_hash(make_plan(step.spec)));
+  std::sort(seen.begin(), seen.end());
+  EXPECT_EQ(std::adjacent_find(seen.begin(), seen.end()), seen.end()) << "a plan measured or proposed twice";
 }
 
 class StepTable : public ::testing::Test {

@@ -41,6 +41,22 @@ TEST(Remarks, SayThatAWarmUpIsTooLong) {
   EXPECT_FALSE(says(test::kSmall, "pipeline: 4, schedule: zb-h2, global_batch: 7", "zb-h2"));
 }
 
+TEST(Remarks, SayThatAStackIsOfAnotherVendor) {
+  const auto has = [](const char* node, const char* software, const char* overlap, const char* part) {
+    const Spec spec = parse_spec(fmt::format("model: gpt2\nsequence: 1024\ncluster: {{node: {}, nodes: 1}}\nsoftware: "
+                                             "{}\nstrategy: {{tensor: 4, data: 2, overlap: {{tensor: {}}}}}\n",
+                                             node, software, overlap),
+                                 "vendor.yaml");
+    return fmt::format("{}", fmt::join(predict(spec).report.remarks, "\n")).find(part) != std::string::npos;
+  };
+  EXPECT_TRUE(has("dgx-h100", "rocm-torchtitan", "false", "runs on AMD's GPUs"));
+  EXPECT_TRUE(has("amd-mi300x", "torchtitan", "false", "runs on NVIDIA's GPUs"));
+  EXPECT_FALSE(has("amd-mi300x", "rocm-torchtitan", "false", "described as it runs"));
+  EXPECT_FALSE(has("dgx-h100", "torchtitan", "false", "described as it runs"));
+  EXPECT_TRUE(has("dgx-h100", "torchtitan", "true", "a pass of torch.compile"));
+  EXPECT_FALSE(has("dgx-h100", "{profile: torchtitan, compile: true}", "true", "a pass of torch.compile"));
+}
+
 // A link of PCIe 5.0 carries 48 GB/s of data.
 TEST(Remarks, SayThatPcieHoldsNicsBack) {
   const auto remarks = [](int Gbps, int nodes) {

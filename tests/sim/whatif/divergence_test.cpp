@@ -82,6 +82,18 @@ TEST(Divergence, AnOperationOfOneRankAloneIsFound) {
   EXPECT_EQ(d->behind, "1");
 }
 
+TEST(Divergence, RanksMustShareAStep) {
+  KernelRun kernels;
+  for (const int rank : {0, 1})
+    kernels.add({.worker = std::to_string(rank),
+                 .lane = " 7",
+                 .name = "gemm",
+                 .step = rank,
+                 .begin = 0.01 * rank,
+                 .time = 1e-3});
+  EXPECT_THROW(first_divergence(kernels.take(), "0", "1", 1e-4), Error);
+}
+
 TEST(Divergence, RanksMustBeThere) { EXPECT_THROW(first_divergence(TwoRanks{}.run(), "0", "7", 1e-4), Error); }
 
 }  // namespace

@@ -42,6 +42,32 @@ TEST(Filter, TimesAreKeptOrLeftOut) {
   EXPECT_EQ(filtered(whole, {time}).timeline.events(), 3u);
 }
 
+// A transfer and the kernel after it, between events that stay: an arrow goes with either of its ends.
+TEST(Filter, AnArrowGoesWithTheEventAtEitherEnd) {
+  constexpr Picoseconds us = kFilterMicro;
+  TimelineBuilder b;
+  b.add_process({});
+  const auto sends = b.add_thread(0, "send", 0), receives = b.add_thread(0, "receive", 1);
+  const auto before = b.label("before", Kind::forward), send = b.label("send", Kind::pipeline);
+  const auto receive = b.label("receive", Kind::pipeline), after = b.label("after", Kind::forward);
+  b.add({0, 10 * us, sends, before, 0});
+  b.add({10 * us, 20 * us, sends, send, 0});
+  b.add({20 * us, 30 * us, sends, after, 0});
+  b.add({0, 10 * us, receives, before, 0});
+  b.add({10 * us, 20 * us, receives, receive, 0});
+  b.add({20 * us, 30 * us, receives, after, 0});
+  b.add_arrow({sends, receives, 10 * us, 20 * us});
+  const Timeline whole = b.finish();
+  ASSERT_EQ(whole.arrows.size(), 1u);
+  const auto arrows = [&](const char* without) {
+    return filtered(whole, {{.by = Filter::By::op, .keeps = false, .name = without}}).timeline.arrows.size();
+  };
+  EXPECT_EQ(arrows("send"), 0u);
+  EXPECT_EQ(arrows("receive"), 0u);
+  EXPECT_EQ(arrows("before"), 1u);
+  EXPECT_EQ(arrows("after"), 1u);
+}
+
 TEST(Filter, RestrictionsAreUndoneAndDoneAgain) {
   FilterHistory history;
   EXPECT_FALSE(history.undo());

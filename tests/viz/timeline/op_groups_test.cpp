@@ -43,6 +43,21 @@ TEST(OpGroups, RanksAreFoldedIntoTheirClasses) {
   EXPECT_EQ(fold_ranks(classes, ranks({rank(-1), rank(-1), rank(-1)})).b, (Groups{0, 1, 0}));
 }
 
+// Ranks that the other trace does not have stay by themselves.
+TEST(OpGroups, RanksOfAnotherPartOfTheJobHaveNoMatch) {
+  const Timeline low = ranks({rank(0), rank(1)}), high = ranks({rank(1), rank(8), rank(9)});
+  const RankFolding folding = fold_ranks(low, high);
+  EXPECT_EQ(folding.b, (Groups{1, kNone, kNone}));
+  EXPECT_EQ(folding.a, (Groups{0, 1}));
+}
+
+TEST(OpGroups, ShapesAreReadOfFewEvents) {
+  const Timeline t = traces::read({traces::TorchTrace(traces::kLayouts[1], 0).text(2)});
+  const ComparedSide side(t);
+  EXPECT_TRUE(has_few_shapes(side));
+  EXPECT_FALSE(has_few_shapes(side, 1));
+}
+
 TEST(OpGroups, LikeOpsHaveOneNumber) {
   const Timeline t = traces::read({traces::TorchTrace(traces::kLayouts[1], 0).text(2)});
   const ComparedSide side(t);

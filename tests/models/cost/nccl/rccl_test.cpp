@@ -43,6 +43,14 @@ TEST(Rccl, SmallGroupsHaveOnlyTheirOwnLinks) {
   EXPECT_NEAR(send.nvlink_share, 1. / 7, .01) << "of all links of the GPU";
 }
 
+// A MI250X has three links to other packages and no link to most GPUs of its node: groups of any size have the 150 GB/s
+// of these links together, neither seven links nor one.
+TEST(Rccl, GpusWithFewLinksHaveThemInAnyGroup) {
+  for (const int ranks : {2, 4, 8})
+    EXPECT_NEAR(bus_of_all_reduce(model_on("amd-mi250x", 1, ranks), kLong), 150, 3) << ranks;
+  EXPECT_NEAR(nccl_topology(find_cluster("amd-mi250x", 1), 1, 8).nvlink_GBps, 150, 1e-9);
+}
+
 TEST(Rccl, ShortMessagesTakeTheStepsOfTheRing) {
   const NcclModel m = model_on("amd-mi300x", 1, 8);
   EXPECT_NEAR(1e6 * nccl_choose(m, CollectiveKind::all_reduce, 65536).seconds, 44.5, 4);

@@ -17,10 +17,13 @@ namespace orrery {
 // A flow keeps the reading at which it ends. A change of a link's level touches the clock and the link's first end, not
 // the flows; a flow is touched when another link holds it.
 //
-// Lengths are what a flow has to send, in picoseconds at its full speed times kFullRate. Ends are rounded up to whole
-// picoseconds and are the same as if each flow were followed by itself.
+// Lengths and readings are what a flow has to send, in picoseconds at its full speed times kFullRate. They are numbers
+// of 128 bits, so that no flow of which the picoseconds are a number of 64 bits is too long. Ends are rounded up to
+// whole picoseconds and are the same as if each flow were followed by itself.
 class LinkClocks {
  public:
+  __extension__ using Length = __int128;
+
   // share: the links; only this object may add flows to it.
   LinkClocks(FairShare& share, std::uint32_t link_count)
       : share_(share), first_name_(link_count), clocks_(link_count) {}
@@ -29,7 +32,7 @@ class LinkClocks {
 
   // Starts a flow now; see FairShare::add_flow. `name` is what next() returns when the flow has ended: a small number
   // that no running flow has.
-  void start(std::uint32_t name, std::int64_t length, std::span<const LinkUse> uses, Rate limit = kFullRate);
+  void start(std::uint32_t name, Length length, std::span<const LinkUse> uses, Rate limit = kFullRate);
 
   // Goes on to the next time at which flows end, removes these flows and returns their names, in rising order; the span
   // is valid until the next call. An empty span says that no flow is left.
@@ -37,7 +40,7 @@ class LinkClocks {
 
  private:
   struct End {
-    std::int64_t reading = 0;  // reading of the clock of the flow's link when the flow ends
+    Length reading = 0;        // reading of the clock of the flow's link when the flow ends
     std::uint32_t name = 0;    // name of the flow
     std::uint32_t serial = 0;  // tells an outdated end from the one that replaced it
     friend bool operator>(const End& a, const End& b) { return a.reading > b.reading; }
@@ -45,7 +48,7 @@ class LinkClocks {
 
   struct Clock {
     Rate level = 0;
-    std::int64_t reading = 0;  // reading of the clock at the time `since`
+    Length reading = 0;  // reading of the clock at the time `since`
     Picoseconds since = 0;
     std::vector<End> ends;  // ends of the link's flows, a heap with the first end on top
     std::uint32_t serial = 0;
@@ -55,13 +58,13 @@ class LinkClocks {
   struct Running {
     FlowId flow = 0;
     std::uint32_t serial = 0;
-    std::int64_t left = 0;  // for a flow that no link holds, what was left at the time `since`; for others, the reading
+    Length left = 0;  // for a flow that no link holds, what was left at the time `since`; for others, the reading
     Picoseconds since = 0;
     LinkId holder = FlowTable::kNobody;
     Rate rate = 0;  // rate of a flow that no link holds
   };
 
-  std::int64_t reading(const Clock& clock) const { return clock.reading + clock.level * (now() - clock.since); }
+  Length reading(const Clock& clock) const { return clock.reading + Length{clock.level} * (now() - clock.since); }
   void settle();
   void hang(std::uint32_t name);
   void wind(LinkId id);

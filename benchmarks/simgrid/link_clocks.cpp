@@ -1,4 +1,4 @@
-#include "sim/engine/link_clocks.h"
+#include "benchmarks/simgrid/link_clocks.h"
 
 #include <algorithm>
 #include <functional>
@@ -6,14 +6,13 @@
 namespace orrery {
 namespace {
 
-// Readings are set back before they come near 2^63.
-constexpr std::int64_t kLateReading = std::int64_t{1} << 61;
-
-Picoseconds rounded_up(std::int64_t length, Rate rate) { return (length + rate - 1) / rate; }
+Picoseconds rounded_up(LinkClocks::Length length, Rate rate) {
+  return static_cast<Picoseconds>((length + rate - 1) / rate);
+}
 
 }  // namespace
 
-void LinkClocks::start(std::uint32_t name, std::int64_t length, std::span<const LinkUse> uses, Rate limit) {
+void LinkClocks::start(std::uint32_t name, Length length, std::span<const LinkUse> uses, Rate limit) {
   const FlowId id = share_.add_flow(uses, limit);
   if (id >= names_.size()) names_.resize(id + 1);
   names_[id] = name;
@@ -68,7 +67,7 @@ void LinkClocks::mark(LinkId id) {
 void LinkClocks::hang(std::uint32_t name) {
   Running& flow = running_[name];
   if (flow.holder == FlowTable::kNobody) {
-    flow.left -= flow.rate * (now() - flow.since);
+    flow.left -= Length{flow.rate} * (now() - flow.since);
   } else {
     flow.left -= reading(clocks_[flow.holder]);
     mark(flow.holder);
@@ -102,13 +101,6 @@ void LinkClocks::schedule(LinkId id) {
     clock.reading = 0;
     clock.since = now();
     return;
-  }
-  if (clock.reading > kLateReading) {
-    for (End& end : clock.ends) {
-      end.reading -= clock.reading;
-      if (running_[end.name].serial == end.serial) running_[end.name].left = end.reading;
-    }
-    clock.reading = 0;
   }
   if (clock.level == 0) return;
   queue_.push(now() + rounded_up(clock.ends.front().reading - reading(clock), clock.level), {id, clock.serial});

@@ -1,4 +1,4 @@
-#include "sim/engine/link_clocks.h"
+#include "benchmarks/simgrid/link_clocks.h"
 
 #include <algorithm>
 #include <limits>
@@ -39,6 +39,27 @@ TEST(LinkClocks, EqualFlowsEndAtOneTime) {
   EXPECT_EQ(next_ended(clocks), std::vector<std::uint32_t>{4});
   EXPECT_EQ(clocks.now(), 100);
   EXPECT_EQ(next_ended(clocks), (std::vector<std::uint32_t>{0, 1, 2}));
+}
+
+// Flows of ten and twenty seconds, which are more than 2^63 units long, beside short ones that come and go.
+TEST(LinkClocks, FlowsMayTakeLong) {
+  constexpr Picoseconds kSecond = 1'000'000'000'000;
+  const auto length = [](Picoseconds time) { return LinkClocks::Length{time} * kFullRate; };
+  FairShare share;
+  const LinkUse use{share.add_link(100), 100};
+  LinkClocks clocks(share, 1);
+  clocks.start(0, length(10 * kSecond), {&use, 1});
+  clocks.start(1, length(20 * kSecond), {&use, 1});
+  clocks.start(2, length(kSecond), {&use, 1});
+  EXPECT_EQ(next_ended(clocks), std::vector<std::uint32_t>{2});
+  EXPECT_NEAR(static_cast<double>(clocks.now()), 3e12, 1e6) << "rates are rounded down";
+  clocks.start(3, length(30 * kSecond), {}, kFullRate / 2);
+  EXPECT_EQ(next_ended(clocks), std::vector<std::uint32_t>{0});
+  EXPECT_NEAR(static_cast<double>(clocks.now()), 21e12, 1e7);
+  EXPECT_EQ(next_ended(clocks), std::vector<std::uint32_t>{1});
+  EXPECT_NEAR(static_cast<double>(clocks.now()), 31e12, 1e7);
+  EXPECT_EQ(next_ended(clocks), std::vector<std::uint32_t>{3});
+  EXPECT_NEAR(static_cast<double>(clocks.now()), 63e12, 1e7);
 }
 
 // Follows every flow by itself: what is left of each, from one end to the next.

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+namespace orrery {
+
+// Clients that each send their next request when their last one has ended, to an inference stack that forms a pass from
+// whatever waits (continuous batching: Yu et al. 2022, Orca). At the begin all clients send a request at once.
+struct ClosedLoop {
+  std::int64_t clients = 1;
+  std::int64_t requests = 1;           // of all clients together
+  std::int64_t input = 1, output = 1;  // tokens of a request's prompt and of its answer, at most
+  double shortest = 1;                 // lengths are spread evenly from this share of the longest up to it
+  std::int64_t sequences = 1;          // the most requests in progress that the stack allows
+  std::int64_t cache_tokens = 1;       // the most tokens in the cache of keys and values
+  std::int64_t pass_tokens = 8192;     // the most tokens of prompts and answers in one pass
+  // Whether one pass takes tokens of prompts and of answers together. If not, answers wait while prompts are processed.
+  bool mixes = true;
+  // Whether a request gets room in the cache for its whole answer before it begins. If not, answers take room as they
+  // grow, and where none is left the request that began last begins again later, with what it has answered.
+  bool reserves = true;
+};
+
+// Seconds of passes.
+struct PassTimes {
+  std::function<double(double sequences, double context)> decode;     // one token of each sequence
+  std::function<double(double sequences, double context)> attention;  // the part of it that reads the cache
+  std::function<double(double tokens)> prompt;                        // so many tokens of prompts
+};
+
+// Means over all requests. first_token_s: from sending a request to its first token (TTFT); token_s: between its tokens
+// after that (TPOT). total_s: from the first request to the end of the last; tokens: of all answers.
+struct LoopFigures {
+  double first_token_s = 0, token_s = 0, total_s = 0;
+  std::int64_t tokens = 0;
+};
+
+// Plays the requests pass by pass, in the order in which they were sent. The longest request has room in the cache.
+LoopFigures play(const ClosedLoop& loop, const PassTimes& times);
+
+}  // namespace orrery

@@ -1,0 +1,83 @@
+#include "sim/generate/pass_times.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace orrery {
+namespace {
+
+constexpr std::int64_t kShortContext = 16;  // at which attention takes next to nothing of a pass
+
+// A line through two points.
+struct Line {
+  double at_zero = 0, slope = 0;
+  static Line through(double x0, double y0, double x1, double y1) {
+    const double slope = x1 > x0 ? (y1 - y0) / (x1 - x0) : 0;
+    return {y0 - slope * x0, slope};
+  }
+  double at(double x) const { return at_zero + slope * x; }
+};
+
+// Passes of answers of a number of sequences: their seconds by the length of the context, and with hardly any context.
+struct Answers {
+  double sequences = 0, without = 0;
+  Line by_context;
+};
+
+class PassTable {
+ public:
+  PassTable(const PredictPass& predict, const ClosedLoop& load) {
+    const std::int64_t fit = std::max<std::int64_t>(1, load.cache_tokens / (load.input + 1));
+    const std::int64_t most = std::min({load.clients, load.sequences, fit});
+    for (const std::int64_t part : {most, most / 4, std::int64_t{1}}) {
+      const std::int64_t n = std::max<std::int64_t>(1, part);
+      if (rows_.empty() || static_cast<double>(n) < rows_.front().sequences)
+        rows_.insert(rows_.begin(), row(predict, load, n));
+    }
+  }
+
+  double decode(double sequences, double context) const {
+    return between(sequences, [&](const Answers& a) { return a.by_context.at(context); });
+  }
+  double attention(double sequences, double context) const {
+    const double without = between(sequences, [](const Answers& a) { return a.without; });
+    return std::max(0.0, decode(sequences, context) - without);
+  }
+
+ private:
+  static Answers row(const PredictPass& predict, const ClosedLoop& load, std::int64_t n) {
+    const std::int64_t last = load.input + std::max<std::int64_t>(1, load.output - 1);
+    return {static_cast<double>(n), predict.decode(n, kShortContext),
+            Line::through(static_cast<double>(load.input), predict.decode(n, load.input), static_cast<double>(last),
+                          predict.decode(n, last))};
+  }
+
+  // Interpolates what f says of the rows with fewer and with more sequences.
+  template <class F>
+  double between(double sequences, const F& f) const {
+    auto above = rows_.begin();
+    while (above + 1 != rows_.end() && above->sequences < sequences) ++above;
+    const auto below = above == rows_.begin() ? above : above - 1;
+    return Line::through(below->sequences, f(*below), above->sequences, f(*above)).at(sequences);
+  }
+
+  std::vector<Answers> rows_;  // by sequences
+};
+
+}  // namespace
+
+PassTimes pass_times(const PredictPass& predict, const ClosedLoop& load) {
+  const PassTable table(predict, load);
+  const std::int64_t several =
+      std::clamp<std::int64_t>(load.pass_tokens / load.input, 2, std::max<std::int64_t>(2, load.clients));
+  const auto tokens = static_cast<double>(load.input);
+  const double one = predict.prompts(1, load.input), all = predict.prompts(several, load.input);
+  const double least = std::min(one, table.decode(1, tokens));
+  const Line part = Line::through(0, least, tokens, one);
+  const Line whole = Line::through(tokens, one, static_cast<double>(several) * tokens, all);
+  return {.decode = [table](double n, double context) { return table.decode(n, context); },
+          .attention = [table](double n, double context) { return table.attention(n, context); },
+          .prompt = [=](double n) { return n < tokens ? part.at(n) : whole.at(n); }};
+}
+
+}  // namespace orrery

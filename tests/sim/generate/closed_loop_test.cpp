@@ -1,0 +1,93 @@
+#include "sim/generate/closed_loop.h"
+
+#include <gtest/gtest.h>
+
+namespace orrery {
+namespace {
+
+// Passes of answers take a second and a thousandth for each token in the cache; a token of a prompt takes a tenth.
+const PassTimes kPasses = {.decode = [](double n, double context) { return 1 + n * context / 1000; },
+                           .attention = [](double n, double context) { return n * context / 1000; },
+                           .prompt = [](double tokens) { return tokens / 10; }};
+constexpr std::int64_t kRoomy = 1'000'000;
+
+ClosedLoop loop_of(std::int64_t clients, std::int64_t requests) {
+  return {
+      .clients = clients, .requests = requests, .input = 40, .output = 5, .sequences = 1000, .cache_tokens = kRoomy};
+}
+
+TEST(ClosedLoop, OneClientWaitsForItsOwnPassesAlone) {
+  const LoopFigures f = play(loop_of(1, 3), kPasses);
+  EXPECT_NEAR(f.first_token_s, 4, 1e-12);
+  EXPECT_NEAR(f.token_s, 1 + (41 + 42 + 43 + 44) / 4.0 / 1000, 1e-12);
+  EXPECT_NEAR(f.total_s, 3 * (4 + 4 * f.token_s), 1e-9);
+  EXPECT_EQ(f.tokens, 15);
+}
+
+// All clients send at once, and a pass takes one prompt: the k-th waits for k of them.
+TEST(ClosedLoop, PromptsWaitInLine) {
+  ClosedLoop loop = loop_of(10, 10);
+  loop.output = 1;
+  loop.pass_tokens = 40;
+  EXPECT_NEAR(play(loop, kPasses).first_token_s, 4 * (1 + 10) / 2.0, 1e-9);
+  loop.pass_tokens = 400;
+  EXPECT_NEAR(play(loop, kPasses).first_token_s, 40, 1e-9);
+}
+
+// A prompt longer than a pass takes several, beside which others answer.
+TEST(ClosedLoop, PromptsGoInPieces) {
+  ClosedLoop loop = loop_of(1, 1);
+  loop.pass_tokens = 16;
+  EXPECT_NEAR(play(loop, kPasses).first_token_s, 4, 1e-12);
+}
+
+// Little's law: clients are always waiting or answered, but for those that have no more request to send at the end.
+TEST(ClosedLoop, KeepsLittlesLaw) {
+  for (const bool mixes : {true, false}) {
+    ClosedLoop loop = loop_of(8, 4000);
+    loop.shortest = 0.5;
+    loop.pass_tokens = 64;
+    loop.mixes = mixes;
+    const LoopFigures f = play(loop, kPasses);
+    const double answer = static_cast<double>(f.tokens) / 4000;
+    const double in_progress = 4000 * (f.first_token_s + f.token_s * (answer - 1)) / f.total_s;
+    EXPECT_NEAR(in_progress, 8, 0.25) << mixes;
+  }
+}
+
+TEST(ClosedLoop, AnswersWaitForPromptsOfOthersUnlessPassesMixThem) {
+  ClosedLoop loop = loop_of(8, 800);
+  loop.shortest = 0.5;
+  const LoopFigures mixed = play(loop, kPasses);
+  loop.mixes = false;
+  const LoopFigures apart = play(loop, kPasses);
+  EXPECT_EQ(mixed.tokens, apart.tokens);
+  EXPECT_GT(apart.total_s, mixed.total_s);
+}
+
+// Two requests are in progress where the cache has room for two, and the others wait.
+TEST(ClosedLoop, WaitsForRoomInTheCache) {
+  ClosedLoop loop = loop_of(8, 80), two = loop_of(2, 80);
+  loop.cache_tokens = 2 * 45;
+  const LoopFigures narrow = play(loop, kPasses), few = play(two, kPasses);
+  EXPECT_NEAR(narrow.total_s / few.total_s, 1, 1e-9);
+  EXPECT_GT(narrow.first_token_s, 5 * few.first_token_s);
+  loop.sequences = 1;
+  EXPECT_GT(play(loop, kPasses).total_s, narrow.total_s);
+}
+
+// Without reservations more begin; those that the cache has no room for any more are put off, and all are answered.
+TEST(ClosedLoop, PutsOffWhatGrowsBeyondTheCache) {
+  ClosedLoop loop = loop_of(8, 80);
+  loop.output = 60;
+  loop.cache_tokens = 2 * 100;
+  const LoopFigures reserved = play(loop, kPasses);
+  loop.reserves = false;
+  const LoopFigures grown = play(loop, kPasses);
+  EXPECT_EQ(grown.tokens, 80 * 60);
+  EXPECT_LT(grown.first_token_s, reserved.first_token_s);
+  EXPECT_GT(grown.token_s, reserved.token_s);
+}
+
+}  // namespace
+}  // namespace orrery
