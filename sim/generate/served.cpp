@@ -127,19 +127,22 @@ struct ServingHabit {
   std::string_view stack;
   std::int64_t sequences, pass_tokens;
   bool mixes, reserves;
+  // share of what weights and working memory leave free that the cache gets; 0: what memory_fraction of the GPU leaves
+  double of_free = 0;
 };
 // vLLM: max_num_seqs and max_num_batched_tokens of its server on GPUs of 70 GiB and more (vllm/engine/arg_utils.py),
 // and preemption by recomputation (vllm/v1/core/sched/scheduler.py). TensorRT-LLM: max_batch_size, max_num_tokens and
-// CapacitySchedulerPolicy.GUARANTEED_NO_EVICT (tensorrt_llm/llmapi/llm_args.py). SGLang: chunked_prefill_size
-// (python/sglang/srt/server_args.py); its scheduler runs new prompts before answers, unless enable_mixed_chunk is set,
-// and retracts requests where the cache is full.
+// CapacitySchedulerPolicy.GUARANTEED_NO_EVICT, KvCacheConfig.free_gpu_memory_fraction
+// (tensorrt_llm/llmapi/llm_args.py). SGLang: chunked_prefill_size (python/sglang/srt/server_args.py); its scheduler
+// runs new prompts before answers, unless enable_mixed_chunk is set, and retracts requests where the cache is full.
 constexpr ServingHabit kServingHabits[] = {{"vllm", 1024, 8192, true, false},
-                                           {"tensorrt-llm", 2048, 8192, true, true},
+                                           {"tensorrt-llm", 2048, 8192, true, true, 0.9},
                                            {"sglang", 1 << 30, 8192, false, false}};
 
 // The tokens that the cache of keys and values of one data rank has room for beside the weights.
-std::int64_t cache_tokens(const GeneratedMemory& m, std::int64_t a_sequence) {
-  const Bytes room = m.allowed - m.weights - m.working;
+std::int64_t cache_tokens(const GeneratedMemory& m, double of_free, std::int64_t a_sequence) {
+  const Bytes used = m.weights + m.working;
+  const Bytes room = of_free > 0 ? std::llround(of_free * static_cast<double>(m.capacity - used)) : m.allowed - used;
   if (room < m.cache_a_sequence) throw Error("the weights leave no memory for a sequence");
   if (m.cache_a_sequence == 0) return std::numeric_limits<std::int64_t>::max() / 2;
   return static_cast<std::int64_t>(static_cast<double>(room) / static_cast<double>(m.cache_a_sequence) *
@@ -166,17 +169,17 @@ LoopFigures under_load(const ServedRow& row, std::int64_t clients, std::int64_t 
           }};
   // Prompts come one after another, so that no pass needs the working memory of many of them.
   const Spec alone = load(1, row.input, row.output);
-  const ClosedLoop loop = {
-      .clients = ceil_div(clients, data),
-      .requests = ceil_div(requests > 0 ? requests : 10 * clients, data),
-      .input = row.input,
-      .output = row.output,
-      .shortest = row.shortest,
-      .sequences = habit.sequences,
-      .cache_tokens = cache_tokens(generation_memory(alone, profile_for(alone, "")), row.input + row.output),
-      .pass_tokens = habit.pass_tokens,
-      .mixes = habit.mixes,
-      .reserves = habit.reserves};
+  const ClosedLoop loop = {.clients = ceil_div(clients, data),
+                           .requests = ceil_div(requests > 0 ? requests : 10 * clients, data),
+                           .input = row.input,
+                           .output = row.output,
+                           .shortest = row.shortest,
+                           .sequences = habit.sequences,
+                           .cache_tokens = cache_tokens(generation_memory(alone, profile_for(alone, "")), habit.of_free,
+                                                        row.input + row.output),
+                           .pass_tokens = habit.pass_tokens,
+                           .mixes = habit.mixes,
+                           .reserves = habit.reserves};
   return play(loop, pass_times(predict, loop));
 }
 

@@ -23,7 +23,7 @@ namespace orrery::test {
 
 inline constexpr double kLimit = 1e-5;        // largest relative distance of gradients, losses and weights
 inline constexpr double kChangeLimit = 1e-4;  // largest relative distance of the change of weights under Adam
-inline constexpr std::int64_t kSteps = 5;
+inline constexpr std::int64_t kSteps = 3;
 // Adam's epsilon. Adam's first step is the sign of a gradient: with the usual 1e-8 an element whose gradient is
 // rounding noise may move either way, and so with Adafactor, whose epsilon is added to squares. Gradients here deviate
 // by 2e-3, 1 (the clip) / sqrt(200,000 weights).
