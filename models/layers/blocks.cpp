@@ -54,6 +54,11 @@ void BlockContext::divide_among(std::int64_t replicas) {
   local_rows = sequence_parallel ? rows / tensor : rows;
 }
 
+bool transposes_eight_bit(const Spec& spec) {
+  const bool tensor_scales = spec.strategy.precision == Precision::fp8 && !spec.software.kernels.rowwise_scales;
+  return !tensor_scales || spec.software.kernels.casts_again || spec.cluster.gpu.compute_capability / 10 != 10;
+}
+
 std::int64_t eight_bit_elements(const Spec& spec, const Block& block) {
   if (!is_eight_bit(spec.strategy.precision) || block.role != BlockRole::layer) return 0;
   std::int64_t sum = 0;

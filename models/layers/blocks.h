@@ -101,6 +101,12 @@ enum RankBuffer : std::uint16_t {
 // them in 8 bits.
 std::int64_t eight_bit_elements(const Spec& spec, const Block& block);
 
+// Returns whether products in 8 bits need operands with each product's inner dimension innermost, so that the stack
+// keeps a transposed copy of an operand of two products. Blackwell's products with one scale a tensor take operands of
+// either layout, and Transformer Engine then keeps one copy (pytorch/utils.py, is_non_tn_fp8_gemm_supported; scales of
+// blocks of 32 or 16 values lie along the inner dimension). torchao, which casts again, transposes on every GPU.
+bool transposes_eight_bit(const Spec& spec);
+
 // The role of a rank in data parallelism. master, replica: rank 0 and the other ranks of torch's DataParallel, where
 // rank 0 has all ranks' inputs, outputs and losses. server: the rank holds weights, and runs no block. worker: the role
 // of every rank that has none of these.

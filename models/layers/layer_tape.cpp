@@ -109,16 +109,17 @@ Id rows_of(LayerTape& layer, const std::string& name, const TokenRows& rows, std
 
 CastSlots to_fp8(LayerTape& layer, const std::string& name, Id x, std::int64_t elements, bool transpose, bool within) {
   if (!layer.eight_bit) return {x, x};
-  const bool apart = transpose && layer.context.spec.software.kernels.rowwise_scales;
+  const bool kept = transpose, apart = transpose && layer.context.spec.software.kernels.rowwise_scales;
+  transpose = transpose && transposes_eight_bit(layer.context.spec);
   const Id rows = layer.tape.slot(name + " in fp8", elements);
   BlockBuilder::Uses uses = {.reads = {x}, .writes = {rows}, .within = within};
   if (transpose && !apart) uses.writes.push_back(layer.tape.slot(name + " in fp8, transposed", elements));
   layer.tape.emit(name + " to fp8", Cast{elements, layer.context.width, 1, transpose && !apart}, uses);
-  if (!apart) return {rows, uses.writes.back()};
+  if (!apart) return {rows, uses.writes.back(), kept};
   const Id columns = layer.tape.slot(name + " in fp8, transposed", elements);
   layer.tape.emit(name + " columns to fp8", Cast{elements, layer.context.width, 1, false},
                   {.reads = {x}, .writes = {columns}, .within = within});
-  return {rows, columns};
+  return {rows, columns, kept};
 }
 
 Bytes operand_width(const LayerTape& layer) { return layer.eight_bit ? 1 : layer.context.width; }
@@ -128,12 +129,12 @@ CastSlots input_to_fp8(LayerTape& layer, const std::string& name, Id x, std::int
 }
 
 Id input_columns(LayerTape& layer, const std::string& name, Id x, std::int64_t elements, const CastSlots& given) {
-  if (!layer.eight_bit || given.columns != given.rows) return given.columns;
+  if (!layer.eight_bit || given.kept) return given.columns;
   return to_fp8(layer, name + " input again", x, elements, true).columns;
 }
 
 Id transposed(LayerTape& layer, const std::string& name, Id x, std::int64_t elements) {
-  if (!layer.eight_bit) return x;
+  if (!layer.eight_bit || !transposes_eight_bit(layer.context.spec)) return x;
   const Id y = layer.tape.slot(name + " transposed", elements);
   layer.tape.emit(name + " transpose", Cast{elements, 1, 1}, {.reads = {x}, .writes = {y}});
   return y;

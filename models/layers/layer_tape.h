@@ -65,9 +65,11 @@ Id rows_of(LayerTape& layer, const std::string& name, const TokenRows& rows, std
 
 // Buffers of a product's fp8 input. rows: the input cast with its scale. columns: the same input transposed, if a
 // product needs the other dimension innermost (Hopper's fp8 products take both operands with k innermost: Transformer
-// Engine). Without fp8 both are the buffer of the input itself.
+// Engine). Without fp8, and where products take operands of either layout (transposes_eight_bit), both are one buffer.
+// kept: whether the weight gradient may read `columns`; if not, the input is cast again.
 struct CastSlots {
   Id rows, columns;
+  bool kept = false;
 };
 
 // Records the cast of a product's operand. within: whether the kernel that computes x casts it too. With a scale for
@@ -80,7 +82,8 @@ Bytes operand_width(const LayerTape& layer);
 // kept, or the input is cast again.
 CastSlots input_to_fp8(LayerTape& layer, const std::string& name, Id x, std::int64_t elements, bool keep);
 Id input_columns(LayerTape& layer, const std::string& name, Id x, std::int64_t elements, const CastSlots& given);
-// Returns the buffer of an 8-bit operand's transposed copy; in 16 bits, the operand's own buffer.
+// Returns the buffer of an 8-bit operand's transposed copy; in 16 bits, and where products take operands of either
+// layout, the operand's own buffer.
 Id transposed(LayerTape& layer, const std::string& name, Id x, std::int64_t elements);
 // Returns the buffers that a product reads besides its weight parameter, and records casts of the weight that the
 // product needs. Gathered weights are cast to fp8 before each use, other weights once a step (emit.cpp). Weights in NF4

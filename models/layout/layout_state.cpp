@@ -96,7 +96,8 @@ static void add_weights(const Draft& draft, const Chunk& chunk, bool cut, Block&
   const WeightCounts& w = chunk.weights;
   const Bytes width = draft.context.width, shard_width = row.fp32_shards ? spec.strategy.optimizer.master_bytes : width;
   const std::int64_t eight_bit = eight_bit_of(draft, chunk);
-  // Frameworks that gather 8-bit matrices keep these matrices (plain and transposed) as their only parameters, without
+  const std::int64_t copies = transposes_eight_bit(spec) ? 2 : 1;
+  // Frameworks that gather 8-bit matrices keep these matrices (and transposed copies) as their only parameters, without
   // copies in 16 bits.
   const bool alone = spec.software.communication.gathers_eight_bit;
   const Bytes whole = (alone ? w.all - eight_bit : w.all) * width;
@@ -106,7 +107,7 @@ static void add_weights(const Draft& draft, const Chunk& chunk, bool cut, Block&
   block.buffers[kFrozen] = {"frozen parameters", cut ? 0 : w.frozen, Category::parameters};
   block.buffers[kFrozenShard] = {"frozen parameter shard", cut ? w.frozen_own : 0, Category::parameters};
   block.buffers[kSecondaryShard] = {"secondary shard", secondary ? w.secondary * width : 0, Category::parameters};
-  block.buffers[kEightBit] = {"fp8 weights", row.shards_parameters ? 0 : 2 * eight_bit,
+  block.buffers[kEightBit] = {"fp8 weights", row.shards_parameters ? 0 : copies * eight_bit,
                               alone ? Category::parameters : Category::buffers};
 }
 

@@ -12,7 +12,7 @@ void EightBitCasts::before_block(const Pass& pass) {
   plan_.frames[entry.unit].state = chunk.state;
   const Op cast = {
       .name = "weights to fp8",
-      .work = Cast{elements, context_.width, 1, true},
+      .work = Cast{elements, context_.width, 1, transposes_eight_bit(spec_)},
       .optimizer = true,
       .operands = {{Scope::state, Access::read, kParameters, -1}, {Scope::state, Access::write, kEightBit, -1}}};
   writer_.emit(cast, entry.unit);

@@ -248,6 +248,22 @@ TEST_F(Measured, CudnnInStepsIsSlowerThanInBursts) {
   EXPECT_LT(worst("fa3_h100_fwd_c256", "cuDNN", "h100-sxm", 256, "cudnn", false), 0.22);
 }
 
+// cuDNN's own benchmark on GB200 (NVIDIA/cudnn-frontend, results/gpt_oss of 2026-08-13: two sequences of 4,096 tokens,
+// 128 heads of 64, a window of 128 keys): 0.207 ms forward and 0.458 backward, half of the FLOP/s of whole attention.
+TEST_F(Measured, WindowsOfFewKeysOnBlackwell) {
+  FlashAttention a{.batch = 2,
+                   .heads = 128,
+                   .kv_heads = 128,
+                   .query = 4096,
+                   .key = 4096,
+                   .head_dim = 64,
+                   .value_dim = 64,
+                   .window = 128};
+  EXPECT_NEAR(time("gb200", a, "cudnn"), 207e-6, 0.06 * 207e-6);
+  a.direction = Direction::backward;
+  EXPECT_NEAR(time("gb200", a, "cudnn"), 458e-6, 0.06 * 458e-6);
+}
+
 // Products as in training steps (0.80 of peak in a tile) against the best that cuBLAS reached alone: never faster by
 // more than a reading error, slower by at most a quarter.
 TEST_F(Measured, Products) {

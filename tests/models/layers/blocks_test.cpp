@@ -1,6 +1,7 @@
 // Embedding, output and loss of one rank.
 #include "models/layers/blocks.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -191,6 +192,26 @@ TEST(Blocks, VocabularyIsPadded) {
                       fmt::format("tensor: {}", t), 32, fmt::format("profile: orrery, vocab_multiple: {}", multiple));
     EXPECT_EQ(BlockContext(spec, row_of(Sharding::none)).padded_vocab, padded);
   }
+}
+
+// Blackwell's products with one scale a tensor take operands of either layout, so that Transformer Engine keeps no
+// transposed copies there; scales of blocks, torchao's casts and Hopper need them.
+TEST(Blocks, TransposesEightBitOperandsWhereProductsNeedIt) {
+  const auto transposes = [](const std::string& node, const std::string& software, const std::string& precision) {
+    const Plan plan = make_plan(parse_spec(
+        fmt::format("model: {{{}}}\nsequence: 32\ncluster: {{node: {}, nodes: 1}}\nsoftware: {{{}}}\nstrategy: "
+                    "{{data: 1, tensor: 2, sequence_parallel: true, precision: {}}}\n",
+                    test::kSmall, node, software, precision),
+        "test"));
+    return std::any_of(plan.ops.begin(), plan.ops.end(), [](const Op& op) {
+      const auto* cast = std::get_if<Cast>(&op.work);
+      return cast != nullptr && (cast->transpose || op.name.ends_with(" transpose"));
+    });
+  };
+  EXPECT_FALSE(transposes("dgx-b200", "profile: megatron-core", "fp8"));
+  EXPECT_TRUE(transposes("dgx-b200", "profile: megatron-core", "mxfp8"));
+  EXPECT_TRUE(transposes("dgx-b200", "profile: torchtitan", "fp8"));
+  EXPECT_TRUE(transposes("dgx-h100", "profile: megatron-core", "fp8"));
 }
 
 }  // namespace
