@@ -39,12 +39,16 @@ void FairShare::remove_flow(FlowId id) {
 }
 
 std::span<const FlowId> FairShare::update() {
+  assert(!by_holders_);
+  by_flows_ = true;
   solve();
   std::erase_if(table_.changed, [&](FlowId id) { return table_.rate(id) == table_.flows[id].before; });
   return table_.changed;
 }
 
 FairShare::Holders FairShare::update_holders() {
+  assert(!by_flows_);
+  by_holders_ = true;
   solve();
   std::erase_if(table_.changed, [&](FlowId id) { return !change_holder(id); });
   return {table_.releveled, table_.changed};
@@ -64,9 +68,7 @@ bool FairShare::change_holder(FlowId id) {
 
 // Finds the rates after flows were added and removed.
 void FairShare::solve() {
-  table_.changed.clear();
-  table_.releveled.clear();
-  ++table_.update;
+  table_.begin_update();
   // Most rates have to be found again if a quarter of the flows came or left.
   const std::size_t flows = table_.flows.size() - table_.spare.size();
   if (4 * (new_flows_.size() + left_flows_) > flows) {

@@ -74,7 +74,8 @@ class FairShare {
   Filling filling_;
   std::vector<FlowId> new_flows_;  // flows added since the last update that could not join at once
   std::size_t left_flows_ = 0;     // number of flows that have left links that can fill since the last update
-  std::size_t uses_ = 0;           // number of uses of links by all flows
+  bool by_flows_ = false, by_holders_ = false;  // which of update() and update_holders() the caller uses
+  std::size_t uses_ = 0;                        // number of uses of links by all flows
 };
 
 }  // namespace orrery

@@ -102,6 +102,16 @@ struct FlowTable {
   void join(FlowId id);
   bool remove(FlowId id);
 
+  // Begins an update, which nothing has changed yet. After 2^32 updates their numbers begin again.
+  void begin_update() {
+    changed.clear();
+    releveled.clear();
+    if (++update != 0) return;
+    for (Link& link : links) link.changed_in = 0;
+    for (Flow& flow : flows) flow.changed_in = 0;
+    update = 1;
+  }
+
   void touch(LinkId id) {
     if (links[id].touched) return;
     links[id].touched = true;

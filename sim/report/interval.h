@@ -16,9 +16,8 @@ struct Interval {
 
 // Returns the interval for a spec, from models/data/intervals.json: from published steps of the same software on the
 // same GPU architecture and about as many nodes, else from the most similar published steps (the file's key `about`
-// explains how). For GPUs whose predictions no
-// measured step has helped (Gpu::uncalibrated) it is the widest interval of all. Returns {1, 1} for a GPU architecture
-// that is predicted with a measured profile only.
+// explains how). GPUs whose predictions no measured step has helped (Gpu::uncalibrated) have an interval of their own
+// there. Returns {1, 1} for a GPU architecture that is predicted with a measured profile only.
 Interval interval_of(const Spec& spec);
 
 // A published step: its measured time over the predicted time, and the properties by which similar steps are found.

@@ -91,6 +91,19 @@ std::string symmetric_memory_remark(const Spec& spec) {
          "software.compile: true, whose other effects are left out";
 }
 
+// Returns a remark that names the keys of training that a spec which generates text states.
+std::string training_keys_remark(const Spec& spec) {
+  constexpr std::string_view kOfTraining[] = {"strategy.recompute", "strategy.optimizer", "strategy.clip",
+                                              "strategy.gradient_precision"};
+  std::string keys;
+  for (const Origin& o : spec.origins) {
+    const bool trains = std::any_of(std::begin(kOfTraining), std::end(kOfTraining),
+                                    [&](std::string_view key) { return o.key.starts_with(key); });
+    if (spec.generation && trains && is_given(o)) keys += (keys.empty() ? "" : ", ") + o.key;
+  }
+  return keys.empty() ? "" : keys + ": of training; changes nothing where text is generated";
+}
+
 std::string positions_remark(const Spec& spec) {
   const std::int64_t most = spec.model.trained_positions;
   if (most == 0 || spec.sequence <= most) return "";
@@ -163,6 +176,7 @@ std::vector<std::string> remarks(const Spec& spec, const Plan& plan, const Profi
                                 positions_remark(spec),
                                 nic_remark(spec),
                                 vendor_remark(spec),
+                                training_keys_remark(spec),
                                 symmetric_memory_remark(spec)};
   for (const std::string& remark : spec.model.remarks) list.push_back("model: " + remark);
   std::erase(list, "");

@@ -23,8 +23,9 @@ NcclGraphs rccl_graphs(const NcclTopology& topology);
 // that measurements reach.
 NcclTable rccl_table(const NcclTopology& topology);
 
-// The time until the first byte of an exchange of every rank with every other, of a send, microseconds.
+// The time until the first byte of an exchange of every rank with every other, microseconds.
 double rccl_exchange_start_us();
+// The time until the first byte of a send, microseconds.
 double rccl_send_start_us();
 
 }  // namespace orrery

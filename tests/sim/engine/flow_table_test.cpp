@@ -48,6 +48,25 @@ TEST(FlowTable, AFlowThatJoinsAndLeavesLeavesNothing) {
   EXPECT_EQ(table.links[0].rest, 0);
 }
 
+// A flow that changed long ago is noted in every update, also in those after the numbers of updates begin again.
+TEST(FlowTable, NumbersOfUpdatesBeginAgain) {
+  FlowTable table;
+  table.links.emplace_back().full = 100 * kFullRate;
+  const LinkUse use{0, 100};
+  const FlowId flow = table.attach({&use, 1}, kFullRate).id;
+  table.join(flow);
+  table.begin_update();
+  table.note(flow);
+  table.set_level(0, kFullRate / 2);
+  table.update = UINT32_MAX;
+  table.begin_update();
+  EXPECT_TRUE(table.changed.empty());
+  table.note(flow);
+  table.set_level(0, kFullRate / 4);
+  EXPECT_EQ(table.changed, std::vector<FlowId>{flow});
+  EXPECT_EQ(table.releveled, std::vector<LinkId>{0});
+}
+
 TEST(FlowTable, QuotientsAreWholeParts) {
   for (std::uint64_t i = 1; i <= 20'000; ++i) {
     const auto b = static_cast<std::int64_t>(test::random_bits(2 * i) >> (26 + i % 38)) + 1;

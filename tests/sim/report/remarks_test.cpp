@@ -57,6 +57,20 @@ TEST(Remarks, SayThatAStackIsOfAnotherVendor) {
   EXPECT_FALSE(has("dgx-h100", "{profile: torchtitan, compile: true}", "true", "a pass of torch.compile"));
 }
 
+TEST(Remarks, SayThatKeysOfTrainingChangeNoText) {
+  const auto remarks = [](const char* workload) {
+    const Spec spec = parse_spec(fmt::format("{{model: gpt2, sequence: 64, {} cluster: {{node: dgx-h100, nodes: 1}}, "
+                                             "gpus: 1, strategy: {{recompute: full, optimizer: {{name: sgd}}}}}}",
+                                             workload),
+                                 "text.yaml");
+    return fmt::format("{}", fmt::join(predict(spec, profile_for(spec, "")).report.remarks, "\n"));
+  };
+  const std::string text = remarks("workload: generate,");
+  EXPECT_NE(text.find("strategy.recompute"), std::string::npos) << text;
+  EXPECT_NE(text.find("of training; changes nothing"), std::string::npos) << text;
+  EXPECT_EQ(remarks("").find("of training"), std::string::npos);
+}
+
 // A link of PCIe 5.0 carries 48 GB/s of data.
 TEST(Remarks, SayThatPcieHoldsNicsBack) {
   const auto remarks = [](int Gbps, int nodes) {
