@@ -31,6 +31,8 @@ TEST(Kineto, NamesKernelsAsNcclDoes) {
       {Collective{CollectiveKind::reduce_scatter, Dimension::data, 64, 1}, "ncclDevKernel_ReduceScatter_Sum_u8"},
       {Collective{CollectiveKind::all_gather, Dimension::data, 64, 2}, "ncclDevKernel_AllGather"},
       {Collective{CollectiveKind::broadcast, Dimension::data, 64, 2, 0, "ring"}, "ncclDevKernel_Broadcast_RING"},
+      {Collective{CollectiveKind::reduce_scatter, Dimension::tensor, 64, 2, 0, kCopyEngines},
+       "Memcpy PtoP (Device -> Device)"},
       {Collective{CollectiveKind::reduce, Dimension::data, 64, 4}, "ncclDevKernel_Reduce_Sum_f32"},
       {Collective{CollectiveKind::all_to_all, Dimension::expert, 64, 2}, "ncclDevKernel_SendRecv"},
       {Transfer{}, "ncclDevKernel_SendRecv"},

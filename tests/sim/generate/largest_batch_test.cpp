@@ -9,7 +9,7 @@
 namespace orrery {
 namespace {
 
-Spec spec_with(const std::string& strategy) {
+Spec batch_spec(const std::string& strategy) {
   return parse_spec(fmt::format("{{model: llama-3.1-8b, workload: generate, generate: {{batch: 8, input: 256, output: "
                                 "32}}, cluster: {{node: dgx-h100, nodes: 1}}, gpus: 4, software: vllm, strategy: {}}}",
                                 strategy),
@@ -17,7 +17,7 @@ Spec spec_with(const std::string& strategy) {
 }
 
 TEST(LargestBatch, GrowsWithMemory) {
-  const Spec spec = spec_with("{tensor: 2, data: 2}");
+  const Spec spec = batch_spec("{tensor: 2, data: 2}");
   const Profile profile = profile_for(spec, "");
   std::int64_t before = -1;
   for (const Bytes GiB : {4, 20, 40, 60, 79}) {
@@ -32,7 +32,7 @@ TEST(LargestBatch, GrowsWithMemory) {
 
 // With a stated micro-batch only the cache grows with the batch.
 TEST(LargestBatch, IsAMultipleOfAStatedMicroBatch) {
-  const Spec spec = spec_with("{tensor: 2, data: 2, micro_batch: 4}");
+  const Spec spec = batch_spec("{tensor: 2, data: 2, micro_batch: 4}");
   const std::int64_t batch = largest_batch(spec, profile_for(spec, ""), Bytes{70} << 30);
   EXPECT_GT(batch, 1000);
   EXPECT_EQ(batch % 8, 0);

@@ -159,6 +159,29 @@ class StepTable : public ::testing::Test {
   std::string folder_ = ::testing::TempDir() + "/from_steps_test";
 };
 
+// The factors are those of one stack on one GPU.
+TEST_F(StepTable, AProfileOfStepsIsForTheirStackAndGpu) {
+  Profile p;
+  p.rest_built_in = true;
+  p.steps.steps = 3;
+  p.steps.software = "megatron-core";
+  p.fingerprint = {{"gpu", "h100-sxm"}};
+  const std::string path = folder_ + "/p.json";
+  std::ofstream(path) << to_json(p);
+  const auto refusal = [&](const std::vector<std::string>& overrides) -> std::string {
+    try {
+      profile_for(parse_spec(kSpec, "s.yaml", overrides), path);
+      return "";
+    } catch (const Error& e) {
+      EXPECT_EQ(e.exit_code, 2);
+      return e.what();
+    }
+  };
+  EXPECT_EQ(refusal({}), "");
+  EXPECT_NE(refusal({"software=torchtitan"}).find("megatron-core on h100-sxm"), std::string::npos);
+  EXPECT_NE(refusal({"cluster.node=dgx-a100"}).find("megatron-core on a100-sxm-80gb"), std::string::npos);
+}
+
 TEST_F(StepTable, HasAStepALine) {
   const auto steps = read_steps(table(
       "spec,overrides,seconds,memory_GiB\ns.yaml,,1.5,\ns.yaml,strategy.tensor=4; strategy.micro_batch=1,2.5,33\n"));
