@@ -21,16 +21,16 @@ Spec second_case(std::string_view sections, std::string_view strategy) {
       "t.yaml");
 }
 
-constexpr const char* kLayouts[] = {"{data: 4, global_batch: 8}",
-                                    "{tensor: 4, global_batch: 8}",
-                                    "{tensor: 2, pipeline: 2, global_batch: 8}",
-                                    "{data: 4, sharding: zero3, global_batch: 8}",
-                                    "{data: 2, pipeline: 2, sharding: fsdp, global_batch: 8}",
-                                    "{pipeline: 2, virtual_stages: 2, data: 2, global_batch: 8}",
-                                    "{context: 2, tensor: 2, global_batch: 8}"};
+constexpr const char* kSecondLayouts[] = {"{data: 4, global_batch: 8}",
+                                          "{tensor: 4, global_batch: 8}",
+                                          "{tensor: 2, pipeline: 2, global_batch: 8}",
+                                          "{data: 4, sharding: zero3, global_batch: 8}",
+                                          "{data: 2, pipeline: 2, sharding: fsdp, global_batch: 8}",
+                                          "{pipeline: 2, virtual_stages: 2, data: 2, global_batch: 8}",
+                                          "{context: 2, tensor: 2, global_batch: 8}"};
 
 // The floating-point operations of all ranks in products with weights, of the second model or of the one that trains.
-double products(const Plan& plan, bool second) {
+double products_of_model(const Plan& plan, bool second) {
   double sum = 0;
   for (TaskId t = 0; t < plan.task_count(); ++t) {
     const auto* g = std::get_if<Gemm>(&plan.op_of(t).work);
@@ -41,7 +41,7 @@ double products(const Plan& plan, bool second) {
 }
 
 // The elements of the matrices that every token is multiplied with.
-double matrices(const Model& m) {
+double matrices_met(const Model& m) {
   double sum = static_cast<double>(m.vocab * m.hidden);
   for (std::int64_t i = 0; i < m.layers; ++i) {
     for (const Parameter& p : layer_parameters(m, i)) sum += p.in > 1 ? static_cast<double>(p.out * p.in) : 0;
@@ -49,20 +49,22 @@ double matrices(const Model& m) {
   return sum;
 }
 
-double elements(const Model& m, std::int64_t sequence) { return static_cast<double>(parameter_count(m, sequence)); }
+double second_elements(const Model& m, std::int64_t sequence) {
+  return static_cast<double>(parameter_count(m, sequence));
+}
 
 TEST(SecondModelPlan, HasAThirdOfTheWorkOfTrainingForEachWeight) {
-  for (const char* layout : kLayouts) {
+  for (const char* layout : kSecondLayouts) {
     const Spec spec = second_case("teacher: llama-3.2-3b", layout);
     const Plan plan = make_plan(spec);
     const auto tokens = static_cast<double>(spec.strategy.global_batch * spec.sequence);
-    EXPECT_DOUBLE_EQ(products(plan, false), 6 * tokens * matrices(spec.model)) << layout;
-    EXPECT_DOUBLE_EQ(products(plan, true), 2 * tokens * matrices(spec.second->model)) << layout;
+    EXPECT_DOUBLE_EQ(products_of_model(plan, false), 6 * tokens * matrices_met(spec.model)) << layout;
+    EXPECT_DOUBLE_EQ(products_of_model(plan, true), 2 * tokens * matrices_met(spec.second->model)) << layout;
   }
 }
 
 // Bytes of a kind of buffer in the states of all ranks.
-double state_bytes(const Plan& plan, std::initializer_list<std::uint16_t> slots) {
+double bytes_in_states(const Plan& plan, std::initializer_list<std::uint16_t> slots) {
   double sum = 0;
   for (std::uint32_t slot = 0; slot < plan.classes.size(); ++slot) {
     for (const std::uint32_t state : states_of(plan, slot)) {
@@ -83,11 +85,12 @@ TEST(SecondModelPlan, HoldsItsWeightsAndNoMore) {
     alone.second.reset();
     const Plan without = make_plan(alone);
     const double copies = row_of(spec.strategy.sharding).shards_parameters ? 1 : 4;
-    EXPECT_NEAR(state_bytes(plan, {kFrozen, kFrozenShard}), copies * 2 * elements(spec.second->model, 512), 4096)
+    EXPECT_NEAR(bytes_in_states(plan, {kFrozen, kFrozenShard}), copies * 2 * second_elements(spec.second->model, 512),
+                4096)
         << layout;
     const std::initializer_list<std::uint16_t> trained = {kParameters, kParameterShard, kGradients, kGradientShard,
                                                           kMaster,     kMoment1,        kMoment2};
-    EXPECT_EQ(state_bytes(plan, trained), state_bytes(without, trained)) << layout;
+    EXPECT_EQ(bytes_in_states(plan, trained), bytes_in_states(without, trained)) << layout;
   }
 }
 
@@ -95,10 +98,10 @@ TEST(SecondModelPlan, HoldsItsWeightsAndNoMore) {
 TEST(SecondModelPlan, HoldsATiedTableOnce) {
   const Spec spec = second_case("teacher: llama-3.2-3b", "{data: 4, global_batch: 8}");
   ASSERT_TRUE(spec.second->model.tied_embeddings);
-  EXPECT_NEAR(state_bytes(make_plan(spec), {kFrozen}), 4 * 2 * elements(spec.second->model, 512), 4096);
+  EXPECT_NEAR(bytes_in_states(make_plan(spec), {kFrozen}), 4 * 2 * second_elements(spec.second->model, 512), 4096);
 }
 
-Bytes largest(const Plan& plan, const std::string& name) {
+Bytes largest_named(const Plan& plan, const std::string& name) {
   Bytes most = 0;
   for (const Block& block : plan.blocks) {
     for (const BlockBuffer& b : block.buffers) most = std::max(most, b.name == name ? b.bytes : 0);
@@ -112,9 +115,9 @@ TEST(SecondModelPlan, KeepsLogitsOfBothModelsButSumsOfAReference) {
         fmt::format("{{tensor: {}, data: {}, micro_batch: 2, global_batch: 8}}", tensor, 4 / tensor);
     const Spec student = second_case("teacher: llama-3.2-3b", strategy), policy = second_case("dpo: {}", strategy);
     const Bytes logits = 2 * 512 * 128256 / tensor * 4;
-    EXPECT_EQ(largest(make_plan(student), "teacher"), logits);
-    EXPECT_EQ(largest(make_plan(student), "fp32 logits"), logits);
-    EXPECT_EQ(largest(make_plan(policy), "reference"), 2 * 512 * 8);
+    EXPECT_EQ(largest_named(make_plan(student), "teacher"), logits);
+    EXPECT_EQ(largest_named(make_plan(student), "fp32 logits"), logits);
+    EXPECT_EQ(largest_named(make_plan(policy), "reference"), 2 * 512 * 8);
   }
 }
 
@@ -122,7 +125,7 @@ TEST(SecondModelPlan, KeepsLogitsOfBothModelsButSumsOfAReference) {
 TEST(SecondModelPlan, OfPairsHasAForwardForEachSample) {
   const Spec spec = second_case("dpo: {}", "{tensor: 2, data: 2, micro_batch: 2, global_batch: 8}");
   const Plan plan = make_plan(spec);
-  EXPECT_DOUBLE_EQ(products(plan, false), 3 * products(plan, true));
+  EXPECT_DOUBLE_EQ(products_of_model(plan, false), 3 * products_of_model(plan, true));
 }
 
 }  // namespace
