@@ -628,9 +628,9 @@ struct MixStreams {
 using Work =
     std::variant<Gemm, GroupedGemm, GroupedBias, Gate, Permute, SigmoidGate, SortChunks, CountTokens, FlashAttention,
                  MoveHeads, Softmax, Normalize, Rotary, LatentHeads, Split, Activation, Residual, Add, BiasGradient,
-                 Embedding, CrossEntropy, Distillation, Preference, Cast, SoftCap, Accumulate, Load, Fill, Multiply,
-                 PlaceCopy, Wait, Exchange, SquaredNorm, Update, Collective, Transfer, Convolution, Scan, GatedNorm,
-                 IndexScores, Orthogonalize, Pool, MixStreams, MoveDirections, Quantize, Dequantize>;
+                 Embedding, CrossEntropy, Cast, SoftCap, Accumulate, Load, Fill, Multiply, PlaceCopy, Wait, Exchange,
+                 SquaredNorm, Update, Collective, Transfer, Convolution, Scan, GatedNorm, IndexScores, Orthogonalize,
+                 Pool, MixStreams, MoveDirections, Quantize, Dequantize, Distillation, Preference>;
 
 // Returns the number of keys that a query of a causal attention sees on average, within its window or among the keys
 // that an index chose for it.
