@@ -54,8 +54,7 @@ struct CpuKernels {
     const Values x = c.update(c.updates[0], r.rows * columns);
     const auto heads = columns_of(matrix(x.data(), r.rows, columns), 0, r.columns);
     c.for_documents(r.rows, [&](std::int64_t row, std::int64_t count, std::int64_t, std::int64_t position) {
-      kernels::rotate(c.state.rotary, {count, position}, r.direction == Direction::backward,
-                      rows_of(heads, row, count));
+      kernels::rotate(c.rotary(), {count, position}, r.direction == Direction::backward, rows_of(heads, row, count));
     });
   }
   void operator()(const LatentHeads& l) const { run_latent_heads(c, l); }
@@ -122,7 +121,7 @@ struct CpuKernels {
   void operator()(const CountTokens&) const {}  // does nothing: the issuing thread reads the token counts itself
 
   void operator()(const Residual& r) const {
-    const double p = r.dropout ? c.rank.spec.model.dropout : 0;
+    const double p = r.dropout ? c.model().dropout : 0;
     const std::int64_t n = r.rows * r.columns;
     if (r.direction == Direction::backward) return dropout_backward(r, p);
     const Values x = c.read(c.reads[0], n), branch = c.read(c.reads[r.residual ? 1 : 0], n);
@@ -237,8 +236,17 @@ struct CpuKernels {
     std::copy_n(copy.data(), n, to.data());
   }
 
+  // Computes the gradient of cross-entropy of which each row is multiplied by a number of its own (Preference).
+  void weighted_gradient(const CrossEntropy& e, kernels::VocabularyPart part, kernels::Matrix<float> exponents) const {
+    const float* weights = CpuCall::floats(c.reads[2]);
+    for (std::int64_t r = 0; r < e.rows; ++r)
+      kernels::cross_entropy_gradient(rows_of(exponents, r, 1), part, CpuCall::floats(c.reads[1]) + r,
+                                      CpuCall::integers(c.reads[0]) + r, c.loss_factor() * weights[r]);
+  }
+
   void gradient(const CrossEntropy& e, kernels::VocabularyPart part, kernels::Matrix<float> exponents,
                 const float* factors) const {
+    if (e.weighted) return weighted_gradient(e, part, exponents);
     for (const PredictedRows& p : predicted_rows(e.rows, e.predictions, e.parts)) {
       const auto scale = static_cast<float>(c.loss_factor() * loss_weight(p, e.predictions));
       kernels::cross_entropy_gradient(rows_of(exponents, p.first, p.count), part, CpuCall::floats(c.reads[1]) + p.first,
@@ -292,6 +300,8 @@ struct CpuKernels {
     }
   }
 
+  void operator()(const Distillation& d) const { run_distillation(c, d); }
+  void operator()(const Preference& p) const { run_preference(c, p); }
   void operator()(const Load& l) const { copy_text(c, l, CpuCall::integers(c.writes[0])); }
   void operator()(const Cast& w) const { c.state.generated ? run_pass_cast(c, w) : run_cast(c, w); }
   void operator()(const Quantize& w) const { run_quantize(c, w); }

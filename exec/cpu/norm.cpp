@@ -71,7 +71,7 @@ static void run_norm_in_pieces(const CpuCall& c, const Normalize& n) {
 // Normalizes the query heads, then the key heads, with separate weights for the two; statistics are per head.
 static void head_norms(const CpuCall& c, const Normalize& n) {
   const std::int64_t tokens = c.batch() * c.sequence(), heads = n.rows / tokens, d = n.columns;
-  const std::int64_t queries = c.rank.spec.model.heads / c.head_parts();
+  const std::int64_t queries = c.model().heads / c.head_parts();
   const bool forward = n.direction == Direction::forward;
   const std::size_t per_kind = n.layernorm ? 2 : 1;
   const auto rows = [&](const Values& v, const Argument& a, std::int64_t head) {

@@ -230,6 +230,8 @@ struct CudaKernels {
   }
   void operator()(const Multiply& w) const { run_multiply(c, w); }
   void operator()(const SoftCap&) const { no_kernel(); }
+  void operator()(const Distillation&) const { no_kernel(); }
+  void operator()(const Preference&) const { no_kernel(); }
   void operator()(const LatentHeads&) const { no_kernel(); }
   void operator()(const Split&) const { no_kernel(); }
   void operator()(const Gate&) const { no_kernel(); }

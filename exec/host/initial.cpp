@@ -23,7 +23,7 @@ std::uint64_t hash_of(const std::string& name) {
 }
 
 UncutPlace place_of(const Rank& rank, const LocalParameter& p) {
-  return uncut_place(rank.spec.model, p, [&](Dimension d) { return rank.position_in(d); });
+  return uncut_place(model_of(rank.spec, p.name), p, [&](Dimension d) { return rank.position_in(d); });
 }
 
 // Tables from which the row-major offset, in the uncut weight, of each element of this rank's part is computed. However
@@ -82,7 +82,7 @@ class Initial {
   Initial(const Rank& rank, const PlacedParameter& p, std::uint64_t seed) {
     run_.in = p.local.in;
     run_.format16 = rank.format16();
-    run_.key = hash_of(p.name) ^ seed;
+    run_.key = hash_of(initial_name(rank.spec, p.name)) ^ seed;
     const bool zeros = p.name.ends_with(".lora_b.weight");  // an adapter changes nothing at first (LoRA, section 4.1)
     run_.deviation = p.local.in == 1 || zeros ? 0 : kDeviation;
     run_.constant = p.name.ends_with(".bias") || zeros ? 0.0F : 1.0F;

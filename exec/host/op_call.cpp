@@ -123,7 +123,7 @@ float token_factor(const OpCall& c) {
 // Returns dropout masks for the rows of an op. Random numbers are indexed by position in the uncut tensor, (sample,
 // position, hidden) or (sample, head, query, key), so they do not depend on how the tensor is cut over ranks.
 std::vector<MaskPart> mask_parts(const OpCall& c, const Residual& r) {
-  kernels::Dropout d = {c.rank.spec.model.dropout,
+  kernels::Dropout d = {c.model().dropout,
                         {c.state.training.seed, static_cast<std::uint32_t>(c.step()),
                          static_cast<std::uint16_t>(c.frame.layer + 1), stream_of(c.op.name)},
                         {}};

@@ -41,6 +41,11 @@ struct OpCall {
     return nullptr;
   }
 
+  // Whether the task is one of the frozen model beside the one that trains, and the model that the task computes.
+  bool of_second() const { return rank.plan.blocks[frame.block].second; }
+  const Model& model() const { return of_second() ? rank.spec.second->model : rank.spec.model; }
+  const kernels::RotaryTable& rotary() const { return of_second() ? state.second_rotary : state.rotary; }
+
   static float* floats(const Argument& a) { return reinterpret_cast<float*>(a.data); }
   static std::int64_t* integers(const Argument& a) { return reinterpret_cast<std::int64_t*>(a.data); }
 

@@ -5,6 +5,7 @@ namespace orrery {
 RunState run_state(const Rank& rank, const Text& text, const Training& training) {
   RunState state = {rank, text, training, 0, std::vector<StepLoss>(static_cast<std::size_t>(rank.plan.steps)), {}};
   const Model& m = rank.spec.model;
+  const auto& second = rank.spec.second;
   const auto& g = rank.spec.generation;
   if (g) {
     state.generated = std::make_shared<GeneratedState>(
@@ -16,6 +17,8 @@ RunState run_state(const Rank& rank, const Text& text, const Training& training)
   if (m.positions == Positions::rope)
     state.rotary = kernels::rotary_table(g ? g->input + g->output : rank.spec.sequence,
                                          m.mla ? m.mla->qk_rope_head_dim : m.head_dim, kRotaryTheta);
+  if (second && second->model.positions == Positions::rope)
+    state.second_rotary = kernels::rotary_table(rank.spec.sequence, second->model.head_dim, kRotaryTheta);
   return state;
 }
 

@@ -53,6 +53,7 @@ struct RunState {
   std::int64_t round = 0;        // number of times that the plan was executed before
   std::vector<StepLoss> losses;  // for each step of the plan, its loss
   kernels::RotaryTable rotary;
+  kernels::RotaryTable second_rotary;  // that of the frozen model beside the one that trains
   // Whether optimizer updates now undo the updates of the previous step and make them again, with the gradient norm of
   // all pipeline stages (post-update validation).
   bool redoes_update = false;

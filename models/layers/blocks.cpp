@@ -278,6 +278,7 @@ static BlockContext with_predictions(const BlockContext& c) {
 
 Block output_block(const BlockContext& context, std::vector<Op>& ops) {
   if (context.spec.generation) return next_token_block(context, ops);
+  if (context.second) return second_output_block(context, ops);
   const BlockContext c = with_predictions(context);
   LayerTape b(c, "output", BlockRole::output);
   if (keeps_last(c)) b.tape.releases_weights_after_forward = false;
@@ -286,6 +287,11 @@ Block output_block(const BlockContext& context, std::vector<Op>& ops) {
   const bool embedding_runs_back = !is_frozen(c.spec.model, kEmbeddingTable);
   b.tape.releases_weights_after_backward = !shares_unit(c) || c.splits_backward || !embedding_runs_back;
   b.tape.input(c.local_rows * c.hidden * c.width);
+  const std::optional<SecondModel>& second = c.spec.second;
+  const bool teaches = second && second->role == SecondModel::Role::teacher;
+  // the buffer kBeside is the first that is added after the block's input and output gradient
+  if (second)
+    b.tape.input_beside(std::string(name_of(second->role)), c.rows * (teaches ? c.padded_vocab / c.tensor * 4 : 8));
   const std::string weight = c.spec.model.tied_embeddings ? "embedding.word" : "output";
   const auto logits =
       c.grid ? grid_logits(b, "logits", kInput, weight + ".weight")
@@ -294,6 +300,8 @@ Block output_block(const BlockContext& context, std::vector<Op>& ops) {
   soft_cap(b, "logit cap", logits, c.rows * columns, c.spec.model.logit_softcap, c.spec.software.kernels.compile);
   if (c.duty == Duty::master || c.duty == Duty::replica)
     gathered_cross_entropy(b, logits, columns);
+  else if (second)
+    teaches ? distillation_loss(b, logits, columns) : preference_loss(b, logits, columns);
   else
     cross_entropy(b, logits, columns);
   return b.tape.finish(ops);

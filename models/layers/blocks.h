@@ -171,6 +171,7 @@ struct BlockContext {
   std::int64_t stage_step = 1;
   std::vector<Slice> slices;  // rows exchanged with each rank of the neighbouring stage
   Duty duty = Duty::worker;   // the role of the rank in data parallelism
+  bool second = false;        // whether the blocks are those of the frozen second model (SecondModel)
   SharedVocabulary shared;
 };
 

@@ -23,7 +23,8 @@ Precision precision_of(const BlockContext& c, BlockRole role) {
 }  // namespace
 
 LayerTape::LayerTape(const BlockContext& c, const std::string& name, BlockRole role)
-    : tape(name, role, precision_of(c, role), weight_scope(c.sharding),
+    : tape(c.second ? fmt::format("{} {}", name_of(c.spec.second->role), name) : name, role, precision_of(c, role),
+           weight_scope(c.sharding),
            c.sharding.shards_parameters ? static_cast<Id>(kGathered) : static_cast<Id>(kParameters), gradient_scope(c),
            gradient_scope(c) == Scope::unit ? static_cast<Id>(kUnitGradient) : static_cast<Id>(kGradients)),
       context(c),
@@ -36,7 +37,9 @@ LayerTape::LayerTape(const BlockContext& c, const std::string& name, BlockRole r
       tiles(role == BlockRole::layer ? c.spec.strategy.offload.tiling : 1) {
   tape.splits_backward = c.splits_backward;
   if (c.spec.strategy.keep_16bit_gradients) tape.fresh_gradients = static_cast<Id>(kFreshGradients);
-  tape.forward_only = c.spec.generation.has_value();
+  tape.forward_only = c.spec.generation.has_value() || c.second;
+  tape.second = c.second;
+  if (c.second) tape.prefix = std::string(name_of(c.spec.second->role)) + " ";
   tape.releases_weights_after_forward = c.sharding.reshards_after_forward;
   tape.frees_gathered = c.spec.strategy.units.by_layer();
   tape.frozen_slot = c.sharding.shards_parameters ? static_cast<Id>(kGatheredFrozen) : static_cast<Id>(kFrozen);

@@ -1,7 +1,12 @@
-// This file records the cross-entropy loss, either on logits cast to fp32 or on logits in the data type of activations.
+// This file records the cross-entropy loss, either on logits cast to fp32 or on logits in the data type of activations,
+// and the losses that read a second model.
 #include "models/layers/loss.h"
 
 #include <algorithm>
+#include <optional>
+
+#include "models/layers/layer_parts.h"
+#include "models/layers/linear.h"
 
 namespace orrery {
 namespace {
@@ -63,7 +68,9 @@ static void narrow_cross_entropy(LayerTape& layer, const CrossEntropy& whole, Id
   });
 }
 
-static void wide_cross_entropy(LayerTape& layer, const CrossEntropy& whole, Id logits, const LossRows& of) {
+// factors: buffer with a number for each row that multiplies the row's gradient (Preference), if there is one.
+static void wide_cross_entropy(LayerTape& layer, const CrossEntropy& whole, Id logits, const LossRows& of,
+                               std::optional<Id> factors = std::nullopt) {
   const BlockContext& c = layer.context;
   const std::int64_t elements = whole.rows * whole.columns;
   const Id wide = layer.tape.slot("fp32 logits", elements * 4);  // fp32 logits; the softmax overwrites them
@@ -76,17 +83,26 @@ static void wide_cross_entropy(LayerTape& layer, const CrossEntropy& whole, Id l
   layer.tape.emit("loss exponent", part_of(whole, CrossEntropy::Part::exponent), exponent);
   layer.tape.on_backward([=, &layer, &c] {
     const Software::Kernels& kernels = c.spec.software.kernels;
+    CrossEntropy work = part_of(whole, CrossEntropy::Part::gradient);
+    work.weighted = factors.has_value();
     BlockBuilder::Uses uses = {.reads = {of.labels, of.sums}, .updates = {wide}};
+    if (factors) uses.reads.push_back(*factors);
     if (!whole.fused && kernels.keeps_logits) uses.reads.push_back(exponent.writes.back());
     if (c.spec.strategy.precision == Precision::fp16) uses.numbers = {kLossScale};
     const std::int64_t copies = kernels.loss_gradient_copies + (c.tensor > 1 ? kernels.loss_parallel_copies : 0);
     for (std::int64_t i = 0; i < (whole.fused ? 0 : copies); ++i)
       uses.writes.push_back(layer.tape.slot("log-probabilities' gradient", elements * 4));
-    layer.tape.emit("loss gradient", part_of(whole, CrossEntropy::Part::gradient), uses);
+    layer.tape.emit("loss gradient", work, uses);
     const Id gradient = activation(layer, "logits gradient", whole.rows, whole.columns);
     layer.tape.emit("logits gradient", Cast{elements, 4, c.width}, {.reads = {wide}, .writes = {gradient}});
     layer.tape.contribute(logits, gradient);
   });
+}
+
+static LossRows loss_rows(LayerTape& layer, std::int64_t rows) {
+  return {.labels = layer.tape.slot("labels", rows * 8),
+          .maxima = layer.tape.slot("row maxima", rows * 4),
+          .sums = layer.tape.slot("row sums", rows * 8)};
 }
 
 void cross_entropy(LayerTape& layer, Id logits, std::int64_t columns, std::int64_t replicas) {
@@ -96,9 +112,7 @@ void cross_entropy(LayerTape& layer, Id logits, std::int64_t columns, std::int64
   const std::int64_t rows = c.rows * std::max<std::int64_t>(1, replicas);
   CrossEntropy work = {rows, columns, {}, kernels.fused_cross_entropy, predictions, parts, c.intermediate_side.columns};
   work.narrow = work.fused && kernels.fused_loss_on != LossTensor::copy;
-  const LossRows of = {.labels = layer.tape.slot("labels", rows * 8),
-                       .maxima = layer.tape.slot("row maxima", rows * 4),
-                       .sums = layer.tape.slot("row sums", rows * 8)};
+  const LossRows of = loss_rows(layer, rows);
   layer.tape.emit("labels", Load{rows, true, 0, predictions, parts, replicas, c.intermediate_side},
                   {.writes = {of.labels}});
   work.narrow ? narrow_cross_entropy(layer, work, logits, of) : wide_cross_entropy(layer, work, logits, of);
@@ -106,6 +120,76 @@ void cross_entropy(LayerTape& layer, Id logits, std::int64_t columns, std::int64
   work.part = CrossEntropy::Part::loss;
   work.metrics = kernels.loss_metrics;
   layer.tape.emit("loss", work, {.reads = {of.sums}, .writes = {layer.tape.slot("loss", rows * 4)}});
+}
+
+// Records the sums of cross-entropy over fp32 logits, and for a model that trains the gradient of the logits, of which
+// each row is multiplied by a number in the buffer `factors`.
+static Id sums_of_labels(LayerTape& layer, Id logits, std::int64_t columns, std::optional<Id> factors) {
+  const BlockContext& c = layer.context;
+  const std::int64_t parts = c.sequence_parallel ? c.tensor : 1;
+  const CrossEntropy work = {
+      c.rows, columns, {}, c.spec.software.kernels.fused_cross_entropy, 1, parts, c.intermediate_side.columns};
+  const LossRows of = loss_rows(layer, c.rows);
+  layer.tape.emit("labels", Load{c.rows, true, 0, 1, parts, 0, c.intermediate_side}, {.writes = {of.labels}});
+  wide_cross_entropy(layer, work, logits, of, factors);
+  if (c.tensor > 1) tensor_all_reduce(layer, "loss sum reduce", of.sums, c.rows * 8, 4);
+  return of.sums;
+}
+
+Id label_sums(LayerTape& layer, Id logits, std::int64_t columns) {
+  return sums_of_labels(layer, logits, columns, std::nullopt);
+}
+
+void preference_loss(LayerTape& layer, Id logits, std::int64_t columns) {
+  const BlockContext& c = layer.context;
+  const Id factors = layer.tape.slot("row factors", c.rows * 4);
+  const Id sums = sums_of_labels(layer, logits, columns, factors);
+  layer.tape.emit("loss", Preference{c.rows, c.batch, c.spec.second->beta},
+                  {.reads = {sums, kBeside}, .writes = {layer.tape.slot("loss", c.rows * 4), factors}});
+}
+
+Block second_output_block(const BlockContext& c, std::vector<Op>& ops) {
+  const Model& m = c.spec.model;
+  LayerTape b(c, "output", BlockRole::output);
+  b.tape.input(c.local_rows * c.hidden * c.width);
+  b.tape.handed_to = kBeside;
+  const std::int64_t columns = c.padded_vocab / c.tensor;
+  const std::string weight = m.tied_embeddings ? "embedding.word" : "output";
+  const Id logits = column_parallel(b, "logits", kInput, m.hidden, columns, {weight});
+  soft_cap(b, "logit cap", logits, c.rows * columns, m.logit_softcap, c.spec.software.kernels.compile);
+  if (c.spec.second->role == SecondModel::Role::reference) return b.tape.finish(label_sums(b, logits, columns), ops);
+  const Id wide = b.tape.slot("fp32 logits", c.rows * columns * 4);
+  b.tape.emit("logits to fp32", Cast{c.rows * columns, c.width, 4}, {.reads = {logits}, .writes = {wide}});
+  return b.tape.finish(wide, ops);
+}
+
+void distillation_loss(LayerTape& layer, Id logits, std::int64_t columns) {
+  const BlockContext& c = layer.context;
+  const SecondModel& s = *c.spec.second;
+  const std::int64_t elements = c.rows * columns;
+  const auto work = [=](Distillation::Part part) {
+    return Distillation{c.rows, columns, part, s.temperature, s.divergence, s.cross_entropy};
+  };
+  const Bytes maxima_bytes = c.rows * Distillation::kMaxima * 4, sums_bytes = c.rows * Distillation::kSums * 4;
+  const Id labels = layer.tape.slot("labels", c.rows * 8), wide = layer.tape.slot("fp32 logits", elements * 4);
+  const Id maxima = layer.tape.slot("row maxima", maxima_bytes), sums = layer.tape.slot("row sums", sums_bytes);
+  layer.tape.emit("labels", Load{c.rows, true, 0, 1, 1, 0, c.intermediate_side}, {.writes = {labels}});
+  layer.tape.emit("logits to fp32", Cast{elements, c.width, 4}, {.reads = {logits}, .writes = {wide}});
+  layer.tape.emit("loss maximum", work(Distillation::Part::maximum), {.reads = {wide, kBeside}, .writes = {maxima}});
+  if (c.tensor > 1) tensor_all_reduce(layer, "loss maximum reduce", maxima, maxima_bytes, 4, true);
+  layer.tape.emit("loss exponent", work(Distillation::Part::exponent),
+                  {.reads = {wide, kBeside, maxima, labels}, .writes = {sums}});
+  layer.tape.on_backward([=, &layer, &c] {
+    BlockBuilder::Uses uses = {.reads = {kBeside, maxima, labels, sums}, .updates = {wide}};
+    if (c.spec.strategy.precision == Precision::fp16) uses.numbers = {kLossScale};
+    layer.tape.emit("loss gradient", work(Distillation::Part::gradient), uses);
+    const Id gradient = activation(layer, "logits gradient", c.rows, columns);
+    layer.tape.emit("logits gradient", Cast{elements, 4, c.width}, {.reads = {wide}, .writes = {gradient}});
+    layer.tape.contribute(logits, gradient);
+  });
+  if (c.tensor > 1) tensor_all_reduce(layer, "loss sum reduce", sums, sums_bytes, 4);
+  layer.tape.emit("loss", work(Distillation::Part::loss),
+                  {.reads = {sums}, .writes = {layer.tape.slot("loss", c.rows * 4)}});
 }
 
 }  // namespace orrery

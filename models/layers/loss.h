@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "models/layers/layer_tape.h"
 
@@ -13,5 +14,20 @@ void gathered_cross_entropy(LayerTape& layer, Id logits, std::int64_t columns);
 // Records the loss of logits and the loss's gradient. If replicas > 0, the logits are those of that many data-parallel
 // ranks, one rank's after the other's.
 void cross_entropy(LayerTape& layer, Id logits, std::int64_t columns, std::int64_t replicas = 0);
+
+// Records the loss of pairs of samples (Preference) of a policy, from its logits and the reference's sums.
+void preference_loss(LayerTape& layer, Id logits, std::int64_t columns);
+// Records cross-entropy up to the sums over the vocabulary, without the losses: returns the buffer with the sum of
+// exponentials of each row and, after all of these, with the label's logit of each row.
+Id label_sums(LayerTape& layer, Id logits, std::int64_t columns);
+
+// Index, among the buffers of the trained model's output block, of the buffer that the second model's last block
+// writes.
+inline constexpr Id kBeside = kOutputGradient + 1;
+// Records the loss of a student, from its logits and the teacher's.
+void distillation_loss(LayerTape& layer, Id logits, std::int64_t columns);
+// Builds the last block of the second model, which hands its result to the output block of the model that trains: a
+// teacher's fp32 logits, or a reference's label_sums().
+Block second_output_block(const BlockContext& context, std::vector<Op>& ops);
 
 }  // namespace orrery

@@ -21,6 +21,7 @@ struct Entry {
   // false if the weights belong to another block, as those of a tied output do
   bool owns = true;
   bool transfer = false;  // whether the block sends or receives at a stage's boundary
+  bool second = false;    // whether the block is one of the frozen second model (SecondModel)
 };
 
 // A gradient or parameter bucket: a contiguous piece of a chunk's flat buffers that is reduced or gathered by one

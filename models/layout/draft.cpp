@@ -78,11 +78,11 @@ const Chunk& Draft::table_chunk() const {
   return layout.chunks[0];
 }
 
-std::size_t Draft::table_entry() const {
+std::size_t Draft::table_entry(bool of_second) const {
   const std::vector<Entry>& entries = table_chunk().entries;
   const auto has_table = [&](const Entry& e) {
     const std::vector<LocalParameter>& parameters = plan.blocks[e.block].parameters;
-    return !parameters.empty() && parameters.front().name == kEmbeddingTable;
+    return e.second == of_second && !parameters.empty() && parameters.front().name.ends_with(kEmbeddingTable);
   };
   return static_cast<std::size_t>(std::find_if(entries.begin(), entries.end(), has_table) - entries.begin());
 }

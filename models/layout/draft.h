@@ -8,6 +8,7 @@
 
 #include "models/layers/vision.h"
 #include "models/layout/chunk.h"
+#include "models/layout/second_model.h"
 #include "models/partition/rank_groups.h"
 #include "models/plan/plan.h"
 #include "models/schedule/schedules.h"
@@ -89,6 +90,7 @@ struct Draft {
   PlanFacts facts;
   BlockContext context;
   std::unique_ptr<const VisionContext> vision;  // the sizes of the vision encoder; null if samples have no images
+  std::unique_ptr<SecondContext> second;        // the frozen model beside the one that trains; null if there is none
   Schedule schedule;
   TransferOrder transfer_order;
   // number of layers of each virtual stage, and number of its first layer
@@ -124,8 +126,9 @@ struct Draft {
   // Returns the chunk whose embedding table other chunks of the stage may use. (In a bidirectional schedule the last
   // stage of one copy of the model is the first stage of the other.)
   const Chunk& table_chunk() const;
-  // Returns the index, among the blocks of table_chunk(), of the block that has the embedding table.
-  std::size_t table_entry() const;
+  // Returns the index, among the blocks of table_chunk(), of the block that has the embedding table of the model that
+  // trains, or of the second model.
+  std::size_t table_entry(bool of_second = false) const;
   // Returns the chunks of the stage in the order of the model's layers. The ranks of all copies of a virtual stage
   // reduce its gradients in one collective, so all ranks must visit their chunks in this order.
   std::vector<Chunk*> in_model_order();

@@ -56,32 +56,88 @@ static std::vector<std::uint32_t> vision_blocks(Draft& draft) {
   return blocks;
 }
 
+// Returns the entry of a block that sends or receives what one of the two models passes over a boundary between virtual
+// stages; nothing if both sides of the boundary are on one stage. upstream: the block sends.
+static std::vector<Entry> crossing(Draft& draft, std::int64_t boundary, bool upstream, std::int64_t layer,
+                                   bool second = false) {
+  draft.context.stage_step = hop(draft.schedule, static_cast<std::size_t>(boundary));
+  if (draft.context.stage_step == 0) return {};
+  BlockContext& context = second ? draft.second->context : draft.context;
+  context.stage_step = draft.context.stage_step;
+  context.slices = slices_over(draft, static_cast<std::size_t>(boundary), upstream);
+  std::string key = fmt::format("{}{} of {}", second ? "second " : "", upstream ? "send" : "receive", context.rows);
+  for (const Slice& s : context.slices) key += fmt::format(" {}.{}.{}", s.offset, s.first, s.rows);
+  auto* make = upstream ? send_block : receive_block;
+  return {{.block = draft.block(key, [&] { return make(context, draft.plan.ops); }),
+           .layer = static_cast<std::int32_t>(layer),
+           .transfer = true,
+           .second = second}};
+}
+
+// Returns the entries of the second model's blocks on a virtual stage, without those that send and receive.
+static std::vector<Entry> second_entries(Draft& draft, std::int64_t virtual_stage) {
+  const SecondContext& second = *draft.second;
+  const Model& m = second.spec.model;
+  std::vector<Op>& ops = draft.plan.ops;
+  std::vector<Entry> entries;
+  const auto add = [&](const std::string& key, std::int64_t layer, const auto& make) {
+    const std::uint32_t block = draft.block(fmt::format("second {} of {}", key, second.context.rows),
+                                            [&] { return make(second.context, ops); });
+    entries.push_back({.block = block, .layer = static_cast<std::int32_t>(layer), .second = true});
+  };
+  if (virtual_stage == 0) add("embedding", -1, embedding_block);
+  for (std::int64_t i = 0; i < second.layers_of[virtual_stage]; ++i) {
+    const std::int64_t layer = second.first_layer[virtual_stage] + i;
+    const LayerKind kind = layer_kind(m, layer);
+    add(fmt::format("layer {} {} {} {} {}", static_cast<int>(second.context.load), has_window(m, layer),
+                    has_experts(m, layer), static_cast<int>(kind.mixer), kind.feed_forward),
+        layer, [layer](const BlockContext& c, std::vector<Op>& list) { return layer_block(c, layer, false, list); });
+  }
+  if (virtual_stage + 1 < std::ssize(second.layers_of)) return entries;
+  add("final norm", m.layers, final_norm_block);
+  add("output", m.layers, output_block);
+  return entries;
+}
+
+// Returns the entries of the blocks at the beginning of the model that trains.
+static std::vector<Entry> first_entries(Draft& draft) {
+  const BlockContext& context = draft.context;
+  std::vector<Entry> entries;
+  if (draft.schedule.spreads_vocabulary()) {
+    if (has_positions_block(context)) entries.push_back({.block = shared_block(draft, "positions", positions_block)});
+    return entries;
+  }
+  for (const std::uint32_t block : vision_blocks(draft)) entries.push_back({.block = block});
+  entries.push_back(
+      {.block = shared_block(draft, fmt::format("embedding {}", static_cast<int>(context.duty)), embedding_block)});
+  return entries;
+}
+
+// Returns the entries of the blocks behind the last layer of the model that trains.
+static std::vector<Entry> last_entries(Draft& draft) {
+  const BlockContext& context = draft.context;
+  const Model& model = draft.facts.spec.model;
+  std::vector<Entry> entries;
+  const auto add = [&](const std::string& key, auto* make) {
+    entries.push_back({.block = shared_block(draft, key, make), .layer = static_cast<std::int32_t>(model.layers)});
+  };
+  if (model.mtp_layers == 0 || !model.hyper_connections) add("final norm", final_norm_block);
+  if (model.mtp_layers > 0) add(fmt::format("prediction {}", static_cast<int>(context.load)), prediction_block);
+  if (!draft.schedule.spreads_vocabulary()) add(fmt::format("output {}", static_cast<int>(context.duty)), output_block);
+  return entries;
+}
+
 std::vector<Entry> entries_of(Draft& draft, std::int64_t place) {
-  BlockContext& context = draft.context;
   const Schedule& schedule = draft.schedule;
   std::vector<Entry> entries;
+  const auto append = [&](const std::vector<Entry>& list) { entries.insert(entries.end(), list.begin(), list.end()); };
   const auto count = static_cast<std::int64_t>(draft.layers_of.size());
   const std::int64_t virtual_stage = place % count;
-  const auto layers = static_cast<std::int32_t>(draft.facts.spec.model.layers);
-  const auto add = [&](std::uint32_t block, std::int32_t layer, bool transfer) {
-    entries.push_back({.block = block, .layer = layer, .transfer = transfer});
-  };
-  const auto cross = [&](std::int64_t boundary, const char* name, auto* make, std::int64_t layer) {
-    context.stage_step = hop(schedule, static_cast<std::size_t>(boundary));
-    if (context.stage_step == 0) return;
-    context.slices = slices_over(draft, static_cast<std::size_t>(boundary), boundary == place);
-    std::string key = name;
-    for (const Slice& s : context.slices) key += fmt::format(" {}.{}.{}", s.offset, s.first, s.rows);
-    add(shared_block(draft, key, make), static_cast<std::int32_t>(layer), true);
-  };
-  const bool shares = schedule.spreads_vocabulary();
-  if (virtual_stage == 0 && shares && has_positions_block(context))
-    add(shared_block(draft, "positions", positions_block), -1, false);
-  else if (virtual_stage == 0 && !shares) {
-    for (const std::uint32_t block : vision_blocks(draft)) add(block, -1, false);
-    add(shared_block(draft, fmt::format("embedding {}", static_cast<int>(context.duty)), embedding_block), -1, false);
-  } else if (virtual_stage > 0)
-    cross(place - 1, "receive", receive_block, draft.first_layer[virtual_stage]);
+  const bool first = virtual_stage == 0, last = virtual_stage == count - 1;
+  if (!first) append(crossing(draft, place - 1, false, draft.first_layer[virtual_stage]));
+  if (!first && draft.second) append(crossing(draft, place - 1, false, draft.second->first_layer[virtual_stage], true));
+  if (draft.second) append(second_entries(draft, virtual_stage));
+  if (first) append(first_entries(draft));
   // number of layers in earlier chunks of this stage: recompute_layers counts the layers of all chunks of a stage
   std::int64_t before = 0;
   for (std::int64_t k = 0; k < virtual_stage; ++k) {
@@ -89,20 +145,12 @@ std::vector<Entry> entries_of(Draft& draft, std::int64_t place) {
   }
   for (std::int64_t i = 0; i < draft.layers_of[virtual_stage]; ++i) {
     const std::int64_t layer = draft.first_layer[virtual_stage] + i;
-    add(layer_block_of(draft, layer, before + i), static_cast<std::int32_t>(layer), false);
+    entries.push_back({.block = layer_block_of(draft, layer, before + i), .layer = static_cast<std::int32_t>(layer)});
   }
-  if (virtual_stage == count - 1) {
-    const Model& model = draft.facts.spec.model;
-    if (model.mtp_layers == 0 || !model.hyper_connections)
-      add(shared_block(draft, "final norm", final_norm_block), layers, false);
-    if (model.mtp_layers > 0)
-      add(shared_block(draft, fmt::format("prediction {}", static_cast<int>(context.load)), prediction_block), layers,
-          false);
-    if (!shares)
-      add(shared_block(draft, fmt::format("output {}", static_cast<int>(context.duty)), output_block), layers, false);
-  } else {
-    cross(place, "send", send_block, draft.first_layer[virtual_stage + 1] - 1);
-  }
+  if (last) append(last_entries(draft));
+  if (!last) append(crossing(draft, place, true, draft.first_layer[virtual_stage + 1] - 1));
+  if (!last && draft.second)
+    append(crossing(draft, place, true, draft.second->first_layer[virtual_stage + 1] - 1, true));
   return entries;
 }
 

@@ -29,6 +29,26 @@ static std::uint32_t handed_over(const Draft& draft, const Chunk& chunk, std::in
   return before.frames[(micro_batch + 1) * before.entries.size() - 1];
 }
 
+// Returns the id of the frame (buffers) of the block whose output is the input of entry number e, which is of the same
+// model; kNone if there is none on this stage. id: the id of the entry's own frame.
+static std::uint32_t frame_before(const Draft& draft, const Chunk& chunk, std::size_t e, std::uint32_t id,
+                                  std::int32_t micro_batch) {
+  for (std::size_t b = e; b-- > 0;) {
+    if (chunk.entries[b].second == chunk.entries[e].second) return id - static_cast<std::uint32_t>(e - b);
+  }
+  return handed_over(draft, chunk, micro_batch);
+}
+
+// Makes the second model's last block write its output into a buffer of the trained model's last block.
+static void join_models(Plan& plan, const Chunk& chunk, std::int32_t micro_batch) {
+  std::uint32_t last[2] = {kNone, kNone};  // ids of the frames of both models' output blocks
+  for (std::size_t e = 0; e < chunk.entries.size(); ++e) {
+    const Entry& entry = chunk.entries[e];
+    if (plan.blocks[entry.block].role == BlockRole::output) last[entry.second ? 1 : 0] = chunk.frame_of(micro_batch, e);
+  }
+  if (last[1] != kNone) plan.frames[last[1]].next = last[0];
+}
+
 static void find_micro_batches(const Draft& draft, Chunk& chunk) {
   const std::int32_t c = chunk.number;
   const auto& order = draft.schedule.order[draft.at.stage];
@@ -65,11 +85,12 @@ static void make_frames(Draft& draft, Chunk& chunk) {
       frame.chunk = c;
       frame.base = entry.base;
       frame.frozen_base = entry.frozen_base;
-      const std::uint32_t previous = e > 0 ? id - 1 : handed_over(draft, chunk, i);
+      const std::uint32_t previous = frame_before(draft, chunk, e, id, i);
       frame.previous = previous;
       if (previous != kNone) plan.frames[previous].next = id;
       chunk.frames.push_back(id);
     }
+    join_models(plan, chunk, i);
   }
 }
 

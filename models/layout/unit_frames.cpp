@@ -221,14 +221,16 @@ static void place_unit(Draft& draft, Chunk& chunk, const std::vector<std::size_t
 void place_weights(Draft& draft, Chunk& chunk) {
   for (Entry& entry : chunk.entries) {
     const bool table = draft.plan.blocks[entry.block].role == BlockRole::output;
-    entry.owns = !(draft.facts.spec.model.tied_embeddings && draft.context.ends_meet && table);
+    const Model& model = entry.second ? draft.second->spec.model : draft.facts.spec.model;
+    entry.owns = !(model.tied_embeddings && draft.context.ends_meet && table);
   }
   for (const std::vector<std::size_t>& members : unit_members(draft, chunk)) place_unit(draft, chunk, members);
   for (Entry& entry : chunk.entries) {
     if (entry.owns) continue;
-    const Entry& table = draft.table_chunk().entries[draft.table_entry()];
+    const Entry& table = draft.table_chunk().entries[draft.table_entry(entry.second)];
     entry.unit = table.unit;
     entry.base = table.base;
+    entry.frozen_base = table.frozen_base;
   }
 }
 

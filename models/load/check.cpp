@@ -375,11 +375,21 @@ static Broken pair_rules(const Spec& spec) {
   return pair == nullptr ? Broken{} : Broken{refused_key(spec, *pair), refusal(spec, *pair)};
 }
 
+// Checks the shapes of the second model as those of the model that trains are checked.
+static Broken second_model_rules(const Spec& spec) {
+  if (!spec.second) return {};
+  Broken b =
+      first_of(second_spec(spec), model_rules, tensor_rules, sequence_rules, pipeline_rules, expert_rules, batch_rules);
+  if (!b.what.empty()) b.what = fmt::format("{}: {}", name_of(spec.second->role), b.what);
+  return b;
+}
+
 Broken first_broken(const Spec& spec) {
-  return first_of(spec, generation_rules, model_rules, range_rules, gpu_rules, cluster_rules, network_rules,
-                  trouble_rules, software_rules, tensor_rules, sequence_rules, document_rules, image_rules,
-                  frozen_rules, unit_rules, checkpoint_rules, pipeline_rules, expert_rules, sharding_rules, batch_rules,
-                  schedule_rules, precision_rules, offload_rules, rank_order_rules, pair_rules);
+  return first_of(spec, generation_rules, second_rules, model_rules, range_rules, gpu_rules, cluster_rules,
+                  network_rules, trouble_rules, software_rules, tensor_rules, sequence_rules, document_rules,
+                  image_rules, frozen_rules, unit_rules, checkpoint_rules, pipeline_rules, expert_rules, sharding_rules,
+                  batch_rules, second_model_rules, schedule_rules, precision_rules, offload_rules, rank_order_rules,
+                  pair_rules);
 }
 
 }  // namespace orrery

@@ -2,6 +2,7 @@
 
 #include "models/load/cluster_features.h"
 #include "models/load/combinations.h"
+#include "models/load/second_features.h"
 
 // This header has only the table of rejected combinations of options; only combinations.cpp includes it.
 namespace orrery::feature {
@@ -118,6 +119,33 @@ inline constexpr Pair kPairs[] = {
     {&kGenerates, &kOrderOfTraining, "there are no backward passes to order", "choose 1f1b"},
     {&kGenerates, &kReplicas, kNotYet, kOut},
     {&kImages, &kGenerates, kNotYet, kOut},
+    {&kOtherTeacher, kAlone, kNotYet, "choose another teacher"},
+    {&kTwoModels, &kExperts, kNotYet, "choose another model"},
+    {&kTwoModels, &kLatent, kNotYet, "choose another model"},
+    {&kTwoModels, &kCompressed, kNotYet, "choose another model"},
+    {&kTwoModels, &kRecurrence, kNotYet, "choose another model"},
+    {&kTwoModels, &kStreams, kNotYet, "choose another model"},
+    {&kTwoModels, &kPredictions, kNotYet, "set mtp_layers: 0"},
+    {&kTwoModels, &kImages, kNotYet, kOut},
+    {&kTwoModels, &kFrozenWeights, kNotYet, kOut},
+    {&kTwoModels, &kEightBit, kNotYet, "choose bf16"},
+    {&kTwoModels, &kGrid, kNotYet, "choose 1d"},
+    {&kTwoModels, &kOffload, kNotYet, kOut},
+    {&kTwoModels, &kTiling, kNotYet, kOut},
+    {&kTwoModels, &kNarrowed, kNotYet, kOut},
+    {&kTwoModels, &kJoinedUnits, kNotYet, "choose layer"},
+    {&kTwoModels, &kApart, kNotYet, "choose none, zero1, zero2, zero3 or fsdp"},
+    {&kTwoModels, &kReplicas, kNotYet, kOut},
+    {&kTwoModels, &kCopies, kNotYet, "choose 1f1b"},
+    {&kTwoModels, &kVocabulary, kNotYet, "choose 1f1b"},
+    {&kTwoModels, &kAsynchronous, kNotYet, "choose 1f1b"},
+    {&kTwoModels, &kEvicted, kNotYet, "choose 1f1b"},
+    {&kTwoModels, &kEndsOnOneStage, kNotYet, "choose 1f1b"},
+    {&kOrderFile, &kTwoModels, kNotYet, "choose 1f1b"},
+    {&kTwoModels, &kWoven, kNotYet, "choose 1f1b"},
+    {&kTwoModels, &kValidates, kNotYet, kOut},
+    {&kPreferencePairs, &kContext, "a sample's log-probability is summed on one rank", "choose context: 1"},
+    {&kPreferencePairs, &kDocuments, "a pair is two samples", kOut},
     {&kImages, &kPredictions, kNotYet, "set mtp_layers: 0"},
     {&kImages, &kContext, kNotYet, "choose context: 1"},
     {&kImages, &kGrid, kNotYet, "choose 1d"},
@@ -315,6 +343,7 @@ inline constexpr Pair kPairs[] = {
     {&kFrozenWeights, kAlone, "GPU ranks do not execute them", kOut, Limit::gpu_ranks},
     {&kCheckpoints, kAlone, "no ranks write them", kOut, Limit::ranks},
     {&kGenerates, kAlone, "GPU ranks do not execute it", "choose workload: train", Limit::gpu_ranks},
+    {&kTwoModels, kAlone, "GPU ranks do not execute it", "choose workload: train", Limit::gpu_ranks},
     {&kEightBitCache, kAlone, "no ranks keep it", "choose fp32, fp16 or bf16", Limit::ranks},
     {&kServedBiases, kAlone, "no ranks add them", "choose another model", Limit::ranks},
     {&kCompressedBiases, kAlone, "no ranks add them", "choose another model", Limit::ranks},
@@ -354,6 +383,7 @@ inline constexpr Pair kPairs[] = {
     {&kNarrowed, kAlone, "search has no bounds for it yet", kOut, Limit::search},
     {&kFrozenWeights, kAlone, "search has no bounds for them yet", kOut, Limit::search},
     {&kGenerates, kAlone, "search has no bounds for it yet", "choose workload: train", Limit::search},
+    {&kTwoModels, kAlone, "search has no bounds for it yet", "choose workload: train", Limit::search},
     {&kDocuments, kAlone, "search has no bounds for them yet", kOut, Limit::search},
     {&kEightBitStates, kAlone, "search has no bounds for them yet", "choose wide", Limit::search},
     {&kWholeMatrices, kAlone, "search has no bounds for them yet", "choose adamw or lion", Limit::search},

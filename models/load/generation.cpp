@@ -22,7 +22,7 @@ constexpr SpecKey kGenerateKeys[] = {
     {"memory_fraction", "part of a GPU's memory that weights, cache and working memory may take", "0.9"},
 };
 constexpr std::string_view kKept[] = {"fp32", "fp16", "bf16", "fp8"};
-constexpr std::string_view kWorkloads[] = {"train", "generate"};
+constexpr std::string_view kWorkloads[] = {"train", "generate", "distill", "dpo"};
 
 constexpr std::int64_t kMostTokens = 100'000'000;
 
@@ -30,18 +30,31 @@ bool is_said(const Spec& spec, std::string_view key) {
   return std::ranges::any_of(spec.origins, [&](const Origin& o) { return o.key == key && is_given(o); });
 }
 
+// Returns the workload of which the spec has a section, if it does not name the workload itself.
+std::string workload_of_sections(const SpecSection& top) {
+  for (const std::string_view section : {"generate", "distill", "dpo"}) {
+    if (top.find(section) != nullptr) return std::string(section);
+  }
+  return top.find("teacher") != nullptr ? "distill" : "train";
+}
+
 }  // namespace
 
 bool states_micro_batch(const Spec& spec) { return is_said(spec, "strategy.micro_batch"); }
 
-void read_generation(const SpecSection& top, Spec& spec) {
+void read_workload(const SpecSection& top, Spec& spec) {
+  std::string workload = workload_of_sections(top);
+  const bool by_teacher = workload == "distill" && top.find("distill") == nullptr;
+  const std::string otherwise =
+      workload == "train" ? "default" : fmt::format("{} is given", by_teacher ? "teacher" : workload.c_str());
+  top.take_word("workload", workload, kWorkloads, otherwise);
   const SpecNode* node = top.find("generate");
-  std::string workload = node == nullptr ? "train" : "generate";
-  top.take_word("workload", workload, kWorkloads, node == nullptr ? "default" : "generate is given");
-  if (workload == "train") {
+  if (workload != "generate") {
     if (node != nullptr) top.reader().fail(*node, "generate", "it goes with workload: generate");
+    read_second(top, workload, spec);
     return;
   }
+  read_second(top, workload, spec);
   Generation& g = spec.generation.emplace();
   g.input = spec.sequence;
   const SpecSection map(top.reader(), node, "generate", kGenerateKeys);

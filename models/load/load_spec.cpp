@@ -24,9 +24,16 @@ constexpr SpecKey kTopKeys[] = {
     {"model", "built-in name, a Hugging Face config.json, or a map", "llama-3.1-70b", "name | path | map", "required"},
     {"sequence", "tokens of a sample, or a map with the documents that samples are packed from, and their images",
      "8192", "whole number | map"},
-    {"workload", "what the machines do: a training step, or text from a trained model", "generate", "train | generate",
-     "train; generate where that section is given"},
+    {"workload",
+     "what the machines do: a training step, text from a trained model, or a training step of a student "
+     "beside a teacher or of a policy beside a reference",
+     "generate", "train | generate | distill | dpo", "train; another where its section is given"},
     {"generate", "prompts, and the text that follows them", "{batch: 64, input: 2048}", "map", "-"},
+    {"teacher", "the model that a student learns from: a name, a config.json, or a map with the keys of `model`",
+     "llama-3.1-70b", "name | path | map", "required for distill"},
+    {"distill", "the loss of a student beside a teacher", "{temperature: 2}", "map", "-"},
+    {"dpo", "the loss of pairs of samples, a chosen one before a rejected one, beside a reference", "{beta: 0.1}",
+     "map", "-"},
     {"cluster", "name of a node, or a map", "{node: dgx-h100, nodes: 8}", "name | map", "required"},
     {"gpus", "GPUs in use; the first nodes are filled", "64", "whole number",
      "all of the cluster, or the product of the degrees"},
@@ -46,6 +53,7 @@ struct ShortForm {
 // Keys whose value may be a single word instead of a map, each with the key of the map for which the word stands. The
 // word is replaced by such a map, so that --set can set other keys of the map.
 constexpr ShortForm kShort[] = {{"model", "base"},
+                                {"teacher", "base"},
                                 {"cluster", "node"},
                                 {"software", "profile"},
                                 {"sequence", "length"},
@@ -243,7 +251,7 @@ static OpenSpec read_spec(const std::string& text, const std::string& path, cons
     read_sequence(reader, sequence, spec);
   else if (!top.take("sequence", spec.sequence) && !generates)
     throw Error(fmt::format("{}: sequence: missing; tokens per sample", path));
-  read_generation(top, spec);
+  read_workload(top, spec);
   if (sequence == nullptr && !spec.generation)
     throw Error(fmt::format("{}: sequence: missing; tokens per sample", path));
   spec.software = read_software(reader, top.find("software"));
@@ -263,6 +271,7 @@ static OpenSpec read_spec(const std::string& text, const std::string& path, cons
   }
   settle_generation(spec);
   settle_images(spec);
+  settle_second(spec);
   sort_origins(spec.origins);
   if (!open) {
     settle_sharding(spec);

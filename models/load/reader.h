@@ -147,10 +147,14 @@ void read_sequence(SpecReader& reader, const SpecNode* node, Spec& spec);
 void read_vision(SpecReader& reader, const SpecNode* node, Model& m, std::string_view otherwise);
 void read_images(const SpecSection& sequence, Spec& spec);
 void settle_images(Spec& spec);
-// Reads the sections `workload` and `generate`. settle_generation() sets the values that follow from these sections
-// once the strategy is read.
-void read_generation(const SpecSection& top, Spec& spec);
+// Reads the section `workload` and those that go with one of its values. settle_generation() sets the values that
+// follow from these sections once the strategy is read.
+void read_workload(const SpecSection& top, Spec& spec);
 void settle_generation(Spec& spec);
+// Reads the sections of a workload with a second model: `teacher` and `distill`, or `dpo`. settle_second() sets the
+// values that follow from these sections once the strategy is read.
+void read_second(const SpecSection& top, std::string_view workload, Spec& spec);
+void settle_second(Spec& spec);
 
 // These functions read the sections of a spec; load_spec.cpp calls them.
 Model read_model(SpecReader& reader, const SpecNode* node);
@@ -188,6 +192,7 @@ Broken image_rules(const Spec& spec);       // checks the rules of images and th
 Broken checkpoint_rules(const Spec& spec);  // checks the rules of strategy.checkpoint (checkpoint.cpp)
 Broken network_rules(const Spec& spec);     // checks the rules of cluster.network (network.cpp)
 Broken generation_rules(const Spec& spec);  // checks the rules of text generation (generation.cpp)
+Broken second_rules(const Spec& spec);      // checks the rules of a second model (second_model.cpp)
 Broken rank_order_rules(const Spec& spec);  // checks the rules of strategy.rank_order
 
 }  // namespace orrery

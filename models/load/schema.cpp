@@ -99,6 +99,7 @@ class Schema {
     const auto children = children_.find(row.key);
     const bool map = children != children_.end();
     if (map) choices.push_back(map_at(row.key));
+    if (row.key == "teacher") choices.push_back(map_at("model"));
     for (const std::string& part : parts_of(row.type)) {
       const Json choice = choice_of(part, row);
       if (choice.contains("enum"))

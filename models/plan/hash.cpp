@@ -92,7 +92,13 @@ struct HashedShapes {
   }
   void operator()(const CrossEntropy& c) const {
     all(c.rows, c.columns, c.part, c.fused, c.predictions, c.parts, c.over, c.metrics, c.narrow);
+    if (c.weighted) all(c.weighted);
   }
+  void operator()(const Distillation& d) const {
+    all(d.rows, d.columns, d.part, std::bit_cast<std::uint64_t>(d.temperature),
+        std::bit_cast<std::uint64_t>(d.divergence), std::bit_cast<std::uint64_t>(d.cross_entropy));
+  }
+  void operator()(const Preference& p) const { all(p.rows, p.samples, std::bit_cast<std::uint64_t>(p.beta)); }
   void operator()(const Cast& c) const {
     all(c.elements, c.from, c.to, c.transpose);
     if (c.parts > 1) all(c.parts);

@@ -166,6 +166,24 @@ struct WorkCost {
     }
     return {};
   }
+  // The loss of a student, in passes over the fp32 logits of both models. `exponent` computes three exponentials of
+  // each column (12 operations with the divisions, differences and sums), and `gradient` computes them again.
+  Cost operator()(const Distillation& l) const {
+    const double elements = d(l.rows) * d(l.columns), pass = 4 * elements;
+    switch (l.part) {
+      case Distillation::Part::maximum:
+        return {2 * elements, 2 * pass};
+      case Distillation::Part::exponent:
+        return {12 * elements, 2 * pass};
+      case Distillation::Part::loss:
+        return {8 * d(l.rows), 4 * d(l.rows) * (Distillation::kSums + 1)};
+      case Distillation::Part::gradient:
+        return {12 * elements, 3 * pass};
+    }
+    return {};
+  }
+  // Reads two sums of each model for a row, and writes the row's loss and factor.
+  Cost operator()(const Preference& p) const { return {8 * d(p.rows), 24 * d(p.rows)}; }
   Cost operator()(const Cast& c) const {
     return {d(c.elements) * d(c.parts - 1), d(c.elements) * d(c.from * c.parts + c.to * (c.transpose ? 2 : 1))};
   }

@@ -312,6 +312,34 @@ struct CrossEntropy {
   // whether the op reads the logits in the data type of activations, without a cast to fp32; backward then computes the
   // exponents again
   bool narrow = false;
+  // for the step `gradient`: whether each row's gradient is multiplied by a number of its own, which the op reads
+  // (Preference)
+  bool weighted = false;
+};
+
+// One step of the loss of a student beside a teacher, over the fp32 logits (rows, columns) of both, whose vocabulary is
+// sharded over the tensor group. The loss of a row is cross_entropy * CE + divergence * temperature^2 * KL(teacher ||
+// student), where KL divides all logits by the temperature. Between the steps, ranks all-reduce `values` numbers of
+// each row. maximum: finds the largest logit of either model. exponent: sums exponentials of the student's logits, of
+// the student's and of the teacher's logits divided by the temperature, and the products of the latter with the
+// difference of both models' logits; and takes the label's logit. loss: computes the losses of the rows. gradient:
+// overwrites the student's logits with their gradient. Each step is one kernel.
+struct Distillation {
+  enum class Part : std::uint8_t { maximum, exponent, loss, gradient };
+  std::int64_t rows = 0, columns = 0;
+  Part part = Part::maximum;
+  double temperature = 1, divergence = 1, cross_entropy = 0;
+
+  static constexpr std::int64_t kMaxima = 2, kSums = 5;  // numbers of a row that `maximum` and `exponent` write
+};
+
+// The loss of direct preference optimization (SecondModel), in one kernel, from the sums of cross-entropy (`exponent`)
+// of the policy and of the reference over the rows of `samples` samples, of which each pair is a chosen and a rejected
+// one. The op writes the loss of each row's pair, and the factor by which the row's gradient of cross-entropy is
+// multiplied.
+struct Preference {
+  std::int64_t rows = 0, samples = 0;
+  double beta = 0.1;
 };
 
 // An element-wise change of the data type, from `from` to `to` bytes per element. transpose: also writes a transposed
@@ -604,7 +632,7 @@ using Work =
                  MoveHeads, Softmax, Normalize, Rotary, LatentHeads, Split, Activation, Residual, Add, BiasGradient,
                  Embedding, CrossEntropy, Cast, SoftCap, Accumulate, Load, Fill, Multiply, PlaceCopy, Wait, Exchange,
                  SquaredNorm, Update, Collective, Transfer, Convolution, Scan, GatedNorm, IndexScores, Orthogonalize,
-                 Pool, MixStreams, MoveDirections, Quantize, Dequantize>;
+                 Pool, MixStreams, MoveDirections, Quantize, Dequantize, Distillation, Preference>;
 
 // Returns the number of keys that a query of a causal attention sees on average, within its window or among the keys
 // that an index chose for it.

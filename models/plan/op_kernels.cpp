@@ -41,6 +41,8 @@ struct Kernels {
     const bool one = c.fused || c.part == CrossEntropy::Part::rescale || c.part == CrossEntropy::Part::combine;
     return (one ? 1 : 4) + 3 * static_cast<int>(c.metrics);
   }
+  int operator()(const Distillation&) const { return 1; }
+  int operator()(const Preference&) const { return 1; }
   int operator()(const Cast&) const { return 1; }
   int operator()(const Quantize&) const { return 1; }
   int operator()(const Dequantize&) const { return 1; }

@@ -130,7 +130,10 @@ std::string describe_task(const Plan& plan, TaskId t) {
   const Op& op = plan.op_of(t);
   std::string text(letter_of(op.phase));
   if (f.micro_batch >= 0) text += fmt::format(" micro-batch {}", f.micro_batch);
-  if (f.layer >= 0 && plan.blocks[f.block].role == BlockRole::layer) text += fmt::format(" layer {}", f.layer);
+  const Block& block = plan.blocks[f.block];
+  // The name of a second model's block begins with what the model is: "teacher layer".
+  if (block.second) text += fmt::format(" {}", block.name.substr(0, block.name.find(' ')));
+  if (f.layer >= 0 && block.role == BlockRole::layer) text += fmt::format(" layer {}", f.layer);
   return text + ", " + op.name;
 }
 

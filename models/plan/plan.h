@@ -223,6 +223,7 @@ struct Block {
   std::int64_t parameter_elements = 0;  // number of elements of the block's weights that train
   std::int64_t frozen_units = 0;        // number of units (Plan::frozen_width) of the block's frozen weights
   std::vector<RuntimeSize> runtime_sizes;
+  bool second = false;  // whether the block is part of the frozen model beside the one that trains (SecondModel)
 };
 inline constexpr std::uint16_t kInput = 0;
 inline constexpr std::uint16_t kOutputGradient = 1;

@@ -25,6 +25,20 @@ void StepWalk::turn(std::size_t turn) {
   tell(&StepPart::after_turn, turn);
 }
 
+// Returns the indices of a chunk's entries that send what the chunk passes on to the next virtual stage (upstream), or
+// receive what comes from the previous one: one entry for each model.
+static std::vector<std::size_t> boundary_entries(const Plan& plan, const Chunk& chunk, bool upstream) {
+  const BlockRole other = upstream ? BlockRole::receive : BlockRole::send;
+  std::vector<std::size_t> list;
+  for (std::size_t i = 0; i < chunk.entries.size(); ++i) {
+    const std::size_t e = upstream ? chunk.entries.size() - 1 - i : i;
+    if (!chunk.entries[e].transfer || plan.blocks[chunk.entries[e].block].role == other) break;
+    list.push_back(e);
+  }
+  if (upstream) std::reverse(list.begin(), list.end());
+  return list;
+}
+
 // Issues a transfer between two virtual stages, as one send or receive for each slice of the tensor's rows. If a stage
 // is replicated, sender and receiver issue the transfers over a boundary in the order of samples, and transfers are not
 // batched.
@@ -34,24 +48,29 @@ void StepWalk::cross(const StageTransfer& transfer) {
   const bool upstream = transfer.forward == transfer.send;
   const std::int32_t virtual_stage = transfer.boundary + (upstream ? 0 : 1);
   const Chunk& chunk = chunks_[schedule_.chunk_of[virtual_stage]];
-  const std::size_t entry = upstream ? chunk.entries.size() - 1 : 0;
-  const std::uint32_t frame = chunk.frame_of(transfer.micro_batch, entry);
-  const Block& block = plan_.blocks[chunk.entries[entry].block];
-  const bool joins =
-      transfer.joins_previous && spec_.software.communication.batched_p2p && spec_.strategy.stage_replicas.empty();
+  const bool batches = spec_.software.communication.batched_p2p && spec_.strategy.stage_replicas.empty();
+  bool joins = transfer.joins_previous && batches;
   const std::int64_t parts = spec_.strategy.row_parts();
   const Bytes before =
       (draft_.at.replica * parts + draft_.row_part()) * context_.local_rows * context_.stream * context_.width;
-  for (const std::uint32_t op : transfer.forward ? block.forward : block.backward) {
-    const auto* slice = std::get_if<Transfer>(&plan_.ops[op].work);
-    if (slice == nullptr) continue;
-    const Bytes first = before + slice->first;
-    const TaskId task = writer_.emit(op, frame, {}, joins ? kJoinsPrevious : std::uint8_t{0});
-    writer_.ends()
-        .transfers[{transfer.boundary, transfer.micro_batch, transfer.forward, parts > 1 ? 0 : draft_.at.rank_kind,
-                    first}]
-        .push_back(task);
-    if (transfer.send) writer_.hold_send(task);
+  Bytes of_models_before = 0;  // bytes of the models whose transfers over this boundary were issued
+  for (const std::size_t entry : boundary_entries(plan_, chunk, upstream)) {
+    const std::uint32_t frame = chunk.frame_of(transfer.micro_batch, entry);
+    const Block& block = plan_.blocks[chunk.entries[entry].block];
+    for (const std::uint32_t op : transfer.forward ? block.forward : block.backward) {
+      const auto* slice = std::get_if<Transfer>(&plan_.ops[op].work);
+      if (slice == nullptr) continue;
+      const Bytes first = of_models_before + before + slice->first;
+      const TaskId task = writer_.emit(op, frame, {}, joins ? kJoinsPrevious : std::uint8_t{0});
+      writer_.ends()
+          .transfers[{transfer.boundary, transfer.micro_batch, transfer.forward, parts > 1 ? 0 : draft_.at.rank_kind,
+                      first}]
+          .push_back(task);
+      if (transfer.send) writer_.hold_send(task);
+    }
+    // The second model's hidden states travel in the batch of those of the model that trains.
+    joins = batches;
+    of_models_before += context_.local_rows * context_.stream * context_.width;
   }
 }
 
@@ -59,7 +78,7 @@ Pass StepWalk::begin(const Action& action) const {
   Pass pass = {.action = action, .entries = {}};
   const std::vector<Entry>& entries = chunks_[action.chunk].entries;
   for (std::size_t e = 0; e < entries.size(); ++e) {
-    if (!entries[e].transfer) pass.entries.push_back(e);
+    if (!entries[e].transfer && (action.phase == Phase::forward || !entries[e].second)) pass.entries.push_back(e);
   }
   if (action.phase != Phase::forward) std::reverse(pass.entries.begin(), pass.entries.end());
   return pass;
@@ -137,9 +156,11 @@ void StepWalk::wait_for_input(const Action& action) {
     writer_.emit(wait, chunk.frame_of(action.micro_batch, 0));
   }
   if (!chunk.entries[e].transfer || action.phase == Phase::weight_gradient) return;
-  const std::vector<std::uint32_t>& ops = forward ? block.forward : block.backward;
-  for (const std::uint32_t op : ops) {
-    if (!moves(plan_.ops[op])) writer_.emit(op, chunk.frame_of(action.micro_batch, e));
+  for (const std::size_t boundary : boundary_entries(plan_, chunk, !forward)) {
+    const Block& crosses = plan_.blocks[chunk.entries[boundary].block];
+    for (const std::uint32_t op : forward ? crosses.forward : crosses.backward) {
+      if (!moves(plan_.ops[op])) writer_.emit(op, chunk.frame_of(action.micro_batch, boundary));
+    }
   }
 }
 

@@ -78,6 +78,9 @@ static void enter_class(Draft& draft, int number) {
   draft.context.load = ranks.load;
   draft.context.ring_block = ranks.ring_block;
   draft.context.duty = ranks.duty;
+  if (!draft.second) return;
+  draft.second->context.load = ranks.load;
+  draft.second->context.ring_block = ranks.ring_block;
 }
 
 Plan make_unchecked_plan(const Spec& spec) {

@@ -26,12 +26,13 @@ static void take_steps(Draft& draft, Updates updates) {
 }
 
 // Sets those settings of the blocks that depend on whether the first and the last virtual stage lie on one pipeline
-// stage; for samples with images, also makes the settings of the vision encoder's blocks.
+// stage; also makes the settings of the blocks of a vision encoder and of a second model.
 static void place_ends(Draft& draft) {
   BlockContext& context = draft.context;
   context.ends_meet = ends_meet(draft.schedule) || draft.schedule.spreads_vocabulary();
   context.ends_interleave = context.ends_meet && draft.facts.spec.strategy.pipeline > 1;
   if (draft.facts.spec.images) draft.vision = std::make_unique<const VisionContext>(context);
+  if (draft.facts.spec.second) draft.second = std::make_unique<SecondContext>(context);
 }
 
 // Returns the times of each phase on every virtual stage and then, if stages share the vocabulary, the times of a

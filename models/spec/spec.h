@@ -9,6 +9,7 @@
 #include "models/spec/cluster.h"
 #include "models/spec/generation.h"
 #include "models/spec/model.h"
+#include "models/spec/second_model.h"
 #include "models/spec/software.h"
 #include "models/spec/strategy.h"
 
@@ -52,6 +53,8 @@ struct Spec {
   std::optional<Documents> documents;
   std::optional<Images> images;          // set if samples have images; the model has a vision encoder then
   std::optional<Generation> generation;  // set if the job generates text; else the job trains
+  // set if a frozen model runs beside the one that trains (workload: distill, workload: dpo)
+  std::optional<SecondModel> second;
   Cluster cluster;
   std::int64_t gpus = 0;  // number of GPUs used, at most the number of GPUs of the cluster
   Software software;

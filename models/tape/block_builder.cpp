@@ -44,6 +44,12 @@ BlockBuilder::Id BlockBuilder::output_gradient(Bytes bytes) {
   return kOutputGradient;
 }
 
+BlockBuilder::Id BlockBuilder::input_beside(const std::string& name, Bytes bytes) {
+  const Id id = slot(name, bytes);
+  beside_.insert(id);
+  return id;
+}
+
 std::int32_t BlockBuilder::runtime_size(RuntimeSize size) {
   block_.runtime_sizes.push_back(std::move(size));
   return static_cast<std::int32_t>(block_.runtime_sizes.size() - 1);
@@ -288,7 +294,8 @@ void BlockBuilder::own_lifetime(Id slot, const Use& forward, const Use& backward
                        [&](const Operand& o) { return is(o, Scope::own, slot) && o.access == Access::write; });
   };
   // Inputs and output gradients are allocated by the neighbouring block that writes them.
-  if (f_first != nullptr && slot != kInput) f_first->allocates.push_back(buffer);
+  const bool given = slot == kInput || beside_.count(slot) != 0;
+  if (f_first != nullptr && !given) f_first->allocates.push_back(buffer);
   const bool anew = b_first != nullptr && starts_anew(b_first);
   if (anew && slot != kOutputGradient) b_first->allocates.push_back(buffer);
   if (f_last != nullptr && (b_first == nullptr || anew)) f_last->frees.push_back(buffer);
@@ -303,7 +310,7 @@ void BlockBuilder::boundary_lifetimes() {
       return;
     }
   };
-  take_at_first(forward_, Scope::next, kInput);
+  take_at_first(forward_, Scope::next, handed_to);
   take_at_first(backward_, Scope::previous, kOutputGradient);
 }
 
@@ -333,6 +340,7 @@ Block BlockBuilder::hand_over(std::vector<Op>& ops) {
   }
   move_all(backward_, block_.backward);
   place_parameters();
+  block_.second = second;
   return std::move(block_);
 }
 
@@ -360,7 +368,7 @@ Block BlockBuilder::finish(Id output, std::vector<Op>& ops) {
   keep(output);
   finish_backward();
   keep_fresh_gradients();
-  replace(Scope::own, output, Scope::next, kInput, forward_);
+  replace(Scope::own, output, Scope::next, handed_to, forward_);
   store_activations();
   set_lifetimes();
   return hand_over(ops);

@@ -26,6 +26,9 @@ class BlockBuilder {
   Id slot(const std::string& name, Bytes bytes, Category category = Category::activations);
   Id input(Bytes bytes);            // adds the block's input, buffer 0, which the preceding block writes
   Id output_gradient(Bytes bytes);  // adds buffer 1, which the following block writes in backward
+  // Adds a buffer that a block of another model writes in forward (SecondModel), as it would write the next block's
+  // input.
+  Id input_beside(const std::string& name, Bytes bytes);
 
   // Adds a weight of this block with its size on this rank; returns its index. partial: each tensor rank computes the
   // weight's gradient from its own rows or heads only, so that the gradients must be summed over the group. kv_rows:
@@ -92,6 +95,8 @@ class BlockBuilder {
   std::optional<Id> fresh_gradients;
   bool forward_only = false;  // whether there is no backward, as where text is generated
   bool input_trains = true;
+  bool second = false;    // whether the block is one of the frozen second model (Block::second)
+  Id handed_to = kInput;  // index of the next block's buffer that the block's output is written to
   // Prefix of weights' names, which tells apart the weights of several layers in one block.
   std::string prefix;
 
@@ -190,6 +195,7 @@ class BlockBuilder {
   std::uint16_t tiles_ = 0;  // number of tiles (parts of large weights that are gathered one by one) added so far
   std::map<Id, Id> gradient_of_;
   std::set<Id> kept_;
+  std::set<Id> beside_;  // buffers that blocks of another model allocate and write (input_beside)
   // for each buffer that holds a weight's gradient until the second part of backward, the index of the weight
   std::map<Id, std::int32_t> early_;
 };

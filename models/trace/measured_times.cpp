@@ -26,6 +26,11 @@ std::string_view name_of(CrossEntropy::Part part) {
   return names[static_cast<std::size_t>(part)];
 }
 
+std::string_view name_of(Distillation::Part part) {
+  static constexpr std::string_view names[] = {"maximum", "exponent", "loss", "gradient"};
+  return names[static_cast<std::size_t>(part)];
+}
+
 // Shapes returns, for an op whose elements have `width` bytes, the kind of the op and the sizes by which its measured
 // times are looked up. Shape::flops says whether its amount of work is counted in FLOPs or in bytes.
 struct Shapes {
@@ -144,6 +149,10 @@ struct Shapes {
     return {fmt::format("cross-entropy/{}{}", name_of(c.part), c.narrow ? "/narrow" : ""),
             {as_real(c.rows), as_real(c.columns)}};
   }
+  Shape operator()(const Distillation& d) const {
+    return {fmt::format("distillation/{}", name_of(d.part)), {as_real(d.rows), as_real(d.columns)}};
+  }
+  Shape operator()(const Preference& p) const { return {"preference", {as_real(p.rows)}}; }
   Shape operator()(const Cast& c) const { return {fmt::format("cast/{}-{}", c.from, c.to), {as_real(c.elements)}}; }
   Shape operator()(const Quantize& q) const {
     return {fmt::format("quantize/{}-{}{}", q.wide, name_of(q.format.kind), q.summands > 0 ? "/sum" : ""),

@@ -34,8 +34,10 @@ void add_host_overheads(const Plan& plan, const Software& software, double far_u
                                   [](const Block& block) { return block.role == BlockRole::exchange; });
   for (const Block& block : plan.blocks) {
     const bool looks_up = !block.parameters.empty() && block.parameters.front().name == kEmbeddingTable;
+    // A second model's embedding or receive begins no other micro-batch than that of the model that trains.
     const bool first =
-        block.role == BlockRole::embedding ? !shared || looks_up : block.role == BlockRole::receive && !shared;
+        !block.second &&
+        (block.role == BlockRole::embedding ? !shared || looks_up : block.role == BlockRole::receive && !shared);
     const bool last = block.role == BlockRole::output || (block.role == BlockRole::send && !shared);
     if (block.role == BlockRole::layer || block.role == BlockRole::vision) {
       const LayerHostTime own = layer_host_time(plan, block, software);

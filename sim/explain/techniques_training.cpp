@@ -64,6 +64,14 @@ void add_training(const Spec& spec, List& list) {
                     "what is frozen has no gradient, no states and no reduction", "a small model of changes is trained",
                     "with all weights trained", std::move(whole)});
   }
+  if (spec.second) {
+    Spec alone = spec;
+    alone.second.reset();
+    list.push_back({fmt::format("a frozen {} beside the model", name_of(spec.second->role)), true,
+                    spec.second->role == SecondModel::Role::teacher ? "the model learns the teacher's distribution"
+                                                                    : "the model stays close to where it began",
+                    "a forward of the other model, and its weights", "without it", std::move(alone)});
+  }
   if (spec.documents) {
     Spec whole = spec;
     whole.documents.reset();

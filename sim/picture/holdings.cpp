@@ -26,7 +26,7 @@ HeldChunk& chunk_at(Holding& holding, std::int32_t number) {
 // Adds to a chunk the part of the model (a layer, the embedding, ...) whose weights a block has. frame: the block's
 // instance for one class of ranks and the first micro-batch. Blocks without weights, such as transfers, add nothing.
 void add_block(HeldChunk& chunk, const Frame& frame, const Block& block) {
-  if (block.parameters.empty()) return;
+  if (block.parameters.empty() || block.second) return;
   const bool predicts =
       std::ranges::any_of(block.parameters, [](const LocalParameter& p) { return p.name.starts_with("prediction"); });
   if (block.role == BlockRole::layer && !predicts) chunk.layers.push_back(frame.layer);

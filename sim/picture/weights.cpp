@@ -79,6 +79,7 @@ class KindCollector {
 
   void add(const Frame& frame) {
     const Block& block = plan_.blocks[frame.block];
+    if (block.second) return;  // the picture shows the model that trains
     std::map<std::pair<std::string, std::int32_t>, std::vector<PlanWeight>> found;
     for (const LocalParameter& p : block.parameters) {
       const std::string title = title_of(spec_.model, frame, block, p.name);

@@ -140,9 +140,8 @@ Needed needed_products(const Spec& spec) {
   return needed;
 }
 
-}  // namespace
-
-double model_flops(const Spec& spec, AttentionPairs pairs) {
+// Returns the floating-point operations of a step of the model that trains.
+double trained_flops(const Spec& spec, AttentionPairs pairs) {
   const Model& m = spec.model;
   const double hidden = static_cast<double>(m.hidden), modules = static_cast<double>(m.mtp_layers);
   double matrices = (1 + modules) * static_cast<double>(m.vocab) * hidden;
@@ -164,6 +163,20 @@ double model_flops(const Spec& spec, AttentionPairs pairs) {
   }
   const double scores = of_pair * pairs_of_layers(spec, pairs) + of_indexes(m, spec.sequence);
   return 6 * static_cast<double>(spec.strategy.global_batch) * (sequence * matrices + scores) + vision_flops(spec);
+}
+
+// Returns the floating-point operations of the second model's forwards in a step: a third of those of its training.
+double second_flops(const Spec& spec, AttentionPairs pairs) {
+  if (!spec.second) return 0;
+  Spec trained = second_spec(spec);
+  trained.model.frozen.clear();
+  return trained_flops(trained, pairs) / 3;
+}
+
+}  // namespace
+
+double model_flops(const Spec& spec, AttentionPairs pairs) {
+  return trained_flops(spec, pairs) + second_flops(spec, pairs);
 }
 
 double recomputed_flops(const Plan& plan, const Spec& spec, AttentionPairs pairs) {

@@ -11,7 +11,8 @@ namespace orrery {
 enum class AttentionPairs : std::uint8_t { masked, full };
 
 // Returns the floating-point operations of one step (forward and backward of the global batch) as papers count them:
-// every matrix product once in forward and twice in backward, nothing else. With AttentionPairs::full, for a GPT with L
+// every matrix product once in forward and twice in backward, nothing else. A frozen second model has the products of
+// forward alone. With AttentionPairs::full, for a GPT with L
 // layers of hidden size h and feed-forward size 4h, a vocabulary of V and a batch of B sequences of s tokens, they are
 // 72 B L s h^2 (1 + s/(6h) + V/(12 L h)) (Narayanan et al. 2021).
 double model_flops(const Spec& spec, AttentionPairs pairs);

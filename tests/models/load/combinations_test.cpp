@@ -13,6 +13,7 @@
 #include "models/load/cluster_features.h"
 #include "models/load/load_spec.h"
 #include "models/load/open_spec.h"
+#include "models/load/second_features.h"
 #include "models/planner/make_plan.h"
 
 namespace orrery::feature {
@@ -32,6 +33,9 @@ constexpr const char* kShared = "{experts: 4, top_k: 2, feed_forward: 64, shared
 constexpr const char* kHashes = "{experts: 4, top_k: 2, feed_forward: 64, hash_layers: 2}";
 constexpr const char* kCompressing =
     "{q_lora_rank: 16, rope_head_dim: 4, heavy_rate: 16, output_groups: 8, output_rank: 8}";
+constexpr const char* kTeacher = "{layers: 4, hidden: 64, heads: 8, feed_forward: 128, vocab: 256}";
+constexpr const char* kTeacherOfExperts =
+    "{layers: 4, hidden: 64, heads: 8, feed_forward: 128, vocab: 256, moe: {experts: 4, top_k: 2, feed_forward: 64}}";
 constexpr const char* kText = "{batch: 32, input: 64, output: 8}";
 constexpr const char* kMla =
     "{q_lora_rank: 16, kv_lora_rank: 16, qk_nope_head_dim: 8, qk_rope_head_dim: 8, v_head_dim: 8}";
@@ -280,6 +284,13 @@ const std::vector<Values>& ways_of(const Feature& f) {
        {{{"generate", kText}, {"model.moe", kMoe}, {"model.bias", "true"}},
         {{"generate", kText}, {"model.moe", kMoe}, {"model.bias", "true"}, {"strategy.data", "2"}}}},
       {&kCompressedBiases, {{{"generate", kText}, {"model.mla", kMla}, {"model.bias", "true"}}}},
+      {&kTwoModels, {{{"teacher", kTeacher}}, {{"dpo", "{beta: 0.1}"}}}},
+      {&kPreferencePairs, {{{"dpo", "{beta: 0.1}"}}}},
+      {&kOtherTeacher,
+       {{{"teacher", kTeacherOfExperts}},
+        {{"teacher",
+          "{layers: 2, hidden: 64, heads: 8, feed_forward: 128, vocab: 256, mla: " + std::string(kMla) + "}"}}}},
+      {&kEndsOnOneStage, {pipeline("zb-v"), pipeline("v-half")}},
       {&kDocuments, {{{"sequence.documents", "{mean: 10}"}}}},
       {&kEightBitStates, {{{"strategy.optimizer.states", "8bit"}}}},
       {&kWithoutMoments, {{{"strategy.optimizer.name", "sgd"}}, {{"strategy.optimizer.name", "adafactor"}}}},
@@ -327,7 +338,12 @@ void visit_specs(const Feature& a, const Feature* b, Visit visit) {
       if (!both) continue;
       std::vector<std::string> overrides;
       for (const auto& [key, value] : *both) overrides.push_back(key + "=" + value);
-      Spec spec = parse_open_spec(kBase, "t.yaml", overrides).spec;
+      Spec spec;
+      try {
+        spec = parse_open_spec(kBase, "t.yaml", overrides).spec;
+      } catch (const Error&) {
+        continue;  // two workloads
+      }
       spec.name = fmt::format("{}", fmt::join(overrides, " "));
       if (a.asked(spec) && (b == nullptr || b->asked(spec)) && visit(spec)) return;
     }

@@ -1,0 +1,20 @@
+#pragma once
+
+#include "models/load/features.h"
+
+namespace orrery::feature {
+
+// Each of these features says whether a spec has a frozen model beside the one that trains; combinations.cpp lists the
+// options with which it does not work.
+inline constexpr Feature kTwoModels = {"workload", "a second, frozen model (workload: distill or dpo)",
+                                       [](S s) { return s.second.has_value(); }};
+inline constexpr Feature kEndsOnOneStage = {
+    "strategy.schedule", "a schedule that puts both ends of the model on one of several stages", is::both_ends};
+inline constexpr Feature kPreferencePairs = {"workload", "pairs of samples (workload: dpo)", [](S s) {
+                                               return s.second && s.second->role == SecondModel::Role::reference;
+                                             }};
+inline constexpr Feature kOtherTeacher = {
+    "teacher", "a teacher with experts, recurrences, residual streams, or latent, compressed or indexed attention",
+    is::other_teacher};
+
+}  // namespace orrery::feature

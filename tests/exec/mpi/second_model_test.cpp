@@ -1,0 +1,98 @@
+// A student beside a frozen teacher, and a policy beside its reference, against one rank under every layout.
+#include <cmath>
+
+#include "exec/memory/caching_memory.h"
+#include "tests/exec/strategy_run.h"
+
+namespace orrery {
+namespace {
+
+using namespace test;
+
+// A student, of another shape than its teacher. Its layers and heads are cut as any model's.
+std::string student(const std::string& model, const std::string& teacher, const std::string& loss = "") {
+  return fmt::format("{}\nworkload: distill\nteacher: {}\ndistill: {{temperature: 2{}}}", model, teacher, loss);
+}
+std::string policy(const std::string& model) { return model + "\nworkload: dpo\ndpo: {beta: 2}"; }
+
+const std::string kWide =
+    "{layers: 6, hidden: 96, heads: 8, kv_heads: 4, head_dim: 16, feed_forward: 128, vocab: 250, qk_norm: true}";
+const std::string kTiedTeacher =
+    "{layers: 4, hidden: 80, heads: 8, kv_heads: 8, feed_forward: 64, vocab: 250, gated: false, norm: layernorm, bias: "
+    "true, positions: learned, tied_embeddings: true, dropout: 0.1}";
+const std::string kTiedStudent =
+    "{name: tiny-tied, layers: 4, hidden: 64, heads: 8, kv_heads: 4, feed_forward: 96, vocab: 250, tied_embeddings: "
+    "true}";
+
+class TwoModels : public testing::TestWithParam<Case> {};
+
+TEST_P(TwoModels, AgreeWithOneRank) { expect_like_one_rank(spec_of(GetParam())); }
+
+const Case kDistilled[] = {
+    {student(kLlama, kWide), "data: 2, global_batch: 4"},
+    {student(kLlama, kWide, ", divergence: 1, cross_entropy: 0"), "data: 8, sharding: zero1, global_batch: 16"},
+    {student(kLlama, kWide), "data: 2, sharding: zero2, global_batch: 8, recompute: full"},
+    {student(kLlama, kWide), "data: 4, sharding: zero3, global_batch: 8"},
+    {student(kLlama, kWide), "data: 3, sharding: fsdp, global_batch: 6"},
+    {student(kLlama, kTiedTeacher), "data: 2, sharding: fsdp, global_batch: 4"},
+    {student(kTiedStudent, kTiedTeacher), "data: 4, sharding: zero3, global_batch: 4"},
+    {student(kLlama, kWide), "data: 4, sharding: hsdp, shard_group: 2, global_batch: 8"},
+    {student(kLlama, kWide), "tensor: 4, data: 2, global_batch: 4"},
+    {student(kLlama, kTiedTeacher), "tensor: 8, data: 1, sequence_parallel: false, global_batch: 2"},
+    {student(kLlama, kWide), "tensor: 2, data: 2, sharding: fsdp, global_batch: 4"},
+    {student(kLlama, kWide), "pipeline: 4, data: 2, global_batch: 8"},
+    {student(kTiedStudent, kTiedTeacher), "pipeline: 2, tensor: 2, data: 2, sharding: zero1, global_batch: 8"},
+    {student(kLlama, kWide), "pipeline: 3, data: 1, schedule: gpipe, global_batch: 4"},
+    {student(kLlama, kWide), "pipeline: 2, virtual_stages: 2, data: 2, global_batch: 8"},
+    {student(kLlama, kWide), "pipeline: 2, data: 2, schedule: zb-h1, sharding: zero3, global_batch: 8"},
+    {student(kLlama, kWide), "pipeline: 2, data: 2, global_batch: 8", "adamw", "megatron-core"},
+    {student(kLlama, kWide), "context: 2, tensor: 2, data: 2, global_batch: 4"},
+    {student(kGpt, "{layers: 2, hidden: 64, heads: 4, feed_forward: 128, vocab: 256}"),
+     "pipeline: 2, tensor: 2, data: 2, sequence_parallel: true, global_batch: 8"},
+};
+INSTANTIATE_TEST_SUITE_P(Distill, TwoModels, testing::ValuesIn(kDistilled));
+
+const Case kPreferred[] = {
+    {policy(kLlama), "data: 2, micro_batch: 2, global_batch: 8"},
+    {policy(kLlama), "data: 2, micro_batch: 4, sharding: zero2, global_batch: 8"},
+    {policy(kLlama), "data: 4, micro_batch: 2, sharding: fsdp, global_batch: 16"},
+    {policy(kTiedStudent), "data: 2, micro_batch: 2, sharding: zero3, global_batch: 4, recompute: full"},
+    {policy(kLlama), "tensor: 4, data: 2, micro_batch: 2, global_batch: 4"},
+    {policy(kGpt), "tensor: 2, pipeline: 2, data: 2, micro_batch: 2, global_batch: 8"},
+    {policy(kLlama), "pipeline: 4, data: 1, micro_batch: 2, schedule: gpipe, global_batch: 8"},
+    {policy(kLlama), "pipeline: 2, virtual_stages: 2, data: 2, micro_batch: 2, sharding: zero1, global_batch: 8"},
+};
+INSTANTIATE_TEST_SUITE_P(Prefer, TwoModels, testing::ValuesIn(kPreferred));
+
+Result on_one(const std::string& model) {
+  const Spec spec = spec_of({model, "data: 1, micro_batch: 2, global_batch: 4"});
+  return run(MPI_COMM_SELF, spec);
+}
+
+// The policy begins as its reference, so that the first loss is -log sigmoid(0).
+TEST(TwoModelsOnOneRank, APolicyBeginsAsItsReference) {
+  const Result result = on_one(policy(kLlama));
+  EXPECT_NEAR(result.losses.front(), std::log(2.0), 1e-6);
+  EXPECT_NE(result.losses.back(), result.losses.front());
+}
+
+// Without the divergence a student is a model that trains alone, whatever its teacher.
+TEST(TwoModelsOnOneRank, AStudentWithoutDivergenceTrainsAlone) {
+  const Result alone = on_one(kLlama);
+  const Result result = on_one(student(kLlama, kWide, ", divergence: 0, cross_entropy: 1"));
+  EXPECT_LE(worst(result.gradients, alone.gradients).first, kLimit);
+  EXPECT_LE(worst(result.weights, alone.weights).first, kLimit);
+  for (std::size_t i = 0; i < alone.losses.size(); ++i) EXPECT_NEAR(result.losses[i], alone.losses[i], 1e-5);
+  const Result taught = on_one(student(kLlama, kWide));
+  EXPECT_GT(worst(taught.gradients, alone.gradients).first, 100 * kLimit);
+}
+
+// No rank holds gradients or optimizer states of the second model, which therefore does not change.
+TEST(TwoModelsOnOneRank, OnlyTheStudentHasGradients) {
+  const Result result = on_one(student(kLlama, kWide));
+  for (const auto& [name, values] : result.gradients) EXPECT_EQ(name.find("teacher"), std::string::npos) << name;
+  EXPECT_FALSE(result.gradients.empty());
+}
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,69 @@
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+
+#include "models/base/error.h"
+#include "models/load/load_spec.h"
+#include "models/planner/make_plan.h"
+
+namespace orrery {
+namespace {
+
+std::string second_text(std::string_view sections, std::string_view strategy = "{}") {
+  return fmt::format(
+      "{{model: llama-3.2-1b, sequence: 256, {}, cluster: {{node: dgx-h100, nodes: 1}}, gpus: 4, software: orrery, "
+      "strategy: {}}}",
+      sections, strategy);
+}
+
+std::string second_refusal(std::string_view sections, std::string_view strategy = "{}") {
+  try {
+    make_plan(parse_spec(second_text(sections, strategy), "t.yaml"));
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "";
+}
+
+void expect_refused(std::string_view sections, std::string_view why, std::string_view strategy = "{}") {
+  const std::string refusal = second_refusal(sections, strategy);
+  EXPECT_NE(refusal.find(why), std::string::npos) << sections << ": " << refusal;
+}
+
+TEST(SecondModelKeys, RefusesWhatItCannotSay) {
+  expect_refused("workload: distill", "teacher: missing");
+  expect_refused("teacher: llama-3.2-3b, workload: train", "it goes with workload: distill");
+  expect_refused("dpo: {}, workload: distill, teacher: llama-3.2-3b", "it goes with workload: dpo");
+  expect_refused("teacher: llama-2-7b", "the student's 128256");
+  expect_refused("teacher: {base: llama-3.2-3b, hiden: 8}", "teacher.hiden");
+  expect_refused("teacher: {base: llama-3.2-3b, heads: 3, kv_heads: 3}", "teacher: tensor: 4 does not divide heads: 3",
+                 "{tensor: 4}");
+  expect_refused("teacher: {base: llama-3.2-3b, layers: 1}", "teacher: pipeline: 4", "{pipeline: 4, data: 1}");
+  expect_refused("teacher: llama-3.2-3b, distill: {temperature: 0}", "distill.temperature: 0 is not above 0");
+  expect_refused("teacher: llama-3.2-3b, distill: {divergence: 0, cross_entropy: 0}", "there is no loss");
+  expect_refused("dpo: {beta: -1}", "dpo.beta: -1");
+  expect_refused("dpo: {}", "no pairs", "{micro_batch: 1, global_batch: 4}");
+  expect_refused("dpo: {}", "context", "{micro_batch: 2, context: 2, global_batch: 4}");
+  expect_refused("teacher: {base: llama-3.2-3b, moe: {experts: 8, top_k: 2, feed_forward: 512}}",
+                 "a teacher with experts");
+  EXPECT_EQ(second_refusal("teacher: llama-3.2-3b"), "");
+  EXPECT_EQ(second_refusal("dpo: {}", "{micro_batch: 2, global_batch: 8}"), "");
+}
+
+TEST(SecondModelKeys, SayWhatTheWorkloadIs) {
+  const Spec student = parse_spec(second_text("teacher: Llama-3.2-3B-Instruct"), "t.yaml");
+  ASSERT_TRUE(student.second);
+  EXPECT_EQ(student.second->role, SecondModel::Role::teacher);
+  EXPECT_EQ(student.second->model.layers, 28);
+  EXPECT_EQ(student.second->divergence, 0.5);
+  EXPECT_EQ(student.second->cross_entropy, 0.5);
+  const Spec policy = parse_spec(second_text("workload: dpo", "{micro_batch: 2, global_batch: 8}"), "t.yaml");
+  ASSERT_TRUE(policy.second);
+  EXPECT_EQ(policy.second->role, SecondModel::Role::reference);
+  EXPECT_EQ(policy.second->model.layers, policy.model.layers);
+  EXPECT_EQ(policy.second->beta, 0.1);
+  EXPECT_FALSE(parse_spec(second_text("workload: train"), "t.yaml").second);
+}
+
+}  // namespace
+}  // namespace orrery
