@@ -118,7 +118,7 @@ double meetings_s(const Run& run, const Run& longer) {
 
 double overlapping_meetings_s(const Run& run, const Run& longer) {
   const Strategy& s = run.spec.strategy;
-  const bool gathers_again = row_of(s.sharding).shards_parameters && s.micro_batches() == 1;
+  const bool gathers_again = row_of(s.sharding).shards_parameters && (s.micro_batches() == 1 || s.units.model);
   if (!is_asynchronous(s) && !gathers_again) return 0;
   double sum = 0;
   for (const CommunicationRow& a : run.report.communication) {

@@ -83,7 +83,8 @@ double meetings_s(const Run& run, const Run& longer);
 // Seconds by which the transfers of `longer` take longer than their bytes would at the rates of `run`. Pipelines
 // without a flush begin no step like the one before it, so that transfers may go on meeting each other on shared links
 // with one number of micro-batches, and go on missing each other with another. Where parameters are sharded, the
-// gathers of a second micro-batch meet the reductions of the first. 0 for all other strategies.
+// gathers of a second micro-batch meet the reductions of the first; where a unit is a whole model, those of as many
+// micro-batches as have units in flight meet none. 0 for all other strategies.
 double overlapping_meetings_s(const Run& run, const Run& longer);
 // The collectives of a run by group and operation, from the largest to the smallest, as "group operation algorithm
 // count": NCCL's choices, and where buckets end, do not follow sizes evenly.
