@@ -11,7 +11,8 @@ TEST(PassTimes, AreLinearBetweenPredictions) {
   const PredictPass predict = {
       .prompts = [&](std::int64_t n, std::int64_t input) { return ++predictions, 1e-3 + 1e-5 * double(n * input); },
       .decode = [&](std::int64_t n, std::int64_t cached) { return ++predictions, 5e-3 + 1e-8 * double(n * cached); }};
-  const ClosedLoop load = {.clients = 64, .requests = 640, .input = 1000, .output = 500, .cache_tokens = 1'000'000};
+  const ClosedLoop load = {
+      .clients = 64, .requests = 640, .input = 1000, .output = 500, .sequences = 1000, .cache_tokens = 1'000'000};
   const PassTimes times = pass_times(predict, load);
   EXPECT_EQ(predictions, 3 * 3 + 2);
   for (const double n : {1.0, 7.0, 16.0, 50.0, 64.0}) {
@@ -33,7 +34,8 @@ TEST(PassTimes, AskForNoMoreSequencesThanFit) {
                                      most = std::max(most, n);
                                      return 1.0;
                                    }};
-  pass_times(predict, {.clients = 64, .requests = 64, .input = 999, .output = 10, .cache_tokens = 5000});
+  pass_times(predict,
+             {.clients = 64, .requests = 64, .input = 999, .output = 10, .sequences = 1000, .cache_tokens = 5000});
   EXPECT_EQ(most, 5);
 }
 
