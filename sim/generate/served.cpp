@@ -69,7 +69,8 @@ ServedRow row_of(const JsonValue& item) {
   row.requests = count_at(item, "requests", 0);
   restate_ranks(row);
   // InferenceX, whose rows name a file of its results, draws lengths from 80 % to 100 % of the stated ones
-  // (--random-range-ratio 0.8); ten requests from each client are its habit too.
+  // (--random-range-ratio 0.8) and sends ten requests from each client. Both are from memory, not read in its scripts;
+  // of equal and of drawn lengths, these rows agree better with drawn ones, and all others with equal ones.
   row.shortest = says(row.source, "source_file=") ? 0.8 : 1;
   const JsonValue value = item.at("value");
   row.value = value.is_number() ? std::vector{value.number(0, 1e12)} : value.numbers(0, 1e12);
@@ -134,7 +135,8 @@ struct ServingHabit {
 // and preemption by recomputation (vllm/v1/core/sched/scheduler.py). TensorRT-LLM: max_batch_size, max_num_tokens and
 // CapacitySchedulerPolicy.GUARANTEED_NO_EVICT, KvCacheConfig.free_gpu_memory_fraction
 // (tensorrt_llm/llmapi/llm_args.py). SGLang: chunked_prefill_size (python/sglang/srt/server_args.py); its scheduler
-// runs new prompts before answers, unless enable_mixed_chunk is set, and retracts requests where the cache is full.
+// runs new prompts before answers, unless enable_mixed_chunk is set, and retracts requests where the cache is full; how
+// many run at once follows from the cache.
 constexpr ServingHabit kServingHabits[] = {{"vllm", 1024, 8192, true, false},
                                            {"tensorrt-llm", 2048, 8192, true, true, 0.9},
                                            {"sglang", 1 << 30, 8192, false, false}};
