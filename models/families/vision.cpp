@@ -13,7 +13,8 @@ using nlohmann::json;
 // Values of model_type for vision encoders that can be read. Their configuration classes in transformers are
 // Qwen2VLVisionConfig, Qwen2_5_VLVisionConfig, Qwen3VLVisionConfig (and Qwen3VLMoeVisionConfig, which is alike).
 // Properties of an encoder other than sizes have no keys; they come from the models' code (modeling_qwen*_vl.py).
-constexpr std::string_view kQwen2 = "qwen2_vl", kQwen25 = "qwen2_5_vl", kQwen3 = "qwen3_vl", kQwen3Moe = "qwen3_vl_moe";
+constexpr std::string_view kQwen2Vision = "qwen2_vl", kQwen25 = "qwen2_5_vl", kQwen3 = "qwen3_vl",
+                           kQwen3Moe = "qwen3_vl_moe";
 
 // Returns a size of the encoder. Values that no encoder has are rejected, so that products of sizes fit into 64 bits.
 std::int64_t size(const Config& c, Keys keys, std::int64_t absent, std::int64_t least = 1) {
@@ -96,14 +97,14 @@ std::optional<VisionEncoder> read_encoder(const Config& whole, std::int64_t text
   std::string type = config.text({"model_type"});
   if (type.empty()) type = whole.text({"model_type"});
   std::optional<VisionEncoder> v;
-  if (type == kQwen2) v = qwen2(config);
+  if (type == kQwen2Vision) v = qwen2(config);
   if (type == kQwen25) v = qwen2_5(config);
   if (type == kQwen3 || type == kQwen3Moe) v = qwen3(config);
   if (!v) return v;
   // In the vision_config of Qwen2-VL, hidden_size is the text model's width.
-  const std::int64_t out = config.count({type == kQwen2 ? "hidden_size" : "out_hidden_size"}, text_hidden);
+  const std::int64_t out = config.count({type == kQwen2Vision ? "hidden_size" : "out_hidden_size"}, text_hidden);
   if (out != text_hidden)
-    config.fail(type == kQwen2 ? "hidden_size" : "out_hidden_size",
+    config.fail(type == kQwen2Vision ? "hidden_size" : "out_hidden_size",
                 fmt::format("{} is not the text model's hidden_size: {}", out, text_hidden));
   v->projector.width = v->merged();
   return v;

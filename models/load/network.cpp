@@ -1,4 +1,5 @@
 // This file reads cluster.network: the leaf switches of a cluster, their uplinks, and how flows are routed over them.
+#include <algorithm>
 #include <set>
 
 #include "models/base/data.h"
@@ -11,17 +12,35 @@ namespace {
 constexpr SpecKey kNetworkKeys[] = {
     {"name", "built-in network (orrery list networks)", "llama3-roce", "name"},
     {"file", "keys of this map from a file that orrery import-topology wrote", "fabric.yaml"},
-    {"kind", "rails: a leaf for each NIC of a node; fat-tree: one for all", "rails", "rails | fat-tree"},
+    {"kind", "rails: a leaf for each NIC of a node; fat-tree: one for all; rail-only: rails without a spine", "rails",
+     "rails | fat-tree | rail-only | dragonfly | torus"},
     {"leaf", "a leaf switch", "{nodes: 32, uplinks: 32, Gbps: 400}"},
     {"spine", "parts of the spine, whose links to each other are shared", "{leaves: 64, ratio: 7}"},
+    {"groups", "groups of leaves (dragonfly)", "{leaves: 16, links: 8, Gbps: 400}", "", "none"},
+    {"torus", "grid of nodes without switches (torus)", "{shape: [8, 8, 4], Gbps: 400}", "", "none"},
     {"routing", "choice among equal links", "{kind: ecmp, queue_pairs: 4}"},
     {"load", "share of the uplinks' rate that other jobs take", "0.3"},
     {"sites", "buildings, and the links between them", "{nodes: 1024, Gbps: 12800, ms: 5}"},
     {"placement", "which nodes the job has: the first ones, one of each leaf in turn, or any", "scattered",
      "contiguous | scattered | random"},
     {"job_nodes", "numbers of the job's nodes in the order of its ranks, in the place of a placement", "[3, 17]"},
+    {"neighbours", "other jobs that run at the same time", "{jobs: [b.yaml]}", "", "none"},
     {"faults", "links that are slow, by name or by share", "[{node: 17, Gbps: 100}]", "list of maps, or a map", "none"},
     {"seed", "seed of a random placement and of a share of faults", "1"},
+};
+constexpr SpecKey kGroupKeys[] = {
+    {"leaves", "leaves of a group", "16"},
+    {"links", "links of a leaf to other groups", "8"},
+    {"Gbps", "rate of such a link, each way", "400", "", "a NIC's"},
+};
+constexpr SpecKey kTorusKeys[] = {
+    {"shape", "nodes along each axis", "[8, 8, 4]"},
+    {"Gbps", "rate of a link between neighbours, each way", "400", "", "the NICs' of a node over its links"},
+    {"wraps", "whether rows are closed to rings", "false"},
+};
+constexpr SpecKey kNeighbourKeys[] = {
+    {"load", "share of the uplinks' rate that further jobs take (cluster.network.load)", "0.3", "number", "0"},
+    {"jobs", "specs of the other jobs, each with its own placement", "[b.yaml]", "list of paths", "none"},
 };
 constexpr SpecKey kSiteKeys[] = {
     {"nodes", "nodes of a site", "1024"},
@@ -107,9 +126,66 @@ static SpecNode with_base(const SpecSection& cluster, const SpecNode& network) {
   return put_over_file(parse_tree(read_input(path, kMostSettings), path), *file, network, cluster, path);
 }
 
+// Reads the key of a network's kind that only this kind has, such as `torus`, which must be there for the kind and is
+// refused with others.
+static const SpecNode* of_kind(const SpecSection& network, const SpecNode& at, std::string_view key, bool wanted) {
+  const SpecNode* node = network.find(key);
+  if (node == nullptr && wanted) network.reader().fail(at, network.name(key), "missing");
+  if (node != nullptr && !wanted)
+    network.reader().fail(*node, network.name(key),
+                          fmt::format("needs cluster.network.kind: {}", key == "torus" ? "torus" : "dragonfly"));
+  return node;
+}
+
+static void read_groups(const SpecSection& network, const SpecNode& at, const Cluster& c, Network& n) {
+  const SpecNode* node = of_kind(network, at, "groups", n.kind == NetworkKind::dragonfly);
+  if (node == nullptr) return;
+  const SpecSection groups(network.reader(), node, "cluster.network.groups", kGroupKeys);
+  for (const std::string_view key : {"leaves", "links"}) {
+    if (groups.find(key) == nullptr) network.reader().fail(*node, groups.name(key), "missing");
+  }
+  groups.take_count("leaves", n.groups.leaves, kMostRanks);
+  groups.take_count("links", n.groups.links, kMostRanks);
+  n.groups.Gbps = c.nic_Gbps;
+  groups.take("Gbps", n.groups.Gbps, "a NIC's");
+}
+
+static void read_torus(const SpecSection& network, const SpecNode& at, const Cluster& c, Network& n) {
+  const SpecNode* node = of_kind(network, at, "torus", n.kind == NetworkKind::torus);
+  if (node == nullptr) return;
+  const SpecSection torus(network.reader(), node, "cluster.network.torus", kTorusKeys);
+  if (torus.find("shape") == nullptr) network.reader().fail(*node, torus.name("shape"), "missing");
+  torus.take("shape", n.torus.shape);
+  const double links = 2 * std::max<double>(1, static_cast<double>(n.torus.shape.size()));
+  n.torus.Gbps = c.nics * c.nic_Gbps / links;
+  torus.take("Gbps", n.torus.Gbps, "the NICs' of a node over its links");
+  torus.take("wraps", n.torus.wraps);
+}
+
+static void read_neighbours(const SpecSection& network, Network& n) {
+  const SpecNode* node = network.find("neighbours");
+  if (node == nullptr) return;
+  const SpecSection neighbours(network.reader(), node, "cluster.network.neighbours", kNeighbourKeys);
+  const SpecNode *jobs = neighbours.find("jobs"), *load = neighbours.find("load");
+  if (load != nullptr && network.find("load") != nullptr)
+    network.reader().fail(*load, neighbours.name("load"), "cluster.network.load says the same; leave one of them out");
+  if (load != nullptr) neighbours.take("load", n.load);
+  if (load != nullptr && jobs == nullptr) return;
+  if (jobs == nullptr || jobs->kind != SpecNode::Kind::list || jobs->items.empty())
+    network.reader().fail(*node, "cluster.network.neighbours.jobs", "a list of spec files is needed here");
+  for (const SpecNode& job : jobs->items) n.jobs.push_back(beside(network.reader().path, job.text));
+}
+
 static void read_leaf(const SpecSection& network, const SpecNode& at, const Cluster& c, Network& n) {
   const SpecSection leaf(network.reader(), network.find("leaf"), "cluster.network.leaf", kLeafKeys);
   const bool other = network.find("sites") != nullptr || network.find("faults") != nullptr;
+  if (n.kind == NetworkKind::torus) {
+    for (const std::string_view key : {"leaf", "spine", "routing"}) {
+      if (const SpecNode* switches = network.find(key); switches != nullptr)
+        network.reader().fail(*switches, network.name(key), "a torus has no switches");
+    }
+    return;
+  }
   if (network.find("leaf") == nullptr && other) {
     for (const std::string_view key : {"kind", "spine", "routing", "load"}) {
       if (const SpecNode* alone = network.find(key); alone != nullptr)
@@ -119,7 +195,7 @@ static void read_leaf(const SpecSection& network, const SpecNode& at, const Clus
   }
   if (leaf.find("nodes") == nullptr) network.reader().fail(at, "cluster.network.leaf.nodes", "missing");
   leaf.take_count("nodes", n.leaf_nodes, kMostRanks);
-  n.leaf_uplinks = n.leaf_nodes * (n.kind == NetworkKind::rails ? 1 : std::max(1, c.nics));
+  n.leaf_uplinks = n.leaf_nodes * (has_rails(n.kind) ? 1 : std::max(1, c.nics));
   leaf.take_count("uplinks", n.leaf_uplinks, kMostRanks, "as many as NICs below a leaf");
   n.leaf_Gbps = c.nic_Gbps;
   leaf.take("Gbps", n.leaf_Gbps, "a NIC's");
@@ -203,6 +279,9 @@ void read_network(const SpecSection& cluster, Cluster& c) {
   network.take_named(
       "kind", n.kind, find_network_kind, [](NetworkKind k) { return name_of(k); }, "default");
   read_leaf(network, *node, c, n);
+  read_groups(network, *node, c, n);
+  read_torus(network, *node, c, n);
+  read_neighbours(network, n);
   const SpecSection spine(cluster.reader(), network.find("spine"), "cluster.network.spine", kSpineKeys);
   spine.take_count("leaves", n.spine_leaves, kMostRanks);
   spine.take("ratio", n.spine_ratio);
@@ -237,6 +316,26 @@ static Broken job_node_rules(const Spec& spec) {
   return {};
 }
 
+static Broken torus_rules(const Cluster& c) {
+  const Network& n = *c.network;
+  if (n.kind != NetworkKind::torus) return {};
+  std::int64_t nodes = 1;
+  for (const std::int64_t along : n.torus.shape) {
+    if (along < 1 || along > kMostRanks)
+      return broken("cluster.network.torus.shape", "cluster.network.torus.shape: {} is no number of nodes", along);
+    nodes *= along;
+    if (nodes > c.nodes) break;
+  }
+  if (nodes != c.nodes)
+    return broken("cluster.network.torus.shape", "cluster.network.torus.shape: it has {} nodes, the cluster {}",
+                  nodes > c.nodes ? std::string("more") : fmt::format("{}", nodes), c.nodes);
+  if (!(n.torus.Gbps > 0))
+    return broken("cluster.network.torus.Gbps", "cluster.network.torus.Gbps: {} is no rate of a link", n.torus.Gbps);
+  if (c.nvlink_domain > c.gpus_per_node)
+    return broken("cluster.network.kind", "cluster.network.kind: torus cannot join nodes of larger NVLink domains");
+  return {};
+}
+
 Broken network_rules(const Spec& spec) {
   if (!spec.cluster.network) return {};
   const Network& n = *spec.cluster.network;
@@ -259,6 +358,11 @@ Broken network_rules(const Spec& spec) {
   if (n.placement == Placement::scattered && n.leaf_nodes == 0)
     return broken("cluster.network.placement", "cluster.network.placement: scattered needs cluster.network.leaf");
   const Cluster& c = spec.cluster;
+  if (const Broken wrong = torus_rules(c); !wrong.key.empty()) return wrong;
+  if (n.kind == NetworkKind::dragonfly && !(n.groups.Gbps > 0))
+    return broken("cluster.network.groups.Gbps", "cluster.network.groups.Gbps: {} is no rate of a link", n.groups.Gbps);
+  if (n.kind == NetworkKind::dragonfly && n.spine_leaves > 1)
+    return broken("cluster.network.spine", "cluster.network.spine: a dragonfly has groups in its place");
   if (c.nvlink_domain > c.gpus_per_node) {
     if (n.site_nodes * c.gpus_per_node % c.nvlink_domain != 0)
       return broken("cluster.network.sites.nodes",

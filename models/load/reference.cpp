@@ -23,13 +23,13 @@ constexpr const char* kSpecs[] = {
     "strategy: {parameter_server: {}, zero_quantize: {}, checkpoint: {}}\n",
     "model: {layers: 2, hidden: 8, heads: 2, feed_forward: 8, vocab: 8, lora: {rank: 1}, moe: {imbalance: {}}}\n"
     "sequence: {length: 8, documents: {}, images: {}}\n"
-    "cluster: {gpu: h100-sxm, stragglers: [{}], nic_Gbps: 1, network: {leaf: {nodes: 1}, faults: [{node: 0, Gbps: "
-    "1}]}}\n"
+    "cluster: {gpu: h100-sxm, stragglers: [{}], nic_Gbps: 1, network: {kind: dragonfly, leaf: {nodes: 1}, groups: "
+    "{leaves: 1, links: 1}, neighbours: {jobs: [b.yaml]}, faults: [{node: 0, Gbps: 1}]}}\n"
     "strategy: {context_kind: {}, schedule: {file: order.txt}}\n",
     "model: {layers: 2, hidden: 8, heads: 2, feed_forward: 8, vocab: 8}\n"
     "sequence: 8\n"
     "generate: {}\n"
-    "cluster: {gpu: h100-sxm}\n",
+    "cluster: {gpu: h100-sxm, network: {kind: torus, torus: {shape: [1]}}}\n",
     "model: {layers: 2, hidden: 8, heads: 2, feed_forward: 8, vocab: 8}\n"
     "sequence: 8\n"
     "teacher: {layers: 2, hidden: 8, heads: 2, feed_forward: 8, vocab: 8}\n"

@@ -15,7 +15,7 @@ namespace orrery {
 namespace {
 
 // One cell of a line in a schedule file, such as 1F0: a virtual stage, the phase that it runs, and the micro-batch.
-struct Cell {
+struct FileCell {
   std::int32_t virtual_stage = 0;
   Phase phase = Phase::forward;
   std::int32_t micro_batch = 0;
@@ -25,7 +25,7 @@ std::string_view short_word(std::string_view word) { return word.substr(0, sensi
 
 struct Line {
   int number = 0;
-  std::vector<Cell> cells;
+  std::vector<FileCell> cells;
 };
 
 class Reader {
@@ -60,10 +60,10 @@ class Reader {
     return value;
   }
 
-  Cell read_cell(const std::string& text, int line) const {
+  FileCell read_cell(const std::string& text, int line) const {
     static constexpr std::string_view kLetters = "FBIW";
     static constexpr Phase kPhases[] = {Phase::forward, Phase::backward, Phase::input_gradient, Phase::weight_gradient};
-    Cell cell = {static_cast<std::int32_t>(lines_.size()), Phase::forward, 0};
+    FileCell cell = {static_cast<std::int32_t>(lines_.size()), Phase::forward, 0};
     std::size_t at = 0;
     if (text[0] >= '0' && text[0] <= '9') cell.virtual_stage = number(text, at, line);
     const std::size_t letter = at < text.size() ? kLetters.find(text[at]) : std::string_view::npos;
@@ -113,14 +113,15 @@ class Reader {
     for (const Line& line : lines_) {
       require_complete(line, schedule);
       std::vector<Action> order;
-      for (const Cell& c : line.cells) order.push_back({c.phase, schedule.chunk_of[c.virtual_stage], c.micro_batch});
+      for (const FileCell& c : line.cells)
+        order.push_back({c.phase, schedule.chunk_of[c.virtual_stage], c.micro_batch});
       schedule.order.push_back(std::move(order));
     }
     return schedule;
   }
 
   void place(std::int32_t stage, Schedule& schedule) const {
-    for (const Cell& c : lines_[stage].cells) {
+    for (const FileCell& c : lines_[stage].cells) {
       std::int32_t& of = schedule.stage_of[c.virtual_stage];
       if (of >= 0 && of != stage)
         refuse(lines_[stage].number, fmt::format("virtual stage {} runs in line {} too; it has one place",
@@ -133,7 +134,7 @@ class Reader {
   // (backward), or one I (input gradient) and then one W (weight gradient).
   void require_complete(const Line& line, const Schedule& schedule) const {
     std::map<std::pair<std::int32_t, std::int32_t>, std::string> done;
-    for (const Cell& c : line.cells) {
+    for (const FileCell& c : line.cells) {
       std::string& phases = done[{c.virtual_stage, c.micro_batch}];
       phases += letter_of(c.phase);
       if (phases != "F" && phases != "FB" && phases != "FI" && phases != "FIW")

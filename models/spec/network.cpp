@@ -5,7 +5,11 @@
 namespace orrery {
 namespace {
 
-constexpr Named<NetworkKind> kNetworkKinds[] = {{"fat-tree", NetworkKind::fat_tree}, {"rails", NetworkKind::rails}};
+constexpr Named<NetworkKind> kNetworkKinds[] = {{"fat-tree", NetworkKind::fat_tree},
+                                                {"rails", NetworkKind::rails},
+                                                {"rail-only", NetworkKind::rail_only},
+                                                {"dragonfly", NetworkKind::dragonfly},
+                                                {"torus", NetworkKind::torus}};
 constexpr Named<Routing> kRoutings[] = {
     {"adaptive", Routing::adaptive}, {"ecmp", Routing::ecmp}, {"d-mod-k", Routing::d_mod_k}};
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -12,8 +13,12 @@ namespace orrery {
 enum class Routing : std::uint8_t { adaptive, ecmp, d_mod_k };
 
 // The switches that a node's NICs are cabled to. fat_tree: all NICs of a leaf's nodes are on that leaf. rails: NIC i of
-// every node is on a leaf of rail i, so that there is a leaf for each NIC of a node.
-enum class NetworkKind : std::uint8_t { fat_tree, rails };
+// every node is on a leaf of rail i, so that there is a leaf for each NIC of a node. rail_only: the same, without links
+// between rails (Wang et al. 2023, arXiv:2307.12169). dragonfly: as fat_tree, but leaves form groups, and have links of
+// their own to other groups in the place of a spine (Kim et al. 2008). torus: no switches; nodes are cabled to their
+// neighbours in a grid.
+enum class NetworkKind : std::uint8_t { fat_tree, rails, rail_only, dragonfly, torus };
+inline bool has_rails(NetworkKind k) { return k == NetworkKind::rails || k == NetworkKind::rail_only; }
 
 // Which of the cluster's nodes a job has, in the order of its ranks. contiguous: the first ones. scattered: one of each
 // leaf in turn. random: drawn from all nodes by Network::seed. listed: those of Network::job_nodes.
@@ -27,6 +32,21 @@ struct LinkFault {
   std::int64_t uplinks = 0;
 };
 
+// The groups of a dragonfly. links: from a leaf to leaves of other groups, Gbps each way each; they are spread evenly
+// over the other groups.
+struct LeafGroups {
+  std::int64_t leaves = 0, links = 0;
+  double Gbps = 0;
+};
+
+// A grid of nodes with a link between neighbours, Gbps each way. shape: nodes along each axis; nodes are numbered with
+// the last axis fastest. wraps: whether the last node of a row is also a neighbour of the first.
+struct Torus {
+  std::vector<std::int64_t> shape;
+  double Gbps = 0;
+  bool wraps = true;
+};
+
 // The switches of a cluster: leaf switches, to which nodes are cabled, and the spine above them.
 struct Network {
   NetworkKind kind = NetworkKind::rails;
@@ -36,6 +56,8 @@ struct Network {
   std::int64_t spine_leaves = 1;  // number of leaves (with rails: of every rail) that a part of the spine joins
   double spine_ratio = 1;         // rate of the uplinks of such a part's leaves over the rate that leaves the part
   Routing routing = Routing::adaptive;
+  LeafGroups groups;             // of a dragonfly
+  Torus torus;                   // of a torus
   std::int64_t queue_pairs = 1;  // number of queue pairs of a connection, among which its bytes are divided
   double load = 0;               // share of the uplinks' rate that other jobs take
 
@@ -50,6 +72,10 @@ struct Network {
   // Every NIC of the cluster is at fault_Gbps with probability fault_share, drawn by the seed.
   double fault_share = 0, fault_Gbps = 0;
   std::int64_t seed = 1;  // of a random placement and of NICs at fault
+
+  // Paths of the specs of other jobs that run on the cluster at the same time, each on the nodes that its own
+  // cluster.network says.
+  std::vector<std::string> jobs;
 };
 
 NetworkKind find_network_kind(std::string_view name);  // throws Error listing the known names

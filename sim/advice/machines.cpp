@@ -91,6 +91,10 @@ std::string machines_json(const std::vector<Machine>& machines) {
                     {"usd_per_Mtoken", or_null(m.cost.usd_per_Mtoken)},
                     {"purchase_usd", or_null(m.cost.purchase_usd)},
                     {"owned_usd", or_null(m.cost.owned_usd)},
+                    {"network_switches", m.cost.network.switches},
+                    {"network_links", m.cost.network.links},
+                    {"network_usd", or_null(m.cost.network_usd)},
+                    {"network_kW", or_null(m.cost.network_kW)},
                     {"power_kW", or_null(m.power_kW)},
                     {"energy_MWh", or_null(m.cost.energy_MWh)},
                     {"price", m.price ? json_of(*m.price) : ordered_json(nullptr)}});
@@ -101,18 +105,20 @@ std::string machines_json(const std::vector<Machine>& machines) {
 std::string machines_csv(const std::vector<Machine>& machines) {
   std::string text =
       "machine,gpus,strategy,step_time_s,tokens_per_s,mfu,between_failures_s,goodput,days,cloud_usd,usd_per_Mtoken,"
-      "purchase_usd,power_kW,energy_MWh,step_time_low_s,step_time_high_s,owned_usd,reached,excluded\n";
+      "purchase_usd,power_kW,energy_MWh,step_time_low_s,step_time_high_s,owned_usd,reached,excluded,network_usd,"
+      "network_kW\n";
   const auto cell = [](const std::optional<double>& v) { return v ? fmt::format("{}", *v) : std::string(); };
   const auto quoted = [](std::string words) {
     std::replace(words.begin(), words.end(), '"', '\'');
     return '"' + words + '"';
   };
   for (const Machine& m : machines) {
-    text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", m.name, m.gpus,
+    text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", m.name, m.gpus,
                         quoted(m.strategy), m.step_s, m.tokens_per_s, m.mfu, m.cost.failures.between_failures,
                         m.cost.goodput, cell(m.cost.days), cell(m.cost.cloud_usd), cell(m.cost.usd_per_Mtoken),
                         cell(m.cost.purchase_usd), cell(m.power_kW), cell(m.cost.energy_MWh), m.step_low_s,
-                        m.step_high_s, cell(m.cost.owned_usd), word_of(m.reached), quoted(m.excluded));
+                        m.step_high_s, cell(m.cost.owned_usd), word_of(m.reached), quoted(m.excluded),
+                        cell(m.cost.network_usd), cell(m.cost.network_kW));
   }
   return text;
 }

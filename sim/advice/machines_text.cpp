@@ -38,6 +38,11 @@ std::vector<std::string> price_notes(const std::vector<Machine>& machines, const
       lines.push_back(price_line(*m.price));
     }
     if (!m.excluded.empty()) lines.push_back(fmt::format("{} x {}: {}", m.gpus, m.name, m.excluded));
+    if (const RunCost& c = m.cost; c.network.links > 0)
+      lines.push_back(fmt::format("network of {} x {}: {} switches and {} links of {:g} Gb/s, {} $, {} kW{}", m.gpus,
+                                  m.name, grouped(static_cast<double>(c.network.switches)), grouped(c.network.links),
+                                  prices.network.port_Gbps, money(c.network_usd), figure(c.network_kW, 1),
+                                  prices.network.switch_kW ? "" : " (links alone)"));
   }
   const auto lacks = [&](auto member) {
     return std::any_of(machines.begin(), machines.end(), [&](const Machine& m) {
@@ -52,7 +57,8 @@ std::vector<std::string> price_notes(const std::vector<Machine>& machines, const
     lines.push_back(fmt::format(
         "owned: the nodes' price written off over {:.3g} years (--write-off) while the run lasts, and their "
         "electricity"
-        " at {:.3g} $/kWh (--energy-price); cooling, buildings and switches are not in it",
+        " at {:.3g} $/kWh (--energy-price), with switches and links where cluster.network describes them; cooling and "
+        "buildings are not in it",
         prices.write_off_years, prices.usd_per_kWh));
   return lines;
 }

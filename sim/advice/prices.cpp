@@ -14,10 +14,13 @@ namespace orrery {
 namespace {
 
 constexpr std::int64_t kMostGpusOfNode = 1'000'000;
-constexpr double kMostYears = 100;
+constexpr double kMostYears = 100, kMostGbps = 1e6, kMostKilowatts = 1e3;
+constexpr std::int64_t kMostPorts = 100'000;
 
 const std::vector<std::string_view> kListKeys = {
-    "about", "date", "rows", "usd_per_kWh", "electricity_source", "write_off_years", "write_off_source"};
+    "about", "date", "rows", "usd_per_kWh", "electricity_source", "write_off_years", "write_off_source", "network"};
+const std::vector<std::string_view> kNetworkKeys = {"switch_ports", "port_Gbps", "switch_usd", "switch_kW",
+                                                    "link_usd",     "link_kW",   "uncertain",  "source"};
 const std::vector<std::string_view> kRowKeys = {"gpu",          "cloud_usd",     "cloud_low_usd", "cloud_high_usd",
                                                 "purchase_usd", "purchase_gpus", "uncertain",     "source"};
 
@@ -44,6 +47,19 @@ Price price_of(const JsonValue& row) {
   return p;
 }
 
+SwitchPrice switch_of(const JsonValue& row) {
+  row.require_known(kNetworkKeys);
+  SwitchPrice p{.ports = row.whole_or("switch_ports", 0, 1, kMostPorts),
+                .port_Gbps = amount(row, "port_Gbps", kMostGbps).value_or(0),
+                .switch_usd = dollars(row, "switch_usd"),
+                .switch_kW = amount(row, "switch_kW", kMostKilowatts),
+                .link_usd = dollars(row, "link_usd"),
+                .link_kW = amount(row, "link_kW", kMostKilowatts),
+                .source = row.text_or("source", "")};
+  if (p.ports < 1 || !(p.port_Gbps > 0)) row.fail("switch_ports and port_Gbps are needed: the ports of a switch");
+  return p;
+}
+
 }  // namespace
 
 const Price* PriceList::find(std::string_view gpu) const {
@@ -58,8 +74,10 @@ PriceList parse_prices(std::string_view text, const std::string& path) {
   root.require_known(kListKeys);
   PriceList list{.date = root.at("date").text(),
                  .rows = {},
+                 .network = {},
                  .usd_per_kWh = amount(root, "usd_per_kWh", sensible::kMostDollars).value_or(0),
                  .write_off_years = amount(root, "write_off_years", kMostYears).value_or(0)};
+  if (const auto network = root.find("network")) list.network = switch_of(*network);
   for (const JsonValue& entry : root.at("rows").items())
     list.rows.push_back(price_of(JsonValue(entry.raw(), fmt::format("{}: row {}", path, list.rows.size() + 1))));
   return list;

@@ -18,11 +18,20 @@ struct Price {
   bool uncertain = false;
   std::string source;
 };
+// The prices and powers of one kind of switch and of a link at the rate of its ports, with the transceivers at both of
+// its ends. nullopt: not known; ports 0: the list has no switch.
+struct SwitchPrice {
+  std::int64_t ports = 0;
+  double port_Gbps = 0;
+  std::optional<double> switch_usd, switch_kW, link_usd, link_kW;
+  std::string source;
+};
 // Prices of GPUs and of electricity, and the years over which owners write nodes off. A number of 0 means that it is
 // not known.
 struct PriceList {
   std::string date;
   std::vector<Price> rows;
+  SwitchPrice network;
   double usd_per_kWh = 0;      // price of a kWh in US dollars
   double write_off_years = 0;  // years over which the price of a node is written off, in equal parts
 

@@ -10,7 +10,8 @@ constexpr double kHoursOfYear = 365.25 * 24;
 std::optional<double> owned_usd(const RunCost& cost, double hours, const PriceList& prices) {
   if (!cost.purchase_usd || !cost.energy_MWh || prices.usd_per_kWh <= 0 || prices.write_off_years <= 0)
     return std::nullopt;
-  const double written_off = *cost.purchase_usd * hours / (prices.write_off_years * kHoursOfYear);
+  const double bought = *cost.purchase_usd + cost.network_usd.value_or(0);
+  const double written_off = bought * hours / (prices.write_off_years * kHoursOfYear);
   return written_off + 1000 * *cost.energy_MWh * prices.usd_per_kWh;
 }
 
@@ -34,13 +35,17 @@ RunCost run_cost(const Spec& spec, double tokens, double tokens_per_s, Seconds s
   }
   cost.goodput = goodput(cost.failures);
   cost.purchase_usd = purchase_usd(spec, prices);
+  cost.network = network_parts(c, nodes, prices.network);
+  cost.network_usd = usd_of(cost.network, prices.network);
+  cost.network_kW = kW_of(cost.network, prices.network);
   const double an_hour = price != nullptr ? price->cloud.value_or(0) * static_cast<double>(spec.gpus) : 0;
   if (an_hour > 0) cost.usd_per_Mtoken = an_hour / 3600 / (tokens_per_s * cost.goodput) * 1e6;
   if (tokens <= 0) return cost;
   const double hours = tokens / tokens_per_s / cost.goodput / 3600;
   cost.days = hours / 24;
   if (an_hour > 0) cost.cloud_usd = an_hour * hours;
-  if (c.power_kW > 0) cost.energy_MWh = c.power_kW * static_cast<double>(nodes) * hours / 1000;
+  if (c.power_kW > 0)
+    cost.energy_MWh = (c.power_kW * static_cast<double>(nodes) + cost.network_kW.value_or(0)) * hours / 1000;
   cost.owned_usd = owned_usd(cost, hours, prices);
   return cost;
 }

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "models/spec/spec.h"
+#include "sim/advice/network_parts.h"
 #include "sim/advice/prices.h"
 #include "sim/report/goodput.h"
 
@@ -17,9 +18,13 @@ struct RunCost {
   std::optional<double> cloud_usd;       // rent of the GPUs for the training run, US dollars
   std::optional<double> usd_per_Mtoken;  // rent of the GPUs per million tokens, US dollars
   std::optional<double> purchase_usd;    // price of all nodes, US dollars
+  // The switches and links of cluster.network, and their price (US dollars) and power (kW); none without that key.
+  NetworkParts network;
+  std::optional<double> network_usd, network_kW;
   std::optional<double> energy_MWh;  // electricity in MWh that the nodes under full load need during the training run
   // The cost of the run to an owner of the nodes: the part of the nodes' price that is written off during the run, and
-  // their electricity. Buildings, cooling, staff and network switches are left out.
+  // their electricity; switches and links are in it where cluster.network describes them. Buildings, cooling and
+  // staff are left out.
   std::optional<double> owned_usd;
 };
 

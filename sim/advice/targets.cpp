@@ -22,6 +22,11 @@ std::string faults_of(const Network& n) {
 // The spec's network as a map of a spec, with uplinks as fast as the NICs of the nodes that it joins.
 std::string network_of(const Network& n) {
   std::string text = fmt::format("seed: {}", n.seed);
+  if (n.kind == NetworkKind::torus)
+    text += fmt::format(", kind: torus, torus: {{shape: [{}], wraps: {}}}, load: {}", fmt::join(n.torus.shape, ", "),
+                        n.torus.wraps, n.load);
+  if (n.kind == NetworkKind::dragonfly)
+    text += fmt::format(", groups: {{leaves: {}, links: {}}}", n.groups.leaves, n.groups.links);
   if (n.leaf_nodes > 0)
     text += fmt::format(
         ", kind: {}, leaf: {{nodes: {}, uplinks: {}}}, spine: {{leaves: {}, ratio: {}}}, routing: {{kind: {}, "

@@ -144,7 +144,7 @@ CalibrationSpec gpu_spec(const std::string& name, const Shape& s, std::string_vi
 // The FLOP/s that a Hopper GPU is assumed to reach in the bf16 matrix products of a calibration step, fewer than the
 // 690 to 820e12 that models/profiles/h200.json has for large products on an H200.
 constexpr double kProductRate = 600e12;
-constexpr double kMostSteps = 2000;
+constexpr double kMostCalibrationSteps = 2000;
 
 }  // namespace
 
@@ -154,7 +154,7 @@ std::int64_t settled_steps(const Plan& plan, double settle) {
     const Op& op = plan.op_of(t);
     if (std::holds_alternative<Gemm>(op.work)) flops += shape_of(op.work, plan.element_bytes).amount;
   }
-  return static_cast<std::int64_t>(std::min(kMostSteps, settle * kProductRate / flops));
+  return static_cast<std::int64_t>(std::min(kMostCalibrationSteps, settle * kProductRate / flops));
 }
 
 std::vector<CalibrationSpec> calibration_specs(std::int64_t ranks, bool quick) {

@@ -229,9 +229,9 @@ struct Clock {
   std::vector<Busy> computing, moving;
 };
 
-class Replay {
+class GraphReplay {
  public:
-  Replay(const std::vector<ChakraTrace>& traces, const Cluster& cluster)
+  GraphReplay(const std::vector<ChakraTrace>& traces, const Cluster& cluster)
       : graph_(traces), meetings_(graph_), links_(cluster), rates_(cluster), clocks_(traces.size()) {
     result_.ranks.resize(traces.size());
     result_.nodes = graph_.nodes.size();
@@ -346,7 +346,7 @@ ChakraReplay replay(const std::vector<ChakraTrace>& traces, const Cluster& clust
   const std::int64_t gpus = cluster.nodes * cluster.gpus_per_node;
   if (static_cast<std::int64_t>(traces.size()) > gpus)
     throw Error(fmt::format("--on: {} GPUs are fewer than the {} ranks of the traces", gpus, traces.size()));
-  return Replay(traces, cluster).run();
+  return GraphReplay(traces, cluster).run();
 }
 
 }  // namespace orrery

@@ -203,7 +203,7 @@ std::vector<std::string> run_figures(const RunCost& cost) {
   return {figure(cost.days, 1), figure(cost.cloud_usd, 1e6), figure(cost.owned_usd, 1e6)};
 }
 
-std::string quoted(const std::string& text) {
+std::string quoted_cell(const std::string& text) {
   std::string doubled;
   for (const char c : text) doubled += c == '"' ? "\"\"" : std::string(1, c);
   return '"' + doubled + '"';
@@ -212,14 +212,14 @@ std::string quoted(const std::string& text) {
 // The comparison as CSV. The row of an impossible combination of values holds only the reason why it is impossible.
 std::string csv_text(const std::vector<Case>& cases, const std::vector<Axis>& axes) {
   std::string text = "spec";
-  for (const Axis& axis : axes) text += ',' + quoted(axis.key);
+  for (const Axis& axis : axes) text += ',' + quoted_cell(axis.key);
   text +=
       ",step_time_s,step_time_low_s,step_time_high_s,tokens_per_s,mfu,bubble_fraction,exposed_fraction,"
       "peak_device_bytes,fits,days,cloud_usd,owned_usd,reason\n";
   const auto cell = [](const std::optional<double>& v) { return v ? fmt::format("{}", *v) : std::string(); };
   for (const Case& c : cases) {
-    text += quoted(c.spec);
-    for (const std::string& value : c.values) text += ',' + quoted(value);
+    text += quoted_cell(c.spec);
+    for (const std::string& value : c.values) text += ',' + quoted_cell(value);
     if (c.report) {
       const Report& r = *c.report;
       text +=
@@ -227,7 +227,7 @@ std::string csv_text(const std::vector<Case>& cases, const std::vector<Axis>& ax
                       r.tokens_per_s, r.mfu, r.bubble_fraction, exposed_share(r), r.memory.peak_device, r.memory.fits,
                       cell(c.cost->days), cell(c.cost->cloud_usd), cell(c.cost->owned_usd));
     } else {
-      text += ",,,,,,,,,,,,," + quoted(c.reason) + "\n";
+      text += ",,,,,,,,,,,,," + quoted_cell(c.reason) + "\n";
     }
   }
   return text;

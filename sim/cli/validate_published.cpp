@@ -13,6 +13,7 @@
 #include "sim/page/validate.h"
 #include "sim/published/few_steps.h"
 #include "sim/published/fit.h"
+#include "sim/published/interval_fit.h"
 #include "sim/published/predict.h"
 
 namespace orrery {
@@ -115,11 +116,14 @@ Outcome validate_published_command(const ValidateOptions& options, const Common&
   if (options.from_steps > 0) return judge_from_steps(rows, options, common);
   if (options.leave_one_out && !options.profile.empty())
     throw Error("--leave-one-out: fits numbers of the built-in profiles; leave --profile out", 2);
+  if (!options.leave_one_out && !options.intervals.empty())
+    throw Error("--intervals: needs --leave-one-out; intervals are those of steps that constants were fitted without",
+                2);
   const std::vector<PublishedCase> cases = predict_rows(rows, options.profile, common);
   Refit fit;
   if (options.leave_one_out) fit = refit_rows(rows, common);
   save(options.scatter, scatter_svg(cases));
-  save(options.intervals, intervals_json(residuals(cases)));
+  if (options.leave_one_out) save(options.intervals, intervals_json(interval_classes(residuals(cases, fit))));
   save(options.rows, validated_rows_json(validated_rows(cases)));
   const std::string picture = std::filesystem::path(options.scatter).filename().string();
   save(options.page, published_page(cases, options.leave_one_out ? &fit : nullptr, picture));
@@ -128,6 +132,8 @@ Outcome validate_published_command(const ValidateOptions& options, const Common&
     outcome.text = options.leave_one_out ? refit_json(fit) : published_json(cases);
   else
     outcome.text = published_text(cases, common.style) + (options.leave_one_out ? '\n' + refit_text(fit) : "");
+  if (options.leave_one_out && !common.json)
+    outcome.text += '\n' + coverage_text(interval_coverage(residuals(cases, fit)));
   if (common.page)
     outcome.page = validate_page({.title = "Published steps, predicted against measured",
                                   .under = {rows_line(cases)},

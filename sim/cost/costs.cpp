@@ -337,6 +337,7 @@ class CostModel {
     t.nic = static_cast<Rate>(std::min(choice.nic_share, 1.0) * static_cast<double>(kFullRate));
     t.nvlink = static_cast<Rate>(std::min(choice.nvlink_share, 1.0) * static_cast<double>(kFullRate));
     t.uplink = static_cast<Rate>(std::min(choice.uplink_share, 1.0) * static_cast<double>(kFullRate));
+    t.uplink_level = choice.uplink_level;
     if (const auto* c = std::get_if<Collective>(&plan_.ops[op].work)) {
       if (sums_by_moves(*c)) {
         const double measured = kPressureUnit * (profile_.measured.sum_slowdown - 1);

@@ -18,8 +18,8 @@ using Mix = std::map<std::int64_t, std::int64_t>;
 struct Lanes {
   // The lanes (streams) whose transfers use the NIC, each with the dimension of parallelism of its transfers.
   std::set<std::pair<std::uint32_t, Dimension>> nic;
-  std::uint32_t nvlink = 0;  // bit mask: a bit for each lane whose transfers use NVLink
-  std::uint32_t uplink = 0;  // the same for transfers that use uplinks of switches
+  std::uint32_t nvlink = 0;                            // bit mask: a bit for each lane whose transfers use NVLink
+  std::array<std::uint32_t, kUplinkLevels> uplinks{};  // the same for transfers that use each level of uplinks
   std::array<bool, kPorts> ports{};
 };
 
@@ -33,7 +33,7 @@ Lanes lanes_of(const Plan& plan, const Timing& timing, std::uint32_t s) {
     const std::uint32_t lane = plan.tasks[t].lane % kLanes;
     if (op.nic > 0) lanes.nic.insert({lane, op.group});
     if (op.nvlink > 0) lanes.nvlink |= 1U << lane;
-    if (op.uplink > 0) lanes.uplink |= 1U << lane;
+    if (op.uplink > 0) lanes.uplinks[op.uplink_level] |= 1U << lane;
     for (std::size_t p = 0; p < kPorts; ++p) lanes.ports[p] = lanes.ports[p] || op.ports[p] > 0;
   }
   return lanes;
@@ -185,9 +185,10 @@ void find_shared_links(const Plan& plan, const Cluster& cluster, Timing& timing)
       links.nvlink_out = timing.link_count++;
       links.nvlink_in = timing.link_count++;
     }
-    if (std::popcount(lanes.uplink) > 1) {
-      links.uplink_out = timing.link_count++;
-      links.uplink_in = timing.link_count++;
+    for (std::size_t level = 0; level < kUplinkLevels; ++level) {
+      if (std::popcount(lanes.uplinks[level]) < 2) continue;
+      links.uplinks[level].out = timing.link_count++;
+      links.uplinks[level].in = timing.link_count++;
     }
   }
   if (timing.link_count == 0) timing.links.clear();

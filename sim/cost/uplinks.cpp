@@ -2,175 +2,28 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
-#include <set>
 #include <tuple>
 
 #include "sim/cost/hashed_routes.h"
-#include "sim/cost/placement.h"
 
 namespace orrery {
 namespace {
 
-constexpr auto kPipeline = static_cast<std::size_t>(Dimension::pipeline);
-constexpr double kGbps = 1e9 / 8;  // bytes per second
-// A number of GPUs above any cluster's.
-constexpr std::int64_t kAllGpus = 1'000'000'000'000;
 // Bytes of the buffer of a connection that carries large messages (NCCL_BUFFSIZE; protocol Simple).
 constexpr double kBuffer = 4 << 20;
 
 }  // namespace
 
 Uplinks::Uplinks(const Plan& plan, const Cluster& cluster, std::int64_t node_gpus)
-    : plan_(plan), node_gpus_(node_gpus), places_(places_of(cluster, node_gpus)) {
-  const double gpu_rate = cluster.nics * cluster.nic_Gbps * kGbps / cluster.gpus_per_node;
-  if (cluster.oversubscribed_above_gpus > 0 && cluster.oversubscription > 1) {
-    const double nics = gpu_rate * static_cast<double>(cluster.oversubscribed_above_gpus);
-    add({.gpus = cluster.oversubscribed_above_gpus, .capacity = nics / cluster.oversubscription}, gpu_rate);
-  }
-  if (cluster.network) {
-    add_leaves(cluster);
-    add_sites(cluster);
-    add_slow_nics(cluster);
-  }
-  std::array<bool, kDimensions> to_all{};
-  for (const Op& op : plan.ops) {
-    const auto* c = std::get_if<Collective>(&op.work);
-    if (c != nullptr && c->kind == CollectiveKind::all_to_all) to_all[static_cast<std::size_t>(c->group)] = true;
-  }
-  for (Level& level : levels_) {
-    count_domains(level);
-    for (std::size_t d = 0; d < kDimensions; ++d) {
-      count_edges(level, d);
-      if (to_all[d]) count_pairs(level, d);
-    }
-  }
-}
-
-// Adds a level, unless its uplinks spread flows evenly and are as fast as the NICs below them.
-void Uplinks::add(Level level, double gpu_rate) {
-  const bool short_of = level.capacity < gpu_rate * static_cast<double>(level.gpus) * (1 - 1e-9);
-  if (short_of || level.hashed_uplinks > 0 || level.away > 0) levels_.push_back(level);
-}
-
-void Uplinks::add_leaves(const Cluster& cluster) {
-  const Network& n = *cluster.network;
-  if (n.leaf_nodes == 0) return;
-  const double gpu_rate = cluster.nics * cluster.nic_Gbps * kGbps / cluster.gpus_per_node;
-  const std::int64_t switches = n.kind == NetworkKind::rails ? std::max(1, cluster.nics) : 1;
-  const double uplink = n.leaf_Gbps * kGbps * (1 - n.load);
-  const std::int64_t working = least_uplinks(cluster, node_gpus_, places_, plan_.workers());
-  const double leaf = static_cast<double>(switches * working) * uplink;
-  const bool apart = n.spine_leaves > 1;  // whether the spine's parts are a level above the leaves
-  add({.gpus = n.leaf_nodes * cluster.gpus_per_node,
-       .capacity = apart ? leaf : leaf / n.spine_ratio,
-       .hashed_uplinks = n.routing == Routing::ecmp ? working : 0,
-       .queue_pairs = n.queue_pairs,
-       .switches = switches,
-       .uplink = uplink,
-       .switch_nics = static_cast<double>(n.leaf_nodes * cluster.nics) / static_cast<double>(switches)},
-      gpu_rate);
-  if (apart)
-    add({.gpus = n.spine_leaves > kAllGpus / n.leaf_nodes ? kAllGpus
-                                                          : n.spine_leaves * n.leaf_nodes * cluster.gpus_per_node,
-         .capacity = static_cast<double>(switches * n.leaf_uplinks * n.spine_leaves) * uplink / n.spine_ratio},
-        gpu_rate);
-}
-
-void Uplinks::add_sites(const Cluster& cluster) {
-  const Network& n = *cluster.network;
-  if (n.site_nodes == 0) return;
-  const double gpu_rate = cluster.nics * cluster.nic_Gbps * kGbps / cluster.gpus_per_node;
-  add({.gpus = n.site_nodes > kAllGpus / cluster.gpus_per_node ? kAllGpus : n.site_nodes * cluster.gpus_per_node,
-       .capacity = n.site_Gbps * kGbps,
-       .away = n.site_ms * 1e-3,
-       .kind = UplinkKind::sites},
-      gpu_rate);
-}
-
-void Uplinks::add_slow_nics(const Cluster& cluster) {
-  const double rate = slowest_nic_Gbps(cluster, node_gpus_, places_, plan_.workers());
-  const auto nics = static_cast<double>(cluster.nics) * static_cast<double>(node_gpus_) / cluster.gpus_per_node;
-  add({.gpus = node_gpus_,
-       .capacity = nics * rate * kGbps,
-       .switches = std::max<std::int64_t>(1, std::llround(nics)),
-       .kind = UplinkKind::slow_nics},
-      cluster.nics * cluster.nic_Gbps * kGbps / cluster.gpus_per_node);
-}
-
-std::int64_t Uplinks::domain_of(const Level& level, std::int64_t rank) const {
-  if (places_.empty()) return rank / level.gpus;
-  const std::int64_t seat = plan_.seat_of(rank), node = seat / node_gpus_;
-  const std::int64_t place = node < std::ssize(places_) ? places_[node] : node;
-  return (place * node_gpus_ + seat % node_gpus_) / level.gpus;
-}
-
-// A pipeline sends activations forward and gradients back. The busiest domain of either direction counts; where both
-// leave one domain at the same moment, they meet in the engine (Contention).
-void Uplinks::count_edges(Level& level, std::size_t dimension) const {
-  std::map<std::int64_t, double> forward, back;
-  double& most = level.edges[dimension];
-  double boundaries = 0;
-  const auto leave = [&](std::int64_t from, std::int64_t to, std::map<std::int64_t, double>& leaving) {
-    const std::int64_t domain = domain_of(level, from);
-    if (domain == domain_of(level, to) || node_of(from) == node_of(to)) return;
-    most = std::max(most, ++leaving[domain]);
-    ++boundaries;
-  };
-  for (const auto& group : plan_.dimensions[dimension].groups) {
-    boundaries = 0;
-    for (std::size_t i = 0; i + 1 < group.size(); ++i) {
-      leave(group[i], group[i + 1], forward);
-      if (dimension == kPipeline) leave(group[i + 1], group[i], back);
-    }
-    if (dimension != kPipeline && group.size() > 1) leave(group.back(), group.front(), forward);
-    level.boundaries[dimension] = std::max(level.boundaries[dimension], boundaries);
-  }
-}
-
-void Uplinks::count_domains(Level& level) const {
-  std::set<std::int64_t> domains;
-  for (std::int64_t rank = 0; rank < plan_.workers(); ++rank) domains.insert(domain_of(level, rank));
-  level.domains = std::max<std::int64_t>(1, std::ssize(domains));
-}
-
-// Finds for each domain how many pairs of ranks cross its boundary: a group with n members, k of them inside the
-// domain, has k (n - k) such pairs. The pairs that cross the boundary of a node are counted in the same way.
-void Uplinks::count_pairs(Level& level, std::size_t dimension) const {
-  struct Sent {
-    double away = 0, from_nodes = 0;
-  };
-  std::map<std::int64_t, Sent> sent;
-  for (const auto& group : plan_.dimensions[dimension].groups) {
-    std::map<std::int64_t, double> in_domain, in_node;
-    for (const std::int32_t rank : group) {
-      ++in_domain[domain_of(level, rank)];
-      ++in_node[node_of(rank)];
-    }
-    const auto size = static_cast<double>(group.size());
-    double node = 0;
-    for (const auto& [id, members] : in_node) node = std::max(node, members * (size - members));
-    if (node == 0) continue;
-    level.node_pairs[dimension] = std::max(level.node_pairs[dimension], node);
-    for (const auto& [domain, members] : in_domain) {
-      if (members < size) sent[domain].away += members * (size - members) / node;
-    }
-    for (const std::int32_t rank : group) {
-      const double members = in_node[node_of(rank)];
-      sent[domain_of(level, rank)].from_nodes += (size - members) / node;
-    }
-  }
-  for (const auto& [domain, s] : sent) {
-    if (s.away <= level.pairs[dimension]) continue;
-    level.pairs[dimension] = s.away;
-    level.from_nodes[dimension] = s.from_nodes;
-  }
-}
+    : plan_(plan),
+      seats_(plan, cluster, node_gpus),
+      nics_as_one_(std::max(1.0, static_cast<double>(cluster.nics) / cluster.gpus_per_node)),
+      levels_(uplink_levels(plan, cluster, seats_)) {}
 
 std::uint32_t Uplinks::crossed(std::int64_t from, std::int64_t to) const {
   std::uint32_t levels = 0;
   for (std::size_t l = 0; l < levels_.size(); ++l)
-    levels |= domain_of(levels_[l], from) != domain_of(levels_[l], to) ? 1U << l : 0;
+    levels |= seats_.domain_of(levels_[l].gpus, from) != seats_.domain_of(levels_[l].gpus, to) ? 1U << l : 0;
   return levels;
 }
 
@@ -180,7 +33,7 @@ std::uint32_t Uplinks::crossed(Dimension d, std::int64_t rank) const {
   const auto& group = table.groups[table.member_of[rank]];
   // Members are in rank order, so if nodes are too, the group is in more than one domain if its first and last members
   // are.
-  if (places_.empty()) return crossed(group.front(), group.back());
+  if (seats_.in_order()) return crossed(group.front(), group.back());
   std::uint32_t levels = 0;
   for (const std::int32_t member : group) levels |= crossed(group.front(), member);
   return levels;
@@ -189,28 +42,41 @@ std::uint32_t Uplinks::crossed(Dimension d, std::int64_t rank) const {
 // Returns the seconds that a level's uplinks need for a transfer. Rings that use fewer NICs than there are rails use
 // the uplinks of their own rails alone; where an NVLink domain is larger than the level's, each has its part of the
 // bytes.
-Seconds Uplinks::need(const Level& level, Dimension d, Pattern pattern, const NodeTraffic& sent) const {
+Seconds Uplinks::need(const UplinkLevel& level, Dimension d, Pattern pattern, const NodeTraffic& sent) const {
   const bool pairs = pattern == Pattern::pairs;
   const double away = (pairs ? level.pairs : level.edges)[static_cast<std::size_t>(d)];
   const double nics = away * static_cast<double>(std::max<std::int64_t>(1, sent.nics));
   const double rails = pairs ? 1 : std::min(1.0, nics / static_cast<double>(level.switches));
-  const double part = std::min(1.0, static_cast<double>(level.gpus) / static_cast<double>(node_gpus_));
-  return away > 0 ? away * part * sent.bytes / (level.capacity * rails) : 0;
+  const double part = std::min(1.0, static_cast<double>(level.gpus) / static_cast<double>(seats_.node_gpus()));
+  const Seconds all = away > 0 ? away * part * sent.bytes / (level.capacity * rails) : 0;
+  if (level.one_way == 0) return all;
+  const double between = (pairs ? level.one_way_pairs : level.one_way_edges)[static_cast<std::size_t>(d)];
+  const Seconds direct = between * part * sent.bytes / level.one_way;
+  const Seconds around = 2 * away * part * sent.bytes / (level.capacity + level.one_way);
+  return std::max(all, level.detours ? std::min(direct, around) : direct);
 }
 
 // Returns the least time of a transfer between sites whose connections may each have as much on its way as NCCL's
 // buffer holds, until an acknowledgement is back. An all-to-all has a connection for every pair of ranks.
-Seconds Uplinks::waiting(const Level& level, std::size_t d, Pattern pattern, const NodeTraffic& sent) const {
+Seconds Uplinks::waiting(const UplinkLevel& level, std::size_t d, Pattern pattern, const NodeTraffic& sent) const {
   const double connections = pattern == Pattern::pairs ? level.node_pairs[d] : static_cast<double>(sent.channels);
   return sent.bytes / std::max(1.0, connections) * 2 * level.away / kBuffer;
 }
 
 Seconds Uplinks::least_time(Dimension d, Pattern pattern, const NodeTraffic& sent) const {
-  Seconds most = 0;
-  for (std::size_t l = 0; l < levels_.size(); ++l) {
-    if ((sent.levels >> l & 1) != 0) most = std::max(most, need(levels_[l], d, pattern, sent));
+  return levels_.empty() ? 0 : needed(fullest(d, pattern, sent), d, pattern, sent);
+}
+
+std::uint8_t Uplinks::fullest(Dimension d, Pattern pattern, const NodeTraffic& sent) const {
+  std::size_t most = 0;
+  for (std::size_t l = 1; l < levels_.size(); ++l) {
+    if (needed(l, d, pattern, sent) > needed(most, d, pattern, sent)) most = l;
   }
-  return most;
+  return static_cast<std::uint8_t>(most);
+}
+
+Seconds Uplinks::needed(std::size_t level, Dimension d, Pattern pattern, const NodeTraffic& sent) const {
+  return (sent.levels >> level & 1) != 0 ? need(levels_[level], d, pattern, sent) : 0;
 }
 
 Seconds Uplinks::time(std::size_t op, Dimension d, Pattern pattern, const NodeTraffic& sent) {
@@ -218,9 +84,10 @@ Seconds Uplinks::time(std::size_t op, Dimension d, Pattern pattern, const NodeTr
   Seconds most = std::max(sent.seconds, least_time(d, pattern, sent)), trips = 0;
   if (!(sent.seconds > 0)) return most;
   for (std::size_t l = 0; l < levels_.size(); ++l) {
-    const Level& level = levels_[l];
+    const UplinkLevel& level = levels_[l];
     if ((sent.levels >> l & 1) == 0) continue;
     if (level.hashed_uplinks > 0) most = std::max(most, hashed_time(level, dimension, pattern, sent));
+    if (pattern == Pattern::pairs) trips += level.forward * sent.bytes;
     if (!(level.away > 0)) continue;
     most = std::max(most, waiting(level, dimension, pattern, sent));
     trips += (sent.laps > 0 ? sent.laps * level.boundaries[dimension] : sent.trips) * level.away;
@@ -228,7 +95,7 @@ Seconds Uplinks::time(std::size_t op, Dimension d, Pattern pattern, const NodeTr
   most += trips;
   for (std::size_t l = 0; l < levels_.size(); ++l) {
     if ((sent.levels >> l & 1) == 0) continue;
-    const Level& level = levels_[l];
+    const UplinkLevel& level = levels_[l];
     const UplinkUse use = {level.kind, most / sent.seconds, need(level, d, pattern, sent) / most, level.gpus, op};
     if (std::tuple(use.slowdown, use.share) > std::tuple(busiest_.slowdown, busiest_.share)) busiest_ = use;
   }
@@ -238,7 +105,7 @@ Seconds Uplinks::time(std::size_t op, Dimension d, Pattern pattern, const NodeTr
 // A switch's flows are those of its NICs that send out of the domain at one moment, each over the queue pairs of every
 // channel that NCCL opens on the NIC. In a ring or tree these are the
 // NICs of the nodes at the boundary, in an all-to-all all NICs for the share of their bytes that leaves the domain.
-Seconds Uplinks::hashed_time(const Level& level, std::size_t d, Pattern pattern, const NodeTraffic& sent) const {
+Seconds Uplinks::hashed_time(const UplinkLevel& level, std::size_t d, Pattern pattern, const NodeTraffic& sent) const {
   const auto nics = static_cast<double>(std::max<std::int64_t>(1, sent.nics));
   const bool pairs = pattern == Pattern::pairs;
   const double away = pairs ? level.pairs[d] / std::max(level.pairs[d], level.from_nodes[d]) : 1;
@@ -258,11 +125,12 @@ NcclChoice over_uplinks(Uplinks& uplinks, std::size_t op, const NcclChoice& choi
   if (path.levels == 0 || !(choice.seconds > 0)) return choice;
   NodeTraffic sent = path;
   sent.bytes = choice.nic_share * topology.nics * topology.nic_GBps * 1e9 * choice.seconds;
-  sent.nics = topology.nics;
+  sent.nics = std::llround(topology.nics * uplinks.nics_as_one());
   sent.seconds = choice.seconds;
   sent.channels = choice.channels;
   NcclChoice slowed = choice;
   slowed.uplink_share = uplinks.least_time(d, pattern, sent) / sent.seconds;
+  slowed.uplink_level = uplinks.fullest(d, pattern, sent);
   return lasting(slowed, uplinks.time(op, d, pattern, sent));
 }
 

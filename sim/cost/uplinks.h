@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -8,6 +7,7 @@
 #include "models/cost/nccl/model.h"
 #include "models/plan/plan.h"
 #include "models/spec/cluster.h"
+#include "sim/cost/uplink_levels.h"
 
 namespace orrery {
 
@@ -22,10 +22,6 @@ struct NodeTraffic {
   double laps = 0, trips = 1;
   std::uint32_t levels = ~0U;  // the levels of uplinks that the transfer uses, a bit for each (Uplinks::crossed)
 };
-
-// The links of a level: those above a switch (of a leaf, a part of the spine, a pod), those between sites, or the NICs
-// of a node that has a slow one.
-enum class UplinkKind : std::uint8_t { switches, sites, slow_nics };
 
 // The effect of a domain's uplinks (a leaf's, a part of the spine's, or a pod's) on a transfer.
 struct UplinkUse {
@@ -48,6 +44,12 @@ struct UplinkUse {
 // on their way: once for every trip, and where a connection's bytes on the way would be more than NCCL's buffer holds.
 // The switch of a level with the fewest uplinks and the one with the most bytes are taken to be the same.
 //
+// All groups of a dragonfly send at the same time: what one sends to another goes over the links between the two,
+// or, where routing is adaptive and this is faster, over other groups, on twice as many links (Valiant's routing; Kim
+// et al. 2008, section 4). In a torus the busiest link counts (torus_routes.h). Where rails are not joined, what an
+// all-to-all sends from one rail to another goes over NVLink first, and then over the NIC (Wang et al. 2023,
+// arXiv:2307.12169).
+//
 // A job's nodes lie in the cluster as cluster.network.placement says. A node with slow NICs slows the transfers of all
 // groups that leave a node: NCCL divides a group's bytes evenly over its NICs, and a step waits for its slowest group.
 class Uplinks {
@@ -66,6 +68,8 @@ class Uplinks {
   // Returns the seconds that the busiest domain's uplinks need when all groups of a dimension make the same transfer at
   // the same time; 0 if no group spans more than one domain.
   Seconds least_time(Dimension d, Pattern pattern, const NodeTraffic& sent) const;
+  // Returns the level whose uplinks need longest.
+  std::uint8_t fullest(Dimension d, Pattern pattern, const NodeTraffic& sent) const;
   // Returns the mean seconds of a transfer that crosses a boundary, given its time without the uplinks: at least
   // least_time(), and longer where flows meet on hashed uplinks.
   // op: index of the transfer's op, for busiest().
@@ -73,46 +77,20 @@ class Uplinks {
   // Returns, of all transfers that time() was called for, what was done to the one that is slowed most, or that uses
   // most of its uplinks if none is slowed.
   const UplinkUse& busiest() const { return busiest_; }
+  // Number of NICs that work for a GPU as one, where there are several for each (the NICs of an NcclTopology).
+  double nics_as_one() const { return nics_as_one_; }
 
  private:
-  struct Level {
-    std::int64_t gpus = 0;  // number of GPUs in a domain
-    double capacity = 0;    // rate of all uplinks of a domain in each direction, bytes per second
-    // If a hash chooses uplinks: the uplinks of one switch (0: flows spread evenly), the rate of one in bytes per
-    // second, the switches of a domain, and the NICs on one of them.
-    std::int64_t hashed_uplinks = 0, queue_pairs = 1, switches = 1;
-    double uplink = 0, switch_nics = 0;
-    Seconds away = 0;  // time of a bit from one domain to another
-    UplinkKind kind = UplinkKind::switches;
-    std::int64_t domains = 1;  // number of domains that the job has ranks in
-    // For each dimension, the most domain boundaries that the ring of one group crosses, and the pairs of ranks between
-    // which the busiest node of a group sends as all-to-all.
-    std::array<double, kDimensions> boundaries{}, node_pairs{};
-
-    // For each dimension of parallelism, over the bytes that one group sends out of a node: the bytes that all groups
-    // together send out of the busiest domain, as rings and trees (edges) or as all-to-all (pairs), and the bytes that
-    // they send out of that domain's nodes as all-to-all (from_nodes).
-    std::array<double, kDimensions> edges{}, pairs{}, from_nodes{};
-  };
-
-  Seconds need(const Level& level, Dimension d, Pattern pattern, const NodeTraffic& sent) const;
-  void add(Level level, double gpu_rate);
-  void add_leaves(const Cluster& cluster);
-  void add_sites(const Cluster& cluster);
-  void add_slow_nics(const Cluster& cluster);
-  void count_edges(Level& level, std::size_t dimension) const;
-  void count_pairs(Level& level, std::size_t dimension) const;
-  // the node, or domain of NVLink, of a rank, counted among the job's
-  std::int64_t node_of(std::int64_t rank) const { return plan_.seat_of(rank) / node_gpus_; }
-  std::int64_t domain_of(const Level& level, std::int64_t rank) const;
-  void count_domains(Level& level) const;
-  Seconds waiting(const Level& level, std::size_t d, Pattern pattern, const NodeTraffic& sent) const;
-  Seconds hashed_time(const Level& level, std::size_t d, Pattern pattern, const NodeTraffic& sent) const;
+  Seconds need(const UplinkLevel& level, Dimension d, Pattern pattern, const NodeTraffic& sent) const;
+  // need() of a level that the transfer uses, 0 of another
+  Seconds needed(std::size_t level, Dimension d, Pattern pattern, const NodeTraffic& sent) const;
+  Seconds waiting(const UplinkLevel& level, std::size_t d, Pattern pattern, const NodeTraffic& sent) const;
+  Seconds hashed_time(const UplinkLevel& level, std::size_t d, Pattern pattern, const NodeTraffic& sent) const;
 
   const Plan& plan_;
-  std::int64_t node_gpus_;
-  std::vector<std::int64_t> places_;  // places_of() the job's nodes
-  std::vector<Level> levels_;
+  JobSeats seats_;
+  double nics_as_one_ = 1;
+  std::vector<UplinkLevel> levels_;
   UplinkUse busiest_;
 };
 

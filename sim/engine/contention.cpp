@@ -81,7 +81,8 @@ bool Contention::on_contested_link(TaskId end) const {
   const SlotLinks& links = timing_.links[plan_.tasks[end].lane / kLanes];
   const OpTiming& t = timing_of(end);
   return (t.nic > 0 && links.nic_out != kNone && links.flows[static_cast<std::size_t>(t.group)] > 0) ||
-         (t.nvlink > 0 && links.nvlink_out != kNone) || (t.uplink > 0 && links.uplink_out != kNone) || t.host;
+         (t.nvlink > 0 && links.nvlink_out != kNone) || (t.uplink > 0 && links.uplinks[t.uplink_level].out != kNone) ||
+         t.host;
 }
 
 void Contention::start_flow(TaskId task, Endpoint& end) {
@@ -91,7 +92,8 @@ void Contention::start_flow(TaskId task, Endpoint& end) {
   const std::int64_t flows = links.flows[static_cast<std::size_t>(t.group)];
   const Rate nic = links.nic_out != kNone ? t.nic : 0;
   const Rate nvlink = links.nvlink_out != kNone ? t.nvlink : 0;
-  const Rate uplink = links.uplink_out != kNone ? t.uplink : 0;
+  const UplinkPair& above = links.uplinks[t.uplink_level];
+  const Rate uplink = above.out != kNone ? t.uplink : 0;
   Rate busiest = std::min(std::max({nic, nvlink, uplink}), kFullRate);
   for (const Rate share : t.ports) busiest = std::max(busiest, share);
   // One flow stands for the transfers of all groups of a class of ranks. The flow's load on a NIC is that of all the
@@ -109,8 +111,8 @@ void Contention::start_flow(TaskId task, Endpoint& end) {
   if (nic > 0 && t.in) use(links.nic_in, nic, flows);
   if (nvlink > 0 && t.out) use(links.nvlink_out, nvlink, 1);
   if (nvlink > 0 && t.in) use(links.nvlink_in, nvlink, 1);
-  if (uplink > 0 && t.out) use(links.uplink_out, uplink, 1);
-  if (uplink > 0 && t.in) use(links.uplink_in, uplink, 1);
+  if (uplink > 0 && t.out) use(above.out, uplink, 1);
+  if (uplink > 0 && t.in) use(above.in, uplink, 1);
   for (std::size_t p = 0; p < kPorts; ++p) {
     if (t.ports[p] > 0) use(links.link_of_port[p], t.ports[p], links.ranks_on_port[p]);
   }

@@ -41,7 +41,7 @@ struct Waiter {
 };
 
 // A lane is an in-order queue, as a CUDA stream is. Its first task (head) runs, or waits to run.
-struct Lane {
+struct LaneState {
   // left: the time that the running task still needed at the moment `since` if nothing slowed it afterwards.
   Picoseconds left = 0, since = 0;
   Stretch stretch = kUnit;
@@ -132,7 +132,7 @@ class Engine {
   }
 
   void handle(EventQueue::Event e) {
-    const Lane& lane = lanes_[lane_of(e.id)];
+    const LaneState& lane = lanes_[lane_of(e.id)];
     if (e.serial == kIssued)
       arrive(e.id);
     else if (lane.head == e.id && lane.serial == e.serial)
@@ -210,7 +210,7 @@ class Engine {
     return true;
   }
 
-  void wake(Lane& lane, TaskId ended) {
+  void wake(LaneState& lane, TaskId ended) {
     while (lane.waiters != kNone && waiters_[lane.waiters].awaited == ended) {
       const std::uint32_t waiter = lane.waiters;
       lane.waiters = waiters_[waiter].next;
@@ -273,21 +273,21 @@ class Engine {
 
   void start_run(TaskId t, Stretch stretch) {
     const Task& task = plan_.tasks[t];
-    Lane& lane = lanes_[task.lane];
+    LaneState& lane = lanes_[task.lane];
     lane.left = hosts_[task.lane / kLanes].row[task.op].duration;
     lane.since = now();
     lane.stretch = stretch;
     if (stretch != Contention::kUnsettled) schedule(lane);
   }
 
-  void schedule(Lane& lane) {
+  void schedule(LaneState& lane) {
     const Picoseconds length = lane.stretch == kUnit ? lane.left : scale(lane.left, lane.stretch, kUnit);
     queue_.push(lane.since + length, {lane.head, ++lane.serial});
   }
 
   // Lets a running task continue at another speed: from now on it takes `stretch` (in 1/65536) times as long as alone.
   void restretch(const Contention::Change& change) {
-    Lane& lane = lanes_[lane_of(change.task)];
+    LaneState& lane = lanes_[lane_of(change.task)];
     if (lane.stretch == change.stretch) return;
     if (lane.stretch != Contention::kUnsettled)
       lane.left -= std::min(lane.left, scale(now() - lane.since, kUnit, lane.stretch));
@@ -342,7 +342,7 @@ class Engine {
   Trace trace_;
   std::vector<char> op_waits_;  // for each op, whether the host waits for dependencies before it issues tasks of the op
   std::vector<HostThread> hosts_;  // for each class of ranks, its host thread
-  std::vector<Lane> lanes_;
+  std::vector<LaneState> lanes_;
   std::vector<Waiter> waiters_;  // one Waiter for each lane (for its first task), then one for each host thread
   std::unique_ptr<TaskId[]> next_in_lane_;
   std::vector<bool> ended_;

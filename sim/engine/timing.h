@@ -35,8 +35,9 @@ struct OpTiming {
   // The shares of its rank's NIC and NVLink bandwidth that a transfer uses at full speed.
   Rate nic = 0, nvlink = 0;
   // The share of the uplinks' rate (of leaf switches, pods and sites) that all groups of a transfer's kind, which run
-  // at the same time, use together at full speed.
+  // at the same time, use together at full speed, on the level of uplinks where it is largest.
   Rate uplink = 0;
+  std::uint8_t uplink_level = 0;
   bool out = true, in = true;        // whether a transfer uses NIC and NVLink to send (out) and to receive (in)
   bool host = false;                 // whether the task uses a port, such as the PCIe link to the host
   std::array<Rate, kPorts> ports{};  // for each port, the share of its bandwidth that the task uses at full speed
@@ -50,6 +51,13 @@ constexpr std::array<LinkId, kPorts> all_ports(LinkId link) {
   return ports;
 }
 
+// The largest number of levels of uplinks: pods, leaves, parts of the spine, groups of a dragonfly, a torus, ways to
+// other rails, sites, slow NICs.
+inline constexpr std::size_t kUplinkLevels = 8;
+struct UplinkPair {
+  LinkId out = kNone, in = kNone;
+};
+
 // The links that the transfers of one class of ranks use, as link ids of Timing, one per direction; kNone if no other
 // traffic can be on the link. The members of a collective that share a NIC make one flow on it, for which OpTiming::nic
 // holds their common load. flows[d]: number of different groups of dimension d among the ranks of this class on one
@@ -57,9 +65,9 @@ constexpr std::array<LinkId, kPorts> all_ports(LinkId link) {
 // flow, and 0 for the other members.
 struct SlotLinks {
   LinkId nic_out = kNone, nic_in = kNone, nvlink_out = kNone, nvlink_in = kNone;
-  // The uplinks of the switches above the class's ranks, for which its own transfers compete; transfers of other
-  // pipeline stages at the same uplinks are left out.
-  LinkId uplink_out = kNone, uplink_in = kNone;
+  // The uplinks of the switches above the class's ranks, for which its own transfers compete, level by level; transfers
+  // of other pipeline stages at the same uplinks are left out.
+  std::array<UplinkPair, kUplinkLevels> uplinks{};
   std::array<std::int64_t, kDimensions> flows{};
   // link_of_port: the link id of each port (a link that ranks of a node share), kNone if no task of this class of ranks
   // uses the port; ranks_on_port: number of ranks of this class on each port.

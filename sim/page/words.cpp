@@ -133,6 +133,12 @@ Table machine_table(const Spec& spec) {
   if (const auto& n = c.network; n && n->leaf_nodes > 0)
     add("leaf switches", fmt::format("{}, {} nodes and {} uplinks of {:.4g} Gbit/s each, {} routing", name_of(n->kind),
                                      n->leaf_nodes, n->leaf_uplinks, n->leaf_Gbps, name_of(n->routing)));
+  if (const auto& n = c.network; n && n->kind == NetworkKind::dragonfly)
+    add("groups of leaves", fmt::format("{} leaves each, of {} links of {:.4g} Gbit/s to other groups",
+                                        n->groups.leaves, n->groups.links, n->groups.Gbps));
+  if (const auto& n = c.network; n && n->kind == NetworkKind::torus)
+    add("torus", fmt::format("{} nodes, links of {:.4g} Gbit/s{}", fmt::join(n->torus.shape, " x "), n->torus.Gbps,
+                             n->torus.wraps ? "" : ", rows are not closed"));
   if (const auto& n = c.network; n && n->site_nodes > 0)
     add("sites", fmt::format("{} nodes each, {:.4g} Gbit/s and {:.3g} ms to the others", n->site_nodes, n->site_Gbps,
                              n->site_ms));

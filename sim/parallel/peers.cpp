@@ -15,10 +15,10 @@ namespace {
 
 // Environment variables that hold the number of processes started together: of Open MPI's mpirun, of MPICH's mpirun and
 // other launchers that use PMI, and of srun (Slurm).
-constexpr const char* kSizes[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"};
+constexpr const char* kPeerSizes[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"};
 
 long launched() {
-  for (const char* name : kSizes) {
+  for (const char* name : kPeerSizes) {
     if (const char* value = std::getenv(name)) return std::strtol(value, nullptr, 10);
   }
   return 1;

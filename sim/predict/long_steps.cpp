@@ -31,6 +31,7 @@ struct ShortSteps {
 bool may_repeat(const Spec& spec) {
   const Strategy& s = spec.strategy;
   if (s.micro_batches() < kLong * s.pipeline || !s.schedule_file.empty() || !s.stage_replicas.empty()) return false;
+  if (spec.cluster.network && !spec.cluster.network->jobs.empty()) return false;  // others depend on the whole step
   if (spec.cluster.variation || asynchronous_workers(s) || spec.software.communication.post_update_validation)
     return false;
   // Schedules that split backward, or in which all stages meet at barriers (for a vocabulary divided among them), do

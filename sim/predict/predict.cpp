@@ -13,6 +13,7 @@
 #include "models/planner/make_plan.h"
 #include "models/spec/asynchrony.h"
 #include "sim/engine/simulate.h"
+#include "sim/predict/neighbours.h"
 #include "sim/predict/server_clocks.h"
 #include "sim/predict/step_quantiles.h"
 #include "sim/report/interval.h"
@@ -134,6 +135,8 @@ Prediction predict(const Spec& spec, bool unfolded, const std::string& profile_p
 }
 
 Prediction predict(const Spec& spec, Profile profile, bool unfolded, const std::atomic<bool>* stop) {
+  if (spec.cluster.network && !spec.cluster.network->jobs.empty())
+    return predict_among_neighbours(spec, std::move(profile), unfolded, stop);
   const auto start = std::chrono::steady_clock::now();
   const auto go_on = [&] {
     if (stop != nullptr && *stop) throw Stopped();
@@ -196,6 +199,10 @@ ForwardPart forward_part(const Plan& plan, const PartTrace& part, Picoseconds la
 
 ReportWithin report_within(const Spec& spec, const Profile& profile, Picoseconds latest,
                            const std::atomic<bool>* stop) {
+  if (spec.cluster.network && !spec.cluster.network->jobs.empty())
+    throw Error(with_place(spec,
+                           "cluster.network.neighbours: a search compares layouts of one job; give what the others "
+                           "take as cluster.network.load"));
   const auto start = std::chrono::steady_clock::now();
   const Plan plan = make_unchecked_plan(spec);
   const Costs costs = costs_of(plan, spec, profile);

@@ -15,7 +15,6 @@
 #include "models/planner/make_plan.h"
 #include "sim/engine/simulate.h"
 #include "sim/predict/predict.h"
-#include "sim/print/table.h"
 
 namespace orrery {
 namespace {
@@ -33,10 +32,9 @@ constexpr double kNoise = 0.05;  // standard deviation of one step's ln(predicte
 constexpr double kSourceNoise = 0.035;
 // A residual, ln(predicted / measured), above this size counts linearly instead of quadratically (Huber).
 constexpr double kHuber = 0.08;
-constexpr double kFarthest =
-    // The fit changes the natural logarithm of a fitted constant by this much at most: farther from the built-in value,
-    // the derivatives that the fit uses are wrong.
-    0.7;
+// The fit changes the natural logarithm of a fitted constant by this much at most: farther from the built-in value, the
+// derivatives that the fit uses are wrong.
+constexpr double kFarthest = 0.7;
 constexpr int kRounds = 12;
 
 // Whether a fitted constant belongs to the kernel profile `profile` or to the software profile `software`.
@@ -221,6 +219,17 @@ void judge(Judgement& j, const FitRow& row, const std::vector<FittedNumber>& num
   j.without_half = priced.step_time(numbers, *j.half) / *row.row->step_time_s - 1;
 }
 
+// Measured over predicted time of a step with the constants that were fitted without its publication.
+std::optional<double> ratio_of(const PublishedRow& row, const std::vector<double>& shifts,
+                               const std::vector<FittedNumber>& numbers) {
+  if (!row.doubtful.empty() || !row.step_time_s) return std::nullopt;
+  try {
+    return *row.step_time_s / Priced(row).step_time(numbers, shifts);
+  } catch (const Error&) {  // the step cannot be predicted; predict_published() reports why
+    return std::nullopt;
+  }
+}
+
 std::vector<LeftOut> summed(const std::vector<FitRow>& rows, const std::vector<Judgement>& judgements) {
   std::map<std::string, LeftOut> by_source;
   for (const Judgement& j : judgements) {
@@ -326,6 +335,11 @@ Refit refit(const std::vector<PublishedRow>& all, const ForEach& for_each) {
     judgements[i] = {.row = i, .whole = shifts.data(), .half = &shifts[1 + i % 2]};
     judge(judgements[i], rows[i], numbers);
   });
+  result.ratios.resize(all.size());
+  for_each(all.size(), [&](std::size_t i) {
+    const auto own = without.find(all[i].source);
+    if (own != without.end()) result.ratios[i] = ratio_of(all[i], own->second.front(), numbers);
+  });
   const std::vector<double> best = fit_without([](std::size_t) { return false; });
   for (std::size_t i = 0; i < numbers.size(); ++i) result.numbers[i].value *= std::exp(best[i]);
   result.sources = summed(rows, judgements);
@@ -335,57 +349,6 @@ Refit refit(const std::vector<PublishedRow>& all, const ForEach& for_each) {
   }
   result.rows = rows.size();
   return result;
-}
-
-std::string refit_text(const Refit& refit) {
-  Table t;
-  t.columns = {{"mean |error| of step time", "", Align::left},
-               {"rows", ""},
-               {"built in", "%"},
-               {"source out", "%"},
-               {"bias", "%"},
-               {"half out", "%"}};
-  const auto percent = [](double share) { return fmt::format("{:.1f}", 100 * share); };
-  double left_out = 0;
-  for (const LeftOut& s : refit.sources) {
-    t.rows.push_back({s.source, fmt::format("{}", s.rows), percent(s.in_sample), percent(s.left_out),
-                      fmt::format("{:+.1f}", 100 * s.left_out_bias), percent(s.halves)});
-    left_out += s.left_out / static_cast<double>(refit.sources.size());
-  }
-  t.rows.push_back({"mean over sources", "", "", percent(left_out)});
-  Table n;
-  n.columns = {
-      {"fitted number", "", Align::left}, {"of", "", Align::left}, {"built in", ""}, {"prior", ""}, {"fit", ""}};
-  const std::vector<FittedNumber> built_in = fitted_numbers();
-  for (std::size_t i = 0; i < built_in.size(); ++i) {
-    n.rows.push_back({built_in[i].key, built_in[i].holders.front(), fmt::format("{:g}", built_in[i].value),
-                      fmt::format("{:g}", built_in[i].prior), fmt::format("{:.4g}", refit.numbers[i].value)});
-  }
-  return print(t) + '\n' + print(n);
-}
-
-std::string refit_json(const Refit& refit) {
-  nlohmann::ordered_json sources = nlohmann::ordered_json::array();
-  const auto fits = [](const std::vector<FittedNumber>& of) {
-    nlohmann::ordered_json list = nlohmann::ordered_json::array();
-    for (const FittedNumber& n : of)
-      list.push_back({{"of", n.holders}, {"key", n.key}, {"prior", n.prior}, {"fit", n.value}});
-    return list;
-  };
-  for (const LeftOut& s : refit.sources) {
-    sources.push_back({{"source", s.source},
-                       {"rows", s.rows},
-                       {"in_sample", s.in_sample},
-                       {"left_out", s.left_out},
-                       {"left_out_bias", s.left_out_bias},
-                       {"halves", s.halves},
-                       {"without", fits(s.numbers)}});
-  }
-  const nlohmann::ordered_json whole = {{"schema", "orrery.published_fit/1"},
-                                        {"rows", refit.rows},
-                                        {"numbers", fits(refit.numbers)},
-                                        {"sources", sources}};
-  return whole.dump(2) + '\n';
 }
 
 }  // namespace orrery

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -49,6 +50,9 @@ struct Refit {
   std::vector<FittedNumber> numbers;
   std::vector<LeftOut> sources;
   std::size_t rows = 0;  // number of measured steps in the sample
+  // For each measured step that was given, also those outside of the sample: measured over predicted time, with
+  // constants that were fitted without its publication. nullopt: doubtful, without a time, or not predicted.
+  std::vector<std::optional<double>> ratios;
 };
 
 // A function that calls `work` for 0 to n - 1, in any order and on several threads.

@@ -31,7 +31,7 @@ const std::vector<FittedPart>& parts() {
   return all;
 }
 // The standard deviation of the logarithm of a factor that all parts share: clocks, or work that is in no part.
-constexpr double kShared = .08;
+constexpr double kSharedSpread = .08;
 
 // The standard deviation of ln(measured / predicted) that the factors leave unexplained, as it is expected before any
 // step is measured, and the number of measured steps that this expectation counts for.
@@ -128,7 +128,7 @@ StepResponse response_of(const Spec& spec, const Profile& profile) {
 StepCovariance prior_covariance() {
   StepCovariance c{};
   for (std::size_t i = 0; i < kFitParts; ++i) {
-    c[i].fill(kShared * kShared);
+    c[i].fill(kSharedSpread * kSharedSpread);
     c[i][i] += parts()[i].spread * parts()[i].spread;
   }
   return c;

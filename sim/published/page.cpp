@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "sim/published/fit.h"
+#include "sim/published/interval_fit.h"
 
 namespace orrery {
 namespace {
@@ -102,6 +103,7 @@ std::string published_page(const std::vector<PublishedCase>& cases, const Refit*
   text += fmt::format(
       "\n{} of {} measured steps ({:.1f} %) lie in the predicted 80 % interval, doubtful ones included.\n", c.inside,
       c.rows, c.rows == 0 ? 0 : 100.0 * static_cast<double>(c.inside) / static_cast<double>(c.rows));
+  if (fit != nullptr) text += '\n' + coverage_text(interval_coverage(residuals(cases, *fit)));
   return text + unsupported(cases);
 }
 

@@ -350,15 +350,6 @@ Coverage coverage(const std::vector<PublishedCase>& cases) {
   return result;
 }
 
-std::vector<StepResidual> residuals(const std::vector<PublishedCase>& cases) {
-  std::vector<StepResidual> result;
-  for (const PublishedCase& c : cases) {
-    if (c.reason.empty() && c.row.doubtful.empty() && c.row.step_time_s)
-      result.push_back({c.architecture, c.software, c.row.source, c.nodes, *c.row.step_time_s / c.step_time_s});
-  }
-  return result;
-}
-
 std::vector<ValidatedRow> validated_rows(const std::vector<PublishedCase>& cases) {
   std::vector<ValidatedRow> result;
   for (const PublishedCase& c : cases) {

@@ -8,7 +8,6 @@
 
 #include "sim/print/section.h"
 #include "sim/print/text.h"
-#include "sim/report/interval.h"
 #include "sim/report/report.h"
 #include "sim/report/validated_rows.h"
 
@@ -116,9 +115,6 @@ struct Coverage {
 };
 Coverage coverage(const std::vector<PublishedCase>& cases);
 
-// The ratio of measured to predicted time of every published step that is not doubtful. Intervals of predictions are
-// derived from these ratios.
-std::vector<StepResidual> residuals(const std::vector<PublishedCase>& cases);
 // Every published step that is not doubtful, with its error, for users who ask how far off predictions of similar steps
 // were.
 std::vector<ValidatedRow> validated_rows(const std::vector<PublishedCase>& cases);

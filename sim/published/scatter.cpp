@@ -19,7 +19,7 @@ constexpr std::array<std::string_view, 10> kColours = {"#1f77b4", "#d62728", "#2
                                                        "#17becf", "#8c564b", "#e377c2", "#7f7f7f", "#bcbd22"};
 
 // The range of seconds that both axes show; the axes are logarithmic.
-struct Axis {
+struct PlotAxis {
   double first = 0.1, last = 10;
 
   double along(double seconds) const { return std::log(seconds / first) / std::log(last / first) * kSide; }
@@ -29,7 +29,7 @@ struct Axis {
 
 bool is_shown(const PublishedCase& c) { return c.reason.empty() && c.row.doubtful.empty() && c.row.step_time_s; }
 
-Axis axis_of(const std::vector<PublishedCase>& cases) {
+PlotAxis axis_of(const std::vector<PublishedCase>& cases) {
   constexpr double kMargin = 1.2;
   double least = std::numeric_limits<double>::infinity(), most = 0;
   for (const PublishedCase& c : cases) {
@@ -37,7 +37,7 @@ Axis axis_of(const std::vector<PublishedCase>& cases) {
     least = std::min({least, *c.row.step_time_s, c.step_time_s});
     most = std::max({most, *c.row.step_time_s, c.step_time_s});
   }
-  return most > 0 ? Axis{least / kMargin, most * kMargin} : Axis{};
+  return most > 0 ? PlotAxis{least / kMargin, most * kMargin} : PlotAxis{};
 }
 
 std::string stroke(double x1, double y1, double x2, double y2, std::string_view style) {
@@ -49,7 +49,7 @@ std::string label(double x, double y, std::string_view style, std::string_view w
 }
 
 // The ticks of an axis in seconds: powers of ten and, if these are few, 2 and 5 times each power.
-std::vector<double> ticks(const Axis& s) {
+std::vector<double> ticks(const PlotAxis& s) {
   std::vector<double> result;
   for (double decade = std::pow(10, std::floor(std::log10(s.first))); decade <= s.last; decade *= 10) {
     for (const double part : {1.0, 2.0, 5.0}) {
@@ -61,7 +61,7 @@ std::vector<double> ticks(const Axis& s) {
 }
 
 // Draws the lines of the ticks, the diagonal (predicted = measured), and lines 10 % above and below the diagonal.
-std::string axes(const Axis& s) {
+std::string axes(const PlotAxis& s) {
   std::string svg;
   for (const double tick : ticks(s)) {
     svg += stroke(s.across(tick), kTop, s.across(tick), kTop + kSide, "stroke=\"#ddd\"");
@@ -84,7 +84,7 @@ std::string axes(const Axis& s) {
 }  // namespace
 
 std::string scatter_svg(const std::vector<PublishedCase>& cases) {
-  const Axis axis = axis_of(cases);
+  const PlotAxis axis = axis_of(cases);
   std::map<std::string, std::string> dots;
   for (const PublishedCase& c : cases) {
     if (!is_shown(c)) continue;

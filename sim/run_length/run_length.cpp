@@ -15,24 +15,24 @@ namespace orrery {
 namespace {
 
 constexpr double kInterruptions = 419;
-constexpr FailureKind kKinds[] = {{"faulty GPU", 148 / kInterruptions, true},
-                                  {"GPU HBM3 memory", 72 / kInterruptions, true},
-                                  {"software bug", 54 / kInterruptions, false},
-                                  {"network switch or cable", 35 / kInterruptions, false},
-                                  {"host maintenance", 32 / kInterruptions, false},
-                                  {"GPU SRAM memory", 19 / kInterruptions, true},
-                                  {"GPU system processor", 17 / kInterruptions, true},
-                                  {"NIC", 7 / kInterruptions, true},
-                                  {"NCCL watchdog timeout", 7 / kInterruptions, false},
-                                  {"silent data corruption", 6 / kInterruptions, true},
-                                  {"GPU thermal interface and sensor", 6 / kInterruptions, true},
-                                  {"SSD", 3 / kInterruptions, true},
-                                  {"power supply", 3 / kInterruptions, true},
-                                  {"server chassis", 2 / kInterruptions, true},
-                                  {"IO expansion board", 2 / kInterruptions, true},
-                                  {"dependency", 2 / kInterruptions, false},
-                                  {"CPU", 2 / kInterruptions, true},
-                                  {"system memory", 2 / kInterruptions, true}};
+constexpr FailureKind kFailureKinds[] = {{"faulty GPU", 148 / kInterruptions, true},
+                                         {"GPU HBM3 memory", 72 / kInterruptions, true},
+                                         {"software bug", 54 / kInterruptions, false},
+                                         {"network switch or cable", 35 / kInterruptions, false},
+                                         {"host maintenance", 32 / kInterruptions, false},
+                                         {"GPU SRAM memory", 19 / kInterruptions, true},
+                                         {"GPU system processor", 17 / kInterruptions, true},
+                                         {"NIC", 7 / kInterruptions, true},
+                                         {"NCCL watchdog timeout", 7 / kInterruptions, false},
+                                         {"silent data corruption", 6 / kInterruptions, true},
+                                         {"GPU thermal interface and sensor", 6 / kInterruptions, true},
+                                         {"SSD", 3 / kInterruptions, true},
+                                         {"power supply", 3 / kInterruptions, true},
+                                         {"server chassis", 2 / kInterruptions, true},
+                                         {"IO expansion board", 2 / kInterruptions, true},
+                                         {"dependency", 2 / kInterruptions, false},
+                                         {"CPU", 2 / kInterruptions, true},
+                                         {"system memory", 2 / kInterruptions, true}};
 
 // Random numbers by SplitMix64 (Steele, Lea and Flood 2014, "Fast splittable pseudorandom number generators").
 class Random {
@@ -50,11 +50,11 @@ class Random {
 };
 
 std::size_t kind_of(double drawn) {
-  for (std::size_t k = 0; k + 1 < std::size(kKinds); ++k) {
-    if (drawn < kKinds[k].share) return k;
-    drawn -= kKinds[k].share;
+  for (std::size_t k = 0; k + 1 < std::size(kFailureKinds); ++k) {
+    if (drawn < kFailureKinds[k].share) return k;
+    drawn -= kFailureKinds[k].share;
   }
-  return std::size(kKinds) - 1;
+  return std::size(kFailureKinds) - 1;
 }
 
 class Play {
@@ -112,7 +112,7 @@ class Play {
   void strike() {
     const std::size_t kind = kind_of(random_.uniform());
     times_.failures[kind] += 1;
-    if (kKinds[kind].breaks_node && run_.spares >= 0) repaired_.push(now_ + run_.detection + run_.repair);
+    if (kFailureKinds[kind].breaks_node && run_.spares >= 0) repaired_.push(now_ + run_.detection + run_.repair);
   }
 
   void await_node() {
@@ -140,7 +140,7 @@ std::array<double, 3> quantiles(const std::vector<double>& values) {
 
 }  // namespace
 
-std::span<const FailureKind> failure_kinds() { return kKinds; }
+std::span<const FailureKind> failure_kinds() { return kFailureKinds; }
 
 double RunTimes::all_failures() const { return std::accumulate(failures.begin(), failures.end(), 0.0); }
 

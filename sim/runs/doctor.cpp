@@ -10,7 +10,7 @@ namespace orrery {
 namespace {
 
 constexpr const char* kMpi = "run, calibrate, validate";
-constexpr double kMiB = 1048576;
+constexpr double kBytesOfMiB = 1048576;
 constexpr double kNoLimit = 4.0e18;
 
 Finding well(const char* name, std::string found, const char* needed_for) {
@@ -19,7 +19,7 @@ Finding well(const char* name, std::string found, const char* needed_for) {
 
 std::string size_text(Bytes bytes) {
   const auto size = static_cast<double>(bytes);
-  return size > kNoLimit ? "unlimited" : fmt::format("{:.0f} MiB", size / kMiB);
+  return size > kNoLimit ? "unlimited" : fmt::format("{:.0f} MiB", size / kBytesOfMiB);
 }
 
 // Checks one resource that limits the number of ranks. ranks: most ranks that the resource lets start; wanted: as many

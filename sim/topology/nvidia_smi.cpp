@@ -14,7 +14,7 @@
 namespace orrery {
 namespace {
 
-struct Row {
+struct MatrixRow {
   std::string name;
   std::vector<std::string_view> cells;
 };
@@ -44,7 +44,7 @@ bool is_cell(std::string_view word) {
 }
 
 // Returns the size of the largest set of GPUs that NVLinks join; 0 if there are none.
-std::int64_t largest_nvlink_domain(const std::vector<Row>& gpus) {
+std::int64_t largest_nvlink_domain(const std::vector<MatrixRow>& gpus) {
   std::vector<std::size_t> domain(gpus.size());
   std::iota(domain.begin(), domain.end(), std::size_t{0});
   for (std::size_t i = 0; i < gpus.size(); ++i) {
@@ -59,7 +59,7 @@ std::int64_t largest_nvlink_domain(const std::vector<Row>& gpus) {
 }
 
 // Returns the number of GPUs that are nearest to a NIC, below the same PCIe switch, or else below the same switches.
-std::int64_t gpus_beside(const Row& nic, std::ptrdiff_t gpus) {
+std::int64_t gpus_beside(const MatrixRow& nic, std::ptrdiff_t gpus) {
   const auto end = nic.cells.begin() + std::min(std::ssize(nic.cells), gpus);
   const std::int64_t below = std::count(nic.cells.begin(), end, "PIX");
   return below > 0 ? below : std::count(nic.cells.begin(), end, "PXB");
@@ -70,7 +70,7 @@ std::int64_t gpus_beside(const Row& nic, std::ptrdiff_t gpus) {
 ClusterFacts nvidia_smi_topology(std::string_view text, const std::string& path) {
   std::vector<std::string> lines;
   while (!text.empty()) lines.push_back(without_escapes(take_line(text)));
-  std::vector<Row> gpus, nics;
+  std::vector<MatrixRow> gpus, nics;
   for (const std::string& line : lines) {
     std::vector<std::string_view> words = words_of(line);
     if (words.size() < 2 || !is_cell(words[1])) continue;  // a row has a cell after its name
@@ -84,7 +84,7 @@ ClusterFacts nvidia_smi_topology(std::string_view text, const std::string& path)
   facts.gpus_per_node = std::ssize(gpus);
   facts.nvlink_domain = largest_nvlink_domain(gpus);
   std::int64_t near_nics = 0, shared = 1;
-  for (const Row& nic : nics) {
+  for (const MatrixRow& nic : nics) {
     const std::int64_t beside = gpus_beside(nic, std::ssize(gpus));
     near_nics += beside > 0 ? 1 : 0;
     shared = std::max(shared, beside);

@@ -19,7 +19,7 @@ namespace {
 // The greatest number of names that a list of hosts may have, so that n[0-999999999] is refused and not expanded.
 constexpr std::int64_t kMostNames = 10'000'000;
 
-struct Line {
+struct SlurmLine {
   const std::string& path;
   int number = 0;
   std::map<std::string, std::string_view> values;
@@ -27,7 +27,7 @@ struct Line {
   [[noreturn]] void fail(std::string_view what) const { throw Error(fmt::format("{}:{}: {}", path, number, what)); }
 };
 
-std::int64_t number_of(const Line& line, std::string_view text) {
+std::int64_t number_of(const SlurmLine& line, std::string_view text) {
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{} || end != text.data() + text.size() || value < 0 || value > kMostNames)
@@ -36,7 +36,7 @@ std::int64_t number_of(const Line& line, std::string_view text) {
 }
 
 // Returns the number of names in brackets: "0-31,40".
-std::int64_t names_in_brackets(const Line& line, std::string_view ranges) {
+std::int64_t names_in_brackets(const SlurmLine& line, std::string_view ranges) {
   std::int64_t sum = 0;
   while (!ranges.empty()) {
     const std::size_t end = std::min(ranges.find(','), ranges.size());
@@ -54,7 +54,7 @@ std::int64_t names_in_brackets(const Line& line, std::string_view ranges) {
 
 // Returns the number of names in a list of hosts or switches: "a[0-3,7],b1" has six. Several brackets in a name
 // multiply.
-std::int64_t count_names(const Line& line, std::string_view list) {
+std::int64_t count_names(const SlurmLine& line, std::string_view list) {
   std::int64_t sum = 0, in_name = 1;
   bool any = false;
   for (std::size_t i = 0; i < list.size(); ++i) {
@@ -74,8 +74,8 @@ std::int64_t count_names(const Line& line, std::string_view list) {
 }
 
 // Reads NAME=VALUE words; names are compared in lower case, as Slurm does. A # begins a comment.
-Line parse(std::string_view text, const std::string& path, int number) {
-  Line line{path, number, {}};
+SlurmLine parse(std::string_view text, const std::string& path, int number) {
+  SlurmLine line{path, number, {}};
   for (const std::string_view word : words_of(text.substr(0, text.find('#')))) {
     const std::size_t sign = word.find('=');
     if (sign == std::string_view::npos) continue;
@@ -112,7 +112,7 @@ struct Counts {
   std::int64_t nodes = 0;
 };
 
-void add(const Line& line, Counts& counts) {
+void add(const SlurmLine& line, Counts& counts) {
   const auto value = [&](const char* name) {
     const auto at = line.values.find(name);
     return at == line.values.end() ? std::string_view() : at->second;
@@ -129,7 +129,7 @@ void add(const Line& line, Counts& counts) {
 }
 
 // Adds a switch of switches if all that it joins are leaves; switches above it are left out.
-void add_joined(const Line& line, Counts& counts) {
+void add_joined(const SlurmLine& line, Counts& counts) {
   const auto list = line.values.find("switches");
   if (list == line.values.end()) return;
   const std::set<std::string> below = stems(list->second);

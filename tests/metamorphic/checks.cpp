@@ -116,6 +116,13 @@ double unsteady_s(const Run& run) {
   return 0;
 }
 
+// Seconds of all transfers over the network, which may run at the same time.
+static double network_s(const Run& run) {
+  double sum = 0;
+  for (const CommunicationRow& row : run.report.communication) sum += row.link == "network" ? row.time_s : 0;
+  return sum;
+}
+
 double meetings_s(const Run& run, const Run& longer) {
   double sum = 0;
   for (const CommunicationRow& a : run.report.communication) {
@@ -124,7 +131,10 @@ double meetings_s(const Run& run, const Run& longer) {
       if (same && a.count == b.count && a.bytes_per_gpu == b.bytes_per_gpu) sum += std::max(0.0, b.time_s - a.time_s);
     }
   }
-  return std::min(sum, kContestedTolerance * run.report.step_time_s) + unsteady_s(run) + unsteady_s(longer);
+  // Rows are means over ranks; what holds up one stage may hold up those behind it.
+  sum *= static_cast<double>(run.spec.strategy.pipeline);
+  const double most = network_s(run) > run.report.step_time_s ? kCrowdedTolerance : kContestedTolerance;
+  return std::min(sum, most * run.report.step_time_s) + unsteady_s(run) + unsteady_s(longer);
 }
 
 double overlapping_meetings_s(const Run& run, const Run& longer) {

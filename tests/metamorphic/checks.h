@@ -25,6 +25,8 @@ inline constexpr double kTolerance = 0.005;
 // Tolerance where copies to the host, or activations evicted to other stages, bound a step beside its other transfers:
 // the order in which these meet moves the step time further.
 inline constexpr double kContestedTolerance = 0.02;
+// The same where transfers over the network together take longer than the step, so that they meet all the time.
+inline constexpr double kCrowdedTolerance = 0.03;
 
 // A spec with the results of simulating it.
 struct Run {

@@ -23,14 +23,23 @@ std::vector<std::string> predicted_nodes() {
   return ids;
 }
 
-Json random_network(Draw& draw) {
+Json random_torus(Draw& draw, std::int64_t nodes) {
+  const Json shape = nodes % 2 == 0 ? Json::array({nodes / 2, 2}) : Json::array({nodes});
+  return {{"kind", "torus"}, {"torus", {{"shape", shape}, {"wraps", draw.chance(.5)}}}};
+}
+
+Json random_network(Draw& draw, std::int64_t nodes) {
+  if (draw.chance(.15)) return random_torus(draw, nodes);
   Json n = {{"leaf", {{"nodes", draw.of({1, 2, 4})}, {"uplinks", draw.of({1, 4, 16})}}},
-            {"kind", draw.of({"rails", "fat-tree"})},
+            {"kind", draw.of({"rails", "fat-tree", "rail-only", "dragonfly"})},
             {"routing", {{"kind", draw.of({"adaptive", "ecmp", "d-mod-k"})}, {"queue_pairs", draw.of({1, 4})}}},
             {"placement", draw.of({"contiguous", "contiguous", "scattered", "random"})}};
   if (draw.chance(.3)) n["sites"] = {{"nodes", 2}, {"Gbps", 400}, {"ms", 1}};
   if (draw.chance(.3)) n["faults"] = Json::array({Json::object({{"node", 0}, {"Gbps", 25}})});
-  if (draw.chance(.3)) n["spine"] = {{"leaves", 2}, {"ratio", 4}};
+  if (n["kind"] == "dragonfly")
+    n["groups"] = {{"leaves", 2}, {"links", draw.of({1, 4})}};
+  else if (draw.chance(.3))
+    n["spine"] = {{"leaves", 2}, {"ratio", 4}};
   return n;
 }
 
@@ -71,7 +80,7 @@ Json random_cluster(Draw& draw, std::int64_t gpus) {
   if (draw.chance(.06))
     c["stragglers"] = draw.of<Json>({Json::array({Json::object({{"rank", 0}, {"slowdown", 1.3}})}),
                                      Json::object({{"share", 0.2}, {"slowdown", 1.2}})});
-  if (draw.chance(.08)) c["network"] = random_network(draw);
+  if (draw.chance(.08)) c["network"] = random_network(draw, c["nodes"].get<std::int64_t>());
   if (draw.chance(.05)) c["variation"] = {{"gpus", 0.04}, {"kernels", draw.of({0.0, 0.03})}};
   return c;
 }

@@ -114,6 +114,7 @@ struct NcclChoice {
   double nvlink_share = 0;
   // share of the rate of uplinks (leaf switches', pods', sites') that all groups of the transfer's kind use together
   double uplink_share = 0;
+  std::uint8_t uplink_level = 0;  // the level of uplinks of which this is the share, the fullest one
 };
 
 // Returns the choice of the same transfer with another duration; the shares of the links' rates are scaled so that the

@@ -36,7 +36,8 @@ std::int64_t node_of(const Cluster& c, std::int64_t gpu) { return gpu / c.gpus_p
 // Returns the number of the leaf that a NIC of a node is on. With rails, leaves of one rail follow each other at a
 // distance of the number of rails.
 std::int64_t leaf_of(const Cluster& c, std::int64_t node, std::int64_t nic) {
-  if (c.network && c.network->kind == NetworkKind::rails) return node / c.network->leaf_nodes * c.nics + nic;
+  if (c.network && c.network->leaf_nodes == 0) return 0;
+  if (c.network && has_rails(c.network->kind)) return node / c.network->leaf_nodes * c.nics + nic;
   if (c.network) return node / c.network->leaf_nodes;
   return c.oversubscribed_above_gpus > 0 ? node * c.gpus_per_node / c.oversubscribed_above_gpus : 0;
 }
@@ -46,7 +47,8 @@ std::int64_t leaf_of(const Cluster& c, std::int64_t node, std::int64_t nic) {
 double share_of_uplinks(const Cluster& c, double nic_GBps) {
   if (!c.network) return c.oversubscribed_above_gpus > 0 ? nic_GBps / c.oversubscription : 0;
   const Network& n = *c.network;
-  const double nics = static_cast<double>(n.leaf_nodes) * (n.kind == NetworkKind::rails ? 1 : c.nics);
+  if (n.leaf_nodes == 0) return 0;
+  const double nics = static_cast<double>(n.leaf_nodes) * (has_rails(n.kind) ? 1 : c.nics);
   return static_cast<double>(n.leaf_uplinks) * n.leaf_Gbps / 8 * (1 - n.load) / nics / n.spine_ratio;
 }
 

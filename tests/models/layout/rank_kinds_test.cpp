@@ -12,7 +12,7 @@
 namespace orrery {
 namespace {
 
-Spec slow_spec(const std::string& strategy, std::vector<Straggler> stragglers) {
+Spec slow_kinds_spec(const std::string& strategy, std::vector<Straggler> stragglers) {
   Spec spec = test::spec_of(test::kSmall, strategy);
   spec.cluster.stragglers = std::move(stragglers);
   return spec;
@@ -22,9 +22,9 @@ Spec slow_spec(const std::string& strategy, std::vector<Straggler> stragglers) {
 // class.
 TEST(RankClasses, AreWhatStragglersTouch) {
   const std::string strategy = "tensor: 2, pipeline: 2, data: 8, global_batch: 16";
-  EXPECT_EQ(make_plan(slow_spec(strategy, {})).classes.size(), 2U);
-  EXPECT_EQ(make_plan(slow_spec(strategy, {{5, 1.0}})).classes.size(), 2U);
-  const Plan plan = make_plan(slow_spec(strategy, {{5, 1.5}, {12, 2.0}}));
+  EXPECT_EQ(make_plan(slow_kinds_spec(strategy, {})).classes.size(), 2U);
+  EXPECT_EQ(make_plan(slow_kinds_spec(strategy, {{5, 1.0}})).classes.size(), 2U);
+  const Plan plan = make_plan(slow_kinds_spec(strategy, {{5, 1.5}, {12, 2.0}}));
   EXPECT_EQ(plan.classes.size(), 2U * 2 * (1 + 2));
   const auto ranks = [](std::int64_t sum, const RankClass& s) { return sum + s.multiplicity; };
   EXPECT_EQ(std::accumulate(plan.classes.begin(), plan.classes.end(), std::int64_t{0}, ranks), plan.ranks);
@@ -35,7 +35,7 @@ TEST(RankClasses, AreWhatStragglersTouch) {
 // stragglers.
 TEST(RankClasses, OfAlikeStragglersFold) {
   const auto slots = [](const std::string& strategy, std::vector<Straggler> stragglers) {
-    return make_plan(slow_spec(strategy, std::move(stragglers))).classes.size();
+    return make_plan(slow_kinds_spec(strategy, std::move(stragglers))).classes.size();
   };
   const std::string two = "tensor: 2, pipeline: 2, data: 8, global_batch: 16";
   // the slow place of two replicas, and the six other replicas

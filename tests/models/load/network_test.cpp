@@ -41,6 +41,33 @@ TEST(NetworkSpec, HasAsManyUplinksAsNicsUnlessItSaysOtherwise) {
   EXPECT_FALSE(with_network("null").cluster.network);
 }
 
+TEST(NetworkSpec, ReadsGroupsAndTori) {
+  const Network dragonfly =
+      *with_network("{kind: dragonfly, leaf: {nodes: 4}, groups: {leaves: 4, links: 8}}").cluster.network;
+  EXPECT_EQ(dragonfly.groups.leaves, 4);
+  EXPECT_EQ(dragonfly.groups.Gbps, 400);
+  EXPECT_EQ(dragonfly.leaf_uplinks, 32);
+  const Network torus = *with_network("{kind: torus, torus: {shape: [4, 4, 4], wraps: false}}").cluster.network;
+  EXPECT_EQ(torus.torus.shape, (std::vector<std::int64_t>{4, 4, 4}));
+  EXPECT_FALSE(torus.torus.wraps);
+  EXPECT_EQ(torus.torus.Gbps, 8 * 400 / 6.0);
+  EXPECT_NE(network_refusal("{kind: torus}").find("network.torus: missing"), std::string::npos);
+  EXPECT_NE(network_refusal("{kind: torus, torus: {shape: [4, 4]}}").find("it has 16 nodes, the cluster 64"),
+            std::string::npos);
+  EXPECT_NE(network_refusal("{kind: torus, torus: {shape: [9223372036854775807, 4]}}").find("torus.shape"),
+            std::string::npos);
+  EXPECT_NE(network_refusal("{kind: torus, leaf: {nodes: 4}, torus: {shape: [64]}}").find("a torus has no switches"),
+            std::string::npos);
+  EXPECT_NE(network_refusal("{leaf: {nodes: 4}, torus: {shape: [64]}}").find("needs cluster.network.kind: torus"),
+            std::string::npos);
+  EXPECT_NE(network_refusal("{kind: dragonfly, leaf: {nodes: 4}}").find("network.groups: missing"), std::string::npos);
+  EXPECT_EQ(with_network("{leaf: {nodes: 4}, neighbours: {load: 0.3}}").cluster.network->load, .3);
+  EXPECT_NE(network_refusal("{leaf: {nodes: 4}, load: 0.2, neighbours: {load: 0.3}}").find("neighbours.load"),
+            std::string::npos);
+  EXPECT_NE(network_refusal("{leaf: {nodes: 4}, neighbours: {jobs: []}}").find("neighbours.jobs: a list"),
+            std::string::npos);
+}
+
 TEST(NetworkSpec, NamesTheKeyThatIsWrong) {
   EXPECT_NE(network_refusal("{}").find("network.yaml:3: cluster.network.leaf.nodes: missing"), std::string::npos);
   EXPECT_NE(network_refusal("{leaf: {nodes: 0}}").find("leaf.nodes: 0"), std::string::npos);

@@ -16,7 +16,7 @@ Spec read(const std::string& strategy, const std::string& more = "gpus: 4") {
       "spec.yaml");
 }
 
-std::string refused(const std::string& strategy) {
+std::string replicas_refused(const std::string& strategy) {
   try {
     read(strategy);
   } catch (const Error& e) {
@@ -54,15 +54,15 @@ TEST(StageReplicas, OfOneRankEachAreStagesAsEverywhere) {
 }
 
 TEST(StageReplicas, SayWhatIsWrong) {
-  EXPECT_EQ(refused("pipeline: 2, stage_replicas: [3, 1], micro_batch: 2, global_batch: 8"),
+  EXPECT_EQ(replicas_refused("pipeline: 2, stage_replicas: [3, 1], micro_batch: 2, global_batch: 8"),
             "spec.yaml:5: stage_replicas: 3 does not divide micro_batch: 2, which replicas share");
-  EXPECT_EQ(refused("pipeline: 2, stage_replicas: [4], micro_batch: 4"),
+  EXPECT_EQ(replicas_refused("pipeline: 2, stage_replicas: [4], micro_batch: 4"),
             "spec.yaml:5: strategy.stage_replicas: 1 entries for pipeline: 2; give each stage a count, or say planned");
-  EXPECT_EQ(refused("pipeline: 2, stage_replicas: [4, 0], micro_batch: 4"),
+  EXPECT_EQ(replicas_refused("pipeline: 2, stage_replicas: [4, 0], micro_batch: 4"),
             "spec.yaml:5: strategy.stage_replicas: 0 is not between 1 and 10000000");
-  EXPECT_NE(refused("pipeline: 9, stage_replicas: planned, micro_batch: 4").find("9 stages for 8 layers"),
+  EXPECT_NE(replicas_refused("pipeline: 9, stage_replicas: planned, micro_batch: 4").find("9 stages for 8 layers"),
             std::string::npos);
-  EXPECT_NE(refused("stage_replicas: planned, stage_layers: [8], micro_batch: 4").find("leave stage_layers"),
+  EXPECT_NE(replicas_refused("stage_replicas: planned, stage_layers: [8], micro_batch: 4").find("leave stage_layers"),
             std::string::npos);
 }
 

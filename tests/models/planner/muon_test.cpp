@@ -31,8 +31,8 @@ StepWork work_of(const std::string& strategy) {
 // Five Newton-Schulz iterations of an m x n matrix, m <= n: 5 (4 m^2 n + 2 m^3) FLOPs.
 double newton_schulz(double m, double n) { return 5 * (4 * m * m * n + 2 * m * m * m); }
 
-constexpr std::int64_t kMatrices = 64 * 192 + 64 * 64 + 64 * 512 + 256 * 64;  // of a layer
-constexpr std::int64_t kLayer = kMatrices + 2 * 64;                           // with its two norms
+constexpr std::int64_t kMuonMatrices = 64 * 192 + 64 * 64 + 64 * 512 + 256 * 64;  // of a layer
+constexpr std::int64_t kLayer = kMuonMatrices + 2 * 64;                           // with its two norms
 
 TEST(Muon, OrthogonalisesWholeMatricesOnce) {
   const double layer = newton_schulz(64, 192) + newton_schulz(64, 64) + newton_schulz(64, 512) + newton_schulz(64, 256);
@@ -96,19 +96,19 @@ TEST(Muon, PassesResultsOn) {
 // orthogonalizes the complete matrices.
 TEST(Muon, TensorRanksGatherMatrices) {
   EXPECT_DOUBLE_EQ(work_of("tensor: 2").flops, work_of("data: 1").flops);
-  EXPECT_EQ(work_of("tensor: 2").parts, 8 * (kMatrices + 2 * 2 * 64));
-  EXPECT_EQ(work_of("tensor: 2, data: 4, global_batch: 4, sharding: zero1").parts, 2 * (kMatrices + 2 * 2 * 64));
+  EXPECT_EQ(work_of("tensor: 2").parts, 8 * (kMuonMatrices + 2 * 2 * 64));
+  EXPECT_EQ(work_of("tensor: 2, data: 4, global_batch: 4, sharding: zero1").parts, 2 * (kMuonMatrices + 2 * 2 * 64));
 }
 
 // One moment of matrices, two of embeddings and norms.
 TEST(Muon, KeepsOneMomentOfMatrices) {
   const Plan plan = make_plan(test::spec_of(test::kSmall, "optimizer: muon"));
-  const std::int64_t all = 8 * (kMatrices + 128) + 2 * 256 * 64 + 64;
+  const std::int64_t all = 8 * (kMuonMatrices + 128) + 2 * 256 * 64 + 64;
   for (const Frame& f : plan.frames) {
     const Block& b = plan.blocks[f.block];
     if (b.role != BlockRole::state) continue;
     EXPECT_EQ(b.buffers[kMoment1].bytes, 4 * all);
-    EXPECT_EQ(b.buffers[kMoment2].bytes, 4 * (all - 8 * kMatrices));
+    EXPECT_EQ(b.buffers[kMoment2].bytes, 4 * (all - 8 * kMuonMatrices));
     EXPECT_EQ(b.buffers[kBuckets].bytes, 2 * kLayer);
   }
 }

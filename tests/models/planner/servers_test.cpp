@@ -21,7 +21,7 @@ Plan servers_plan(const std::string& servers, const std::string& strategy = "dat
       spec_of(test::kSmall, fmt::format("{}, sharding: parameter-server, parameter_server: {}", strategy, servers)));
 }
 
-std::int64_t weights_of(const Plan& plan) {
+std::int64_t server_weights(const Plan& plan) {
   std::int64_t sum = 0;
   for (const PlacedParameter& p : parameters_of(plan, states_of(plan, 0).front())) sum += p.local.out * p.local.in;
   return sum;
@@ -40,8 +40,8 @@ TEST(Servers, WorkersPushAndPullEveryWeightOnce) {
     const Plan plan = servers_plan("{servers: 3}", fmt::format("data: 4, global_batch: 8{}", more));
     ASSERT_EQ(plan.classes.size(), 2U);
     for (const std::uint32_t slot : {0U, 1U}) {
-      EXPECT_EQ(elements_moved(plan, slot, Dimension::world, CollectiveKind::push), weights_of(plan));
-      EXPECT_EQ(elements_moved(plan, slot, Dimension::world, CollectiveKind::pull), weights_of(plan));
+      EXPECT_EQ(elements_moved(plan, slot, Dimension::world, CollectiveKind::push), server_weights(plan));
+      EXPECT_EQ(elements_moved(plan, slot, Dimension::world, CollectiveKind::pull), server_weights(plan));
     }
   }
 }
@@ -50,8 +50,8 @@ TEST(Servers, WorkersPushAndPullEveryWeightOnce) {
 TEST(Servers, HoldEveryWeightOnce) {
   const Plan plan = unfold(servers_plan("{servers: 3}", "data: 4, global_batch: 8, bucket_MiB: 0.05"));
   ASSERT_EQ(plan.ranks, 7);
-  std::vector<int> held(static_cast<std::size_t>(weights_of(plan)), 0);
-  std::int64_t most = 0, least = weights_of(plan);
+  std::vector<int> held(static_cast<std::size_t>(server_weights(plan)), 0);
+  std::int64_t most = 0, least = server_weights(plan);
   for (std::uint32_t s = 0; s < plan.classes.size(); ++s) {
     EXPECT_EQ(plan.classes[s].server, s >= 4);
     EXPECT_EQ(updates(plan, plan.classes[s]), s >= 4);
@@ -89,7 +89,7 @@ TEST(Servers, ChainsHoldEveryWeightOnEveryCopy) {
   const Plan plan = unfold(servers_plan("{servers: 4, replicas: 3}", "data: 32, clip: 0, global_batch: 32"));
   ASSERT_EQ(plan.servers, 12);
   ASSERT_EQ(plan.ranges(), 4);
-  std::vector<int> held(static_cast<std::size_t>(weights_of(plan)), 0);
+  std::vector<int> held(static_cast<std::size_t>(server_weights(plan)), 0);
   for (std::uint32_t s = 32; s < plan.classes.size(); ++s) {
     EXPECT_TRUE(updates(plan, plan.classes[s]));
     for (const Piece& p : pieces_of(plan, states_of(plan, s).front(), s)) {
@@ -121,8 +121,8 @@ TEST(Master, AloneHoldsOptimizerOutputsAndLoss) {
   }
   EXPECT_EQ(losses, (std::map<std::uint32_t, std::int64_t>{{0, 4 * 32}}));
   for (const std::uint32_t slot : {0U, 1U}) {
-    EXPECT_EQ(elements_moved(plan, slot, Dimension::data, CollectiveKind::broadcast), weights_of(plan));
-    EXPECT_EQ(elements_moved(plan, slot, Dimension::data, CollectiveKind::reduce), weights_of(plan));
+    EXPECT_EQ(elements_moved(plan, slot, Dimension::data, CollectiveKind::broadcast), server_weights(plan));
+    EXPECT_EQ(elements_moved(plan, slot, Dimension::data, CollectiveKind::reduce), server_weights(plan));
     EXPECT_EQ(elements_moved(plan, slot, Dimension::data, CollectiveKind::gather), 4 * 32 * 256);
   }
 }

@@ -12,7 +12,7 @@ struct Layout {
   bool zigzag;
 };
 
-constexpr std::int64_t kSequence = 48;
+constexpr std::int64_t kSequenceLength = 48;
 
 std::vector<Strategy> layouts() {
   std::vector<Strategy> all;
@@ -50,16 +50,16 @@ TEST(Sequence, PartsAreAPartition) {
           for (std::int64_t i = 0; i < p.count; ++i) to.push_back(p.first + i);
         }
       };
-      add(block_parts(s, kSequence, b), of_block);
+      add(block_parts(s, kSequenceLength, b), of_block);
       for (std::int64_t u = 0; u < s.context_ulysses; ++u) {
         const std::size_t before = of_ranks.size();
-        add(rank_parts(s, kSequence, b * s.context_ulysses + u), of_ranks);
-        EXPECT_EQ(of_ranks.size() - before, static_cast<std::size_t>(kSequence / s.context));
+        add(rank_parts(s, kSequenceLength, b * s.context_ulysses + u), of_ranks);
+        EXPECT_EQ(of_ranks.size() - before, static_cast<std::size_t>(kSequenceLength / s.context));
       }
       EXPECT_EQ(of_ranks, of_block);
       for (const std::int64_t p : of_block) EXPECT_TRUE(seen.insert(p).second);
     }
-    EXPECT_EQ(static_cast<std::int64_t>(seen.size()), kSequence);
+    EXPECT_EQ(static_cast<std::int64_t>(seen.size()), kSequenceLength);
   }
 }
 
@@ -86,14 +86,14 @@ TEST(Sequence, PairsAreThoseThatAreCounted) {
       for (std::int64_t b = 0; b < s.context_ring; ++b) {
         for (std::int64_t h = 0; h < s.context_ring; ++h) {
           const std::int64_t from = (b - h + s.context_ring) % s.context_ring;
-          const auto queries = block_parts(s, kSequence, b), keys = block_parts(s, kSequence, from);
-          const double pairs = pairs_of_block(s, kSequence, b, h, window);
+          const auto queries = block_parts(s, kSequenceLength, b), keys = block_parts(s, kSequenceLength, from);
+          const double pairs = pairs_of_block(s, kSequenceLength, b, h, window);
           EXPECT_DOUBLE_EQ(pairs, counted(queries, keys, window)) << s.context_ring << ' ' << window;
           sum += pairs;
         }
       }
-      const double s2 = kSequence * kSequence / 2.0,
-                   rest = std::max<double>(0, kSequence - static_cast<double>(window));
+      const double s2 = kSequenceLength * kSequenceLength / 2.0,
+                   rest = std::max<double>(0, kSequenceLength - static_cast<double>(window));
       EXPECT_DOUBLE_EQ(sum, window == 0 ? s2 : s2 - rest * rest / 2);
     }
   }
@@ -103,12 +103,12 @@ TEST(Sequence, PairsAreThoseThatAreCounted) {
 // the balance where it is shorter than the distance to the block's keys.
 TEST(Sequence, ZigzagBlocksDoTheSame) {
   for (Strategy s : layouts()) {
-    EXPECT_EQ(blocks_are_alike(s, kSequence, 0), s.context_ring == 1 || s.context_zigzag);
+    EXPECT_EQ(blocks_are_alike(s, kSequenceLength, 0), s.context_ring == 1 || s.context_zigzag);
     s.context_kind = "allgather";
-    EXPECT_EQ(blocks_are_alike(s, kSequence, 0), s.context_ring == 1 || s.context_zigzag);
+    EXPECT_EQ(blocks_are_alike(s, kSequenceLength, 0), s.context_ring == 1 || s.context_zigzag);
     s.context_kind = "ring";
     if (s.context_ring > 1) {
-      EXPECT_FALSE(blocks_are_alike(s, kSequence, 5));
+      EXPECT_FALSE(blocks_are_alike(s, kSequenceLength, 5));
     }
   }
 }

@@ -36,7 +36,7 @@ TEST(Wire, SkipsFixedWidthsAndReadsTheirValues) {
   EXPECT_EQ(r.field().value, 0x80000000000000ffU);
 }
 
-std::string refusal(const std::string& bytes) {
+std::string wire_refusal(const std::string& bytes) {
   try {
     WireReader r(bytes, kPath);
     while (!r.done()) r.field();
@@ -47,11 +47,11 @@ std::string refusal(const std::string& bytes) {
 }
 
 TEST(Wire, RefusesWhatIsCutOrWrongWithItsPlace) {
-  EXPECT_NE(refusal("\x08\x96").find("t.et: byte 2: the file ends within a message"), std::string::npos);
-  EXPECT_NE(refusal("\x12\x07test").find("ends within"), std::string::npos);
-  EXPECT_NE(refusal(std::string("\x08") + std::string(10, '\xff')).find("more than 64 bits"), std::string::npos);
-  EXPECT_NE(refusal("\x0b").find("no longer use"), std::string::npos);
-  EXPECT_NE(refusal(std::string("\x00\x01", 2)).find("out of range"), std::string::npos);
+  EXPECT_NE(wire_refusal("\x08\x96").find("t.et: byte 2: the file ends within a message"), std::string::npos);
+  EXPECT_NE(wire_refusal("\x12\x07test").find("ends within"), std::string::npos);
+  EXPECT_NE(wire_refusal(std::string("\x08") + std::string(10, '\xff')).find("more than 64 bits"), std::string::npos);
+  EXPECT_NE(wire_refusal("\x0b").find("no longer use"), std::string::npos);
+  EXPECT_NE(wire_refusal(std::string("\x00\x01", 2)).find("out of range"), std::string::npos);
 }
 
 }  // namespace

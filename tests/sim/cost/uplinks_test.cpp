@@ -130,6 +130,20 @@ TEST(Uplinks, AreTheSameFoldedOrNot) {
   }
 }
 
+// A node with 16 NICs for 8 GPUs, all at half the others' rate, is as slow as if all nodes were.
+TEST(Uplinks, OfASlowNodeAreAllOfItsNics) {
+  const auto time = [](const std::string& nics) {
+    return predict(parse_spec("model: gemma-2b\nsequence: 1024\ncluster: {node: aws-p5en, nodes: 4, " + nics +
+                                  "}\nstrategy: {tensor: 4, data: 8, global_batch: 24, overlap: {gradient_reduce: "
+                                  "false}}\n",
+                              "t.yaml"))
+        .report.step_time_s;
+  };
+  const double slow = time("nic_Gbps: 25"), one = time("nic_Gbps: 50, network: {faults: [{node: 0, Gbps: 25}]}");
+  EXPECT_LE(one, slow * 1.001);
+  EXPECT_GT(one, 1.1 * time("nic_Gbps: 50"));
+}
+
 // Leaves of 4 nodes of 8 GPUs: 64 nodes, 8 rails.
 Spec leaves(const std::string& network, const std::string& strategy =
                                             "{tensor: 8, data: 64, global_batch: 64, overlap: "

@@ -127,8 +127,8 @@ TEST(Contention, TransfersOfAStageShareItsUplinks) {
   const Plan plan = p.plan();
   Timing timing = p.timing();
   timing.links.resize(1);
-  timing.links[0].uplink_out = timing.link_count++;
-  timing.links[0].uplink_in = timing.link_count++;
+  timing.links[0].uplinks[0].out = timing.link_count++;
+  timing.links[0].uplinks[0].in = timing.link_count++;
   Contention c(plan, timing);
   EXPECT_EQ(c.start_transfer({&a, 1}), kAlone);
   EXPECT_EQ(c.start_transfer({&b, 1}), Contention::kUnsettled);

@@ -6,7 +6,7 @@
 namespace orrery {
 namespace {
 
-SpecValues sample() {
+SpecValues sample_values() {
   SpecValues v;
   v.set("strategy.tensor", "8", Said::stated, "x:1 tp");
   v.set("software", "torchtitan", Said::assumed, "nearest");
@@ -18,7 +18,7 @@ SpecValues sample() {
 }
 
 TEST(SpecValues, YamlHasASourceOnEveryLine) {
-  EXPECT_EQ(spec_yaml(sample(), {"head"}),
+  EXPECT_EQ(spec_yaml(sample_values(), {"head"}),
             "# head\n"
             "model:\n"
             "  layers: 4                         # x:3\n"
@@ -32,13 +32,13 @@ TEST(SpecValues, YamlHasASourceOnEveryLine) {
 }
 
 TEST(SpecValues, JsonHasTypes) {
-  EXPECT_EQ(nlohmann::json::parse(spec_json(sample())),
+  EXPECT_EQ(nlohmann::json::parse(spec_json(sample_values())),
             nlohmann::json::parse(R"({"model": {"layers": 4}, "software": {"profile": "torchtitan", "compile": true},
               "strategy": {"tensor": 8, "recompute": ["mlp", "norm"], "global_batch": null}})"));
 }
 
 TEST(SpecValues, AKeyStandsOnce) {
-  SpecValues v = sample();
+  SpecValues v = sample_values();
   v.fill("strategy.tensor", "2", Said::derived, "");
   EXPECT_EQ(v.number("strategy.tensor"), 8);
   v.set("strategy.tensor", "2", Said::derived, "");

@@ -13,10 +13,10 @@ namespace orrery {
 namespace {
 
 constexpr Bytes kKiB = 1024;
-constexpr Bytes kGiB = 1024 * kMiB;
+constexpr Bytes kBytesOfGiB = 1024 * kMiB;
 
-CachingAllocator plain(Bytes capacity = 64 * kGiB) { return CachingAllocator({capacity, false}); }
-CachingAllocator expandable(Bytes capacity = 64 * kGiB) { return CachingAllocator({capacity, true}); }
+CachingAllocator plain(Bytes capacity = 64 * kBytesOfGiB) { return CachingAllocator({capacity, false}); }
+CachingAllocator expandable(Bytes capacity = 64 * kBytesOfGiB) { return CachingAllocator({capacity, true}); }
 
 // --- The rules one by one --------------------------------------------------------------------------------------------
 
@@ -46,7 +46,8 @@ INSTANTIATE_TEST_SUITE_P(
         // From 10 MiB on a segment is the size rounded to 2 MiB, and at most 1 MiB of rest is not split off.
         FirstRequest{10 * kMiB - 511, 10 * kMiB, 10 * kMiB}, FirstRequest{10 * kMiB, 10 * kMiB, 10 * kMiB},
         FirstRequest{11 * kMiB, 12 * kMiB, 12 * kMiB}, FirstRequest{12 * kMiB + 1, 12 * kMiB + 512, 14 * kMiB},
-        FirstRequest{11 * kMiB - 512, 11 * kMiB - 512, 12 * kMiB}, FirstRequest{kGiB, kGiB, kGiB}));
+        FirstRequest{11 * kMiB - 512, 11 * kMiB - 512, 12 * kMiB},
+        FirstRequest{kBytesOfGiB, kBytesOfGiB, kBytesOfGiB}));
 
 TEST(Allocator, SmallPoolSplitsAnyRestAndLargePoolAboveOneMiB) {
   CachingAllocator a = plain();
@@ -213,7 +214,7 @@ TEST(Allocator, ExpandableSegmentsMapOnlyWhatTheFreeTailLacks) {
 
 TEST(Allocator, EmptyCacheReturnsEverythingUnused) {
   for (const bool is_expandable : {false, true}) {
-    CachingAllocator a({kGiB, is_expandable});
+    CachingAllocator a({kBytesOfGiB, is_expandable});
     std::vector<BlockId> blocks;
     for (int i = 0; i < 50; ++i) blocks.push_back(*a.malloc((i * 731 % 17 + 1) * 300 * kKiB, i % 3));
     for (const BlockId id : blocks) a.free(id);

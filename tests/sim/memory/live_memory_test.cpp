@@ -14,7 +14,7 @@ namespace {
 
 Bytes sum(const MemorySample& s) { return std::accumulate(s.bytes.begin(), s.bytes.end(), Bytes{0}); }
 
-Prediction small(const std::string& strategy) {
+Prediction small_model(const std::string& strategy) {
   const std::string text =
       "model: {name: t, layers: 4, hidden: 256, heads: 4, feed_forward: 1024, vocab: 1024}\n"
       "sequence: 128\ncluster: {node: dgx-h100, nodes: 1}\nstrategy: " +
@@ -28,7 +28,7 @@ TEST(LiveMemory, ReturnsToTheStateAndPeaksWithTheReplay) {
   for (const char* strategy :
        {"{data: 1, global_batch: 2}", "{tensor: 2, pipeline: 2, data: 2, global_batch: 8}", "{data: 8, sharding: fsdp}",
         "{data: 4, pipeline: 2, sharding: zero1, global_batch: 16}"}) {
-    const Prediction p = small(strategy);
+    const Prediction p = small_model(strategy);
     const std::vector<MemorySample> samples = live_memory(p.plan, p.trace);
     for (std::uint32_t s = 0; s < p.plan.classes.size(); ++s) {
       std::vector<MemorySample> own;
@@ -56,7 +56,7 @@ TEST(LiveMemory, ReturnsToTheStateAndPeaksWithTheReplay) {
 // when one begins. Kernels of this model are shorter than their launches, so that nothing else ends when one begins.
 TEST(LiveMemory, FallsOnlyWhenATaskEnds) {
   for (const char* strategy : {"{data: 1, global_batch: 2}", "{tensor: 2, pipeline: 2, data: 2, global_batch: 8}"}) {
-    const Prediction p = small(strategy);
+    const Prediction p = small_model(strategy);
     const std::vector<MemorySample> samples = live_memory(p.plan, p.trace);
     std::set<std::pair<std::uint32_t, Picoseconds>> begin, end;
     for (TaskId t = 0; t < p.plan.task_count(); ++t) {

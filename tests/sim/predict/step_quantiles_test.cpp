@@ -17,12 +17,12 @@ Spec varied(const std::string& strategy, const std::string& variation) {
       "case");
 }
 
-Prediction predicted(const Spec& spec) { return predict(spec, profile_for(spec, "")); }
+Prediction predicted_report(const Spec& spec) { return predict(spec, profile_for(spec, "")); }
 
 TEST(StepQuantiles, SetsInLockstepFollowTheGroupsThatMeetInLayers) {
   const auto sets = [](const std::string& strategy) {
     const Spec spec = varied(strategy, "gpus: 0.03");
-    return lockstep_of(spec, predicted(spec).plan);
+    return lockstep_of(spec, predicted_report(spec).plan);
   };
   const Lockstep tensor = sets("tensor: 4, pipeline: 2, data: 4, global_batch: 16");
   EXPECT_EQ(std::tuple(tensor.ranks, tensor.replicas, tensor.stages), std::tuple(4, 4, 2));
@@ -35,7 +35,7 @@ TEST(StepQuantiles, WithoutAPipelineTheSlowestOfAllRanksDecides) {
   const auto at = [](int data) {
     const Spec spec =
         varied("data: " + std::to_string(data) + ", global_batch: " + std::to_string(4 * data), "gpus: 0.03");
-    const Report r = predicted(spec).report;
+    const Report r = predicted_report(spec).report;
     return *r.variation;
   };
   const StepQuantiles one = at(1), many = at(64);
@@ -45,8 +45,8 @@ TEST(StepQuantiles, WithoutAPipelineTheSlowestOfAllRanksDecides) {
 
 // Kernels alone lengthen the step itself; without a spread of GPUs there are no quantiles.
 TEST(StepQuantiles, KernelsThatDifferLengthenTheStep) {
-  const Report alike = predicted(varied("tensor: 8, data: 1, global_batch: 8", "kernels: 0")).report;
-  const Report differ = predicted(varied("tensor: 8, data: 1, global_batch: 8", "kernels: 0.05")).report;
+  const Report alike = predicted_report(varied("tensor: 8, data: 1, global_batch: 8", "kernels: 0")).report;
+  const Report differ = predicted_report(varied("tensor: 8, data: 1, global_batch: 8", "kernels: 0.05")).report;
   EXPECT_FALSE(differ.variation.has_value());
   EXPECT_GT(differ.step_time_s, alike.step_time_s);
 }

@@ -9,18 +9,20 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-std::string spec_with(const std::string& strategy) {
+std::string published_spec(const std::string& strategy) {
   return "{model: mixtral-8x7b, sequence: 4096, cluster: {node: dgx-h100, nodes: 8}, strategy: {" + strategy + "}}";
 }
 
 TEST(PublishedSummary, TellsWhatAStepUses) {
   EXPECT_EQ(
-      techniques_in(parse_spec(spec_with("tensor: 2, pipeline: 2, context: 2, data: 8, expert: 4, expert_tensor: 1, "
-                                         "sharding: zero1, recompute: full, global_batch: 16"),
-                               "five")),
+      techniques_in(
+          parse_spec(published_spec("tensor: 2, pipeline: 2, context: 2, data: 8, expert: 4, expert_tensor: 1, "
+                                    "sharding: zero1, recompute: full, global_batch: 16"),
+                     "five")),
       (Names{"zero1", "tensor and sequence", "context, ring", "pipeline, 1f1b", "recompute, full", "experts",
              "expert parallelism", "3D: data, tensor, pipeline", "5D: with context and expert", "precision, bf16"}));
-  EXPECT_EQ(techniques_in(parse_spec(spec_with("data: 64"), "replicas")), (Names{"DDP", "experts", "precision, bf16"}));
+  EXPECT_EQ(techniques_in(parse_spec(published_spec("data: 64"), "replicas")),
+            (Names{"DDP", "experts", "precision, bf16"}));
 }
 
 TEST(PublishedSummary, CountsARowForEverythingItUses) {

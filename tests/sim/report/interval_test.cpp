@@ -18,43 +18,6 @@ Spec clustered(const std::string& software, const std::string& node, int nodes) 
       "spec");
 }
 
-std::vector<StepResidual> spread(const std::string& gpu, const std::string& software, const std::string& source,
-                                 int rows, double low, double high) {
-  std::vector<StepResidual> result;
-  for (int i = 0; i < rows; ++i) result.push_back({gpu, software, source, 1, low + (high - low) * i / (rows - 1)});
-  return result;
-}
-
-nlohmann::json class_of(const nlohmann::json& file, const std::string& gpu, const std::string& software,
-                        const std::string& nodes) {
-  for (const nlohmann::json& c : file.at("classes")) {
-    if (c.at("gpu") == gpu && c.at("software") == software && c.at("nodes") == nodes) return c;
-  }
-  return nullptr;
-}
-
-TEST(Interval, IsTheMiddleEightyPercentOfLikeRows) {
-  const auto file = nlohmann::json::parse(intervals_json(spread("ampere", "a", "s", 101, 0.9, 1.3)));
-  const nlohmann::json c = class_of(file, "ampere", "a", "one");
-  ASSERT_TRUE(c.is_object());
-  EXPECT_NEAR(c.at("low").get<double>(), 0.934, 0.003);
-  EXPECT_NEAR(c.at("high").get<double>(), 1.266, 0.003);
-}
-
-TEST(Interval, HoldsThePredictionEvenWhereAllLikeRowsAreSlower) {
-  const auto file = nlohmann::json::parse(intervals_json(spread("ampere", "a", "s", 20, 1.1, 1.2)));
-  EXPECT_EQ(class_of(file, "ampere", "a", "one").at("low"), 1);
-}
-
-// For a stack without measurements, every source has the same weight, however many rows it has.
-TEST(Interval, UnknownSoftwareIsAsWideAsSourcesAreApart) {
-  std::vector<StepResidual> rows = spread("ampere", "a", "big", 1000, 0.99, 1.01);
-  for (const StepResidual& r : spread("ampere", "b", "small", 5, 1.4, 1.6)) rows.push_back(r);
-  const auto file = nlohmann::json::parse(intervals_json(rows));
-  EXPECT_GT(class_of(file, "ampere", "", "").at("high").get<double>(), 1.4);
-  EXPECT_TRUE(class_of(file, "ampere", "b", "one").is_null()) << "five rows are no class";
-}
-
 TEST(Interval, BuiltInClassesAreSane) {
   const auto file = nlohmann::json::parse(data_file("intervals.json"));
   EXPECT_FALSE(file.at("classes").empty());

@@ -11,7 +11,7 @@
 namespace orrery {
 namespace {
 
-Prediction predicted(const Spec& spec) {
+Prediction predicted_loads(const Spec& spec) {
   const Plan folded = make_plan(spec);
   return predict(spec, swinging_profile(folded), true);
 }
@@ -22,11 +22,11 @@ std::vector<Bytes> peaks(const Prediction& p) {
   return list;
 }
 
-// The router's choices are the only unknown: predicted with them, every op and the step take the measured times.
+// The router's choices are the only unknown: predicted_loads with them, every op and the step take the measured times.
 TEST(MeasuredLoads, ExplainARouterThatSwings) {
   for (const char* moe : {"", ", capacity_factor: 1.5"}) {
     const Spec spec = swinging_spec(moe);
-    const Prediction even = predicted(spec);
+    const Prediction even = predicted_loads(spec);
     const std::vector<RankRun> runs = swinging_runs(spec, even.profile, 9);
     const Prediction loaded = with_measured_loads(spec, even, runs);
     const Validation before = validate(spec, even, runs), v = validate(spec, loaded, runs);
@@ -40,7 +40,7 @@ TEST(MeasuredLoads, ExplainARouterThatSwings) {
 // The largest loads of every rank over all steps are used, not only those of the median step.
 TEST(MeasuredLoads, MemoryIsOfTheFullestStep) {
   const Spec spec = swinging_spec("");
-  const Prediction even = predicted(spec);
+  const Prediction even = predicted_loads(spec);
   std::vector<RankRun> runs = runs_of(even.plan, even.trace, even.report.plan_hash, 3);
   EXPECT_EQ(peaks(with_measured_loads(spec, even, runs)), peaks(even));
   const auto twice = [&](std::size_t rank, std::size_t step) {
@@ -59,7 +59,7 @@ TEST(MeasuredLoads, MemoryIsOfTheFullestStep) {
 // Tokens dropped by a capacity are neither computed nor kept: less of both than in the even step, which drops nothing.
 TEST(MeasuredLoads, DroppedTokensCostNothing) {
   const Spec spec = swinging_spec(", capacity_factor: 1.5");
-  const Prediction even = predicted(spec);
+  const Prediction even = predicted_loads(spec);
   std::vector<RankRun> runs = runs_of(even.plan, even.trace, even.report.plan_hash, 3);
   for (RankRun& run : runs) {
     for (MeasuredStep& step : run.steps) {
@@ -73,7 +73,7 @@ TEST(MeasuredLoads, DroppedTokensCostNothing) {
 
 TEST(MeasuredLoads, AreNotAskedForWhereNothingIsCounted) {
   const Spec spec = swinging_spec(", capacity_factor: 1.5, pad_to_capacity: true");
-  const Prediction even = predicted(spec);
+  const Prediction even = predicted_loads(spec);
   const auto runs = runs_of(even.plan, even.trace, even.report.plan_hash, 3);
   EXPECT_EQ(with_measured_loads(spec, even, runs).report.step_time_s, even.report.step_time_s);
 }

@@ -12,7 +12,7 @@ namespace {
 
 using layouts::TraceFile;
 
-std::string refusal(const std::string& path) {
+std::string event_refusal(const std::string& path) {
   try {
     read_trace(path, {.event = [](const TraceEvent&) {}});
   } catch (const Error& e) {
@@ -24,7 +24,7 @@ std::string refusal(const std::string& path) {
 
 std::string refusal_of(std::string_view text) {
   const TraceFile file(text);
-  const std::string line = refusal(file.path());
+  const std::string line = event_refusal(file.path());
   EXPECT_EQ(line.find('\n'), std::string::npos);
   return line.starts_with(file.path()) ? line.substr(file.path().size()) : line;
 }
@@ -91,9 +91,9 @@ TEST(TraceEvents, DamageIsNamedWithItsLine) {
   EXPECT_NE(refusal_of("{\"traceEvents\": [\n{\"ph\": \"X\"},\n 17,\n{}]}").find("neither a value nor an event"),
             std::string::npos);
   EXPECT_NE(refusal_of("{\"traceEvents\": []} more").find("more text follows"), std::string::npos);
-  EXPECT_NE(refusal("/nowhere/trace.json").find("/nowhere/trace.json: cannot be read: No such file"),
+  EXPECT_NE(event_refusal("/nowhere/trace.json").find("/nowhere/trace.json: cannot be read: No such file"),
             std::string::npos);
-  EXPECT_NE(refusal("/tmp").find("/tmp: cannot be read: Is a directory"), std::string::npos);
+  EXPECT_NE(event_refusal("/tmp").find("/tmp: cannot be read: Is a directory"), std::string::npos);
 }
 
 std::string packed(const std::string& text) {

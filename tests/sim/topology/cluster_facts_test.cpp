@@ -32,7 +32,7 @@ class Folder {
   std::filesystem::path path_;
 };
 
-std::string error_of(const std::string& text) {
+std::string facts_error(const std::string& text) {
   const Folder folder;
   try {
     read_cluster_facts({folder.write("file", text)});
@@ -102,9 +102,9 @@ TEST(ClusterFacts, AreOfTheToolThatTheLinesTell) {
 }
 
 TEST(ClusterFacts, RefuseOtherFilesInALine) {
-  EXPECT_NE(error_of("hello\n").find("none of these"), std::string::npos);
-  EXPECT_NE(error_of("").find("none of these"), std::string::npos);
-  EXPECT_NE(error_of("{\"lldp\": 3}").find("lldpctl -f json"), std::string::npos);
+  EXPECT_NE(facts_error("hello\n").find("none of these"), std::string::npos);
+  EXPECT_NE(facts_error("").find("none of these"), std::string::npos);
+  EXPECT_NE(facts_error("{\"lldp\": 3}").find("lldpctl -f json"), std::string::npos);
 }
 
 }  // namespace

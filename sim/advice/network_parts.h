@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "models/spec/cluster.h"
+#include "sim/advice/prices.h"
+
+namespace orrery {
+
+// NetworkParts counts what joins the nodes of a cluster: switches, and links with what is at their two ends
+// (transceivers, or the plugs of a cable). Links are counted at the rate of the switches' ports: one of half the rate
+// is half a link.
+struct NetworkParts {
+  std::int64_t switches = 0;
+  double links = 0;
+};
+
+// Counts the parts that `nodes` nodes need of the network that cluster.network describes; none if it describes none. A
+// leaf, a part of the spine, and what joins these parts are each as many switches as their ports need. A spine
+// of more ports than one switch has is counted as if its switches needed no links to each other: leaves have uplinks to
+// each of them, which holds for as many spine switches as a leaf has uplinks.
+NetworkParts network_parts(const Cluster& cluster, std::int64_t nodes, const SwitchPrice& price);
+
+// The price of the parts in US dollars, and their power in kW; nullopt: not known.
+std::optional<double> usd_of(const NetworkParts& parts, const SwitchPrice& price);
+std::optional<double> kW_of(const NetworkParts& parts, const SwitchPrice& price);
+
+}  // namespace orrery

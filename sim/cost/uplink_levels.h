@@ -1,0 +1,75 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "models/base/units.h"
+#include "models/plan/plan.h"
+#include "models/spec/cluster.h"
+
+namespace orrery {
+
+// The links of a level: those above a switch (of a leaf, a part of the spine, a pod), those between groups of a
+// dragonfly, those of a torus, those between sites, the NICs of a node that has a slow one, or the NVLinks over which
+// bytes reach the NIC of another rail, where rails are not joined.
+enum class UplinkKind : std::uint8_t { switches, groups, torus, sites, slow_nics, rail_change };
+
+// The nodes that a job's ranks lie on. Nodes, or NVLink domains that are larger than a node, are counted in sets of
+// node_gpus GPUs.
+class JobSeats {
+ public:
+  // The plan must outlive this object.
+  JobSeats(const Plan& plan, const Cluster& cluster, std::int64_t node_gpus);
+
+  std::int64_t node_gpus() const { return node_gpus_; }
+  bool in_order() const { return places_.empty(); }  // whether the job has the cluster's first nodes
+  const std::vector<std::int64_t>& places() const { return places_; }
+  // the node of a rank, counted among the job's
+  std::int64_t node_of(std::int64_t rank) const { return plan_.seat_of(rank) / node_gpus_; }
+  // the node of a rank, counted among the cluster's
+  std::int64_t place_of(std::int64_t rank) const;
+  // the domain of `gpus` GPUs that a rank lies in
+  std::int64_t domain_of(std::int64_t gpus, std::int64_t rank) const;
+
+ private:
+  const Plan& plan_;
+  std::int64_t node_gpus_;
+  std::vector<std::int64_t> places_;  // places_of() the job's nodes
+};
+
+// A level of links above the nodes' NICs, and what the process groups of each dimension of parallelism send over it.
+struct UplinkLevel {
+  std::int64_t gpus = 0;  // number of GPUs in a domain
+  double capacity = 0;    // rate of all uplinks of a domain in each direction, bytes per second
+  // If a hash chooses uplinks: the uplinks of one switch (0: flows spread evenly), the rate of one in bytes per
+  // second, the switches of a domain, and the NICs on one of them.
+  std::int64_t hashed_uplinks = 0, queue_pairs = 1, switches = 1;
+  double uplink = 0, switch_nics = 0;
+  Seconds away = 0;  // time of a bit from one domain to another
+  // For groups of a dragonfly: rate from one to one other, bytes per second (0: no groups), and whether bytes may go
+  // over others.
+  double one_way = 0;
+  bool detours = false;
+  const Torus* torus = nullptr;  // whose links are the level
+  double forward = 0;            // seconds that a byte of a node spends in NVLink before it is on its NIC
+  UplinkKind kind = UplinkKind::switches;
+  std::int64_t domains = 1;  // number of domains that the job has ranks in
+  // For each dimension, the most domain boundaries that the ring of one group crosses, and the pairs of ranks between
+  // which the busiest node of a group sends as all-to-all.
+  std::array<double, kDimensions> boundaries{}, node_pairs{};
+
+  // For each dimension of parallelism, over the bytes that one group sends out of a node: the bytes that all groups
+  // together send out of the busiest domain, as rings and trees (edges) or as all-to-all (pairs), and the bytes that
+  // they send out of that domain's nodes as all-to-all (from_nodes).
+  std::array<double, kDimensions> edges{}, pairs{}, from_nodes{};
+  // The same for what the busiest pair of a dragonfly's groups sends one way. In a torus, `edges` and `pairs` are
+  // those of the busiest link.
+  std::array<double, kDimensions> one_way_edges{}, one_way_pairs{};
+};
+
+// Returns the levels of a cluster that may slow a job's transfers, with what its groups send over them. Tori are those
+// of `cluster`, which must outlive the levels.
+std::vector<UplinkLevel> uplink_levels(const Plan& plan, const Cluster& cluster, const JobSeats& seats);
+
+}  // namespace orrery

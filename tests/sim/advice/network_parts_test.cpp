@@ -1,0 +1,66 @@
+#include "sim/advice/network_parts.h"
+
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "models/load/load_spec.h"
+
+namespace orrery {
+namespace {
+
+constexpr std::int64_t kSwitchPorts = 64;
+
+NetworkParts parts_of_network(std::int64_t nodes, const std::string& network) {
+  const Spec spec =
+      parse_spec("model: gpt2\nsequence: 1024\ncluster: {node: dgx-h100, nodes: " + std::to_string(nodes) +
+                     ", network: " + network + "}\nstrategy: {data: 8}\n",
+                 "network.yaml");
+  return network_parts(spec.cluster, nodes, {.ports = kSwitchPorts, .port_Gbps = 400});
+}
+
+// 1,024 GPUs with a NIC each need 32 leaves of 32 + 32 ports and 16 spine switches, and as many links up as down.
+TEST(NetworkParts, OfTwoLevelsWithoutContention) {
+  const NetworkParts rails = parts_of_network(128, "{leaf: {nodes: 32}}");
+  EXPECT_EQ(rails.switches, 48);
+  EXPECT_EQ(rails.links, 2048);
+  const NetworkParts tree = parts_of_network(128, "{kind: fat-tree, leaf: {nodes: 4}}");
+  EXPECT_EQ(tree.switches, 48);
+  EXPECT_EQ(tree.links, 2048);
+}
+
+TEST(NetworkParts, AreFewerWhereRailsAreNotJoined) {
+  const NetworkParts rails = parts_of_network(32, "{leaf: {nodes: 32}}");
+  EXPECT_EQ(rails.switches, 8 + 4);
+  const NetworkParts only = parts_of_network(32, "{kind: rail-only, leaf: {nodes: 32}}");
+  EXPECT_EQ(only.switches, 8);
+  EXPECT_EQ(only.links, 256);
+}
+
+// 2 parts of 16 leaves of 4 nodes; of a part's 512 uplinks an eighth goes on.
+TEST(NetworkParts, OfASpineOfParts) {
+  const NetworkParts p = parts_of_network(128, "{kind: fat-tree, leaf: {nodes: 4}, spine: {leaves: 16, ratio: 8}}");
+  EXPECT_EQ(p.switches, 32 + 2 * 9 + 2);
+  EXPECT_EQ(p.links, 1024 + 1024 + 128);
+}
+
+TEST(NetworkParts, OfDragonfliesAndTori) {
+  const NetworkParts dragonfly =
+      parts_of_network(128, "{kind: dragonfly, leaf: {nodes: 4, uplinks: 16}, groups: {leaves: 8, links: 16}}");
+  EXPECT_EQ(dragonfly.switches, 32);  // of 32 + 16 + 16 ports
+  EXPECT_EQ(dragonfly.links, 1024 + 32 * 16);
+  const NetworkParts torus = parts_of_network(128, "{kind: torus, torus: {shape: [8, 8, 2], Gbps: 800}}");
+  EXPECT_EQ(torus.switches, 0);
+  EXPECT_EQ(torus.links, 2 * (128 + 128 + 64));
+}
+
+TEST(NetworkParts, CostWhatTheListSays) {
+  const SwitchPrice price{.ports = 64, .port_Gbps = 400, .switch_usd = 36'000, .link_usd = 1'280, .link_kW = .0155};
+  EXPECT_EQ(usd_of({48, 2048}, price), 48 * 36'000 + 2048 * 1'280);
+  EXPECT_NEAR(*kW_of({48, 2048}, price), 31.744, 1e-9);
+  EXPECT_FALSE(usd_of({}, price));
+  EXPECT_FALSE(usd_of({48, 2048}, {.ports = 64}));
+}
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,84 @@
+#include "sim/cost/uplink_levels.h"
+
+#include <string>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "models/load/load_spec.h"
+#include "models/planner/make_plan.h"
+#include "sim/cost/uplinks.h"
+
+namespace orrery {
+namespace {
+
+// 8 nodes of 8 GPUs, and experts on all of them.
+Spec eight_expert_nodes(const std::string& network, const std::string& strategy) {
+  return parse_spec(fmt::format("model: {{name: t, layers: 8, hidden: 512, heads: 8, feed_forward: 2048, vocab: 4096,\n"
+                                "        moe: {{experts: 64, top_k: 2, feed_forward: 512}}}}\n"
+                                "sequence: 256\n"
+                                "cluster: {{node: dgx-h100, nodes: 8, network: {}}}\nstrategy: {}\n",
+                                network, strategy),
+                    "network.yaml");
+}
+
+struct FabricCase {
+  const char* network;
+  Dimension dimension;
+  Uplinks::Pattern pattern;
+  double bytes, seconds;  // that a node sends, and the least time
+};
+
+// Groups of 2 nodes have 8 links of 50 GB/s to three others. One edge of each of 8 rings goes from one group to the
+// next: 400 GB over 133 GB/s, or over other groups too, which takes 533 GB/s half of the rate each. On a ring of 8
+// nodes a link carries one edge of each ring, and 10 of the 56 pairs of nodes.
+TEST(UplinkLevels, OfDragonfliesAndToriAreAsShortAsTheirBusiestLinks) {
+  const std::string groups = "{kind: dragonfly, leaf: {nodes: 1}, groups: {leaves: 2, links: 4}, routing: {kind: ";
+  const std::string minimal = groups + "d-mod-k}}", adaptive = groups + "adaptive}}";
+  constexpr auto kEdges = Uplinks::Pattern::neighbours, kPairs = Uplinks::Pattern::pairs;
+  for (const FabricCase& c :
+       {FabricCase{minimal.c_str(), Dimension::data, kEdges, 50e9, 3},
+        FabricCase{adaptive.c_str(), Dimension::data, kEdges, 50e9, 1.5},
+        FabricCase{"{kind: torus, torus: {shape: [8], Gbps: 400}}", Dimension::data, kEdges, 50e9, 8},
+        FabricCase{"{kind: torus, torus: {shape: [2, 4], Gbps: 800}}", Dimension::data, kEdges, 50e9, 4},
+        FabricCase{"{kind: torus, torus: {shape: [8], Gbps: 400}, load: 0.5}", Dimension::expert, kPairs, 448e9,
+                   640 / 25.0},
+        // 2 x 6 pairs of nodes leave a group, 2 x 2 go to one other.
+        FabricCase{minimal.c_str(), Dimension::expert, kPairs, 448e9, 256 / (400 / 3.0)}}) {
+    const bool rings = c.dimension == Dimension::data;
+    const Spec spec = eight_expert_nodes(c.network, rings ? "{tensor: 8, data: 8}" : "{data: 64, expert: 64}");
+    const Plan plan = make_plan(spec);
+    const Uplinks uplinks(plan, spec.cluster, 8);
+    EXPECT_NE(uplinks.crossed(c.dimension, 0), 0U);
+    EXPECT_NEAR(uplinks.least_time(c.dimension, c.pattern, {c.bytes}), c.seconds, 1e-6 * c.seconds) << c.network;
+  }
+}
+
+// A GPU sends 7/8 of an all-to-all to NICs of other rails: over NVLink at 450 GB/s, then over a NIC at 50.
+TEST(UplinkLevels, OfSingleRailsAreReachedOverNvlink) {
+  const Spec spec = eight_expert_nodes("{kind: rail-only, leaf: {nodes: 8}}", "{data: 64, expert: 64}");
+  const Plan plan = make_plan(spec);
+  Uplinks uplinks(plan, spec.cluster, 8);
+  const NodeTraffic second{.bytes = 400e9, .nics = 8, .seconds = 1};
+  EXPECT_NEAR(uplinks.time(0, Dimension::expert, Uplinks::Pattern::pairs, second), 1 + 7.0 / 8 / 9, 1e-9);
+  EXPECT_EQ(uplinks.time(0, Dimension::data, Uplinks::Pattern::neighbours, second), 1);
+}
+
+TEST(UplinkLevels, AreLeftOutWhereTheyAreNotShort) {
+  const Spec full = eight_expert_nodes("{leaf: {nodes: 2}}", "{data: 64, expert: 64}");
+  const Plan plan = make_plan(full);
+  EXPECT_TRUE(uplink_levels(plan, full.cluster, JobSeats(plan, full.cluster, 8)).empty());
+}
+
+TEST(JobSeats, FollowThePlacement) {
+  const Spec spec = eight_expert_nodes("{leaf: {nodes: 4}, placement: scattered}", "{data: 64}");
+  const Plan plan = make_plan(spec);
+  const JobSeats seats(plan, spec.cluster, 8);
+  EXPECT_FALSE(seats.in_order());
+  EXPECT_EQ(seats.node_of(8), 1);
+  EXPECT_EQ(seats.place_of(8), 4);  // the first node of the second leaf
+  EXPECT_EQ(seats.domain_of(32, 8), 1);
+}
+
+}  // namespace
+}  // namespace orrery
