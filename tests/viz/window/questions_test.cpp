@@ -146,6 +146,8 @@ TEST(Questions, AreAnsweredWithinTwoInteractions) {
     User user(w);
     q.ask(w, user);
     EXPECT_LE(user.interactions, 2) << q.name;
+    // Whether a frame shows which cell has the keyboard depends on the desktop.
+    if (QWidget* const focus = QApplication::focusWidget()) focus->clearFocus();
     QApplication::processEvents();
     expect_golden(coarse(w.grab().toImage()), QString("question_") + q.name);
   }
