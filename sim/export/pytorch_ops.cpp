@@ -63,8 +63,8 @@ struct SeenOperator {
   TorchShape first;  // shape of the input of the operator that table kOperators says is read
 };
 
-// The meaning of a recognised operator: an op of a plan, or the shape of a kernel that no plan has, with its kind's name
-// without precision.
+// The meaning of a recognised operator: an op of a plan, or the shape of a kernel that no plan has, with its kind's
+// name without precision.
 using Meant = std::variant<Work, WorkShape, const char*>;
 
 // Whether the operator also adds a matrix to its product, which is then its input before the two factors.

@@ -20,9 +20,9 @@ namespace {
 constexpr double kSmallestPart = 0.005;  // smallest share of the step time that the card lists
 // greatest number of tasks of a step whose card also lists changes of the machine, as each change must be simulated
 constexpr std::uint64_t kFewTasks = 100'000;
-constexpr std::size_t kMostLines = 6;     // greatest number of ops, or of ranks, that a card lists
-constexpr std::size_t kLongestName = 40;  // greatest number of bytes of an op's name that a card shows
-constexpr int kMostRecent = 8;            // greatest number of files that are listed as opened before
+constexpr std::size_t kMostLines = 6;                     // greatest number of ops, or of ranks, that a card lists
+constexpr std::size_t kLongestName = 37, kLastPart = 18;  // bytes of an op's name, and of its end, that a card shows
+constexpr int kMostRecent = 8;                            // greatest number of files that are listed as opened before
 
 QString html_of(const std::string& text) { return QString::fromStdString(text).toHtmlEscaped(); }
 
@@ -141,7 +141,10 @@ QString longest_ops_of(const Timeline& t) {
   for (std::size_t i = 0; i < std::min(kMostLines, order.size()); ++i) {
     const double share = static_cast<double>(by_label[order[i]]) / static_cast<double>(all);
     std::string name = shown_name(t.labels[order[i]]);
-    if (name.size() > kLongestName) name = std::string(first_characters(name, kLongestName - 3)) + "...";
+    // The ends of kernels' names tell them apart.
+    if (name.size() > kLongestName && is_printable(name.substr(name.size() - kLastPart)))
+      name = fmt::format("{}...{}", first_characters(name, kLongestName - kLastPart),
+                         name.substr(name.size() - kLastPart));
     rows += bar_row(name, fmt::format("{:.0f} %", 100 * share), share, colour_of(t.labels[order[i]].kind));
   }
   return section("Ops that take the most time", rows);

@@ -39,6 +39,7 @@ QTableWidget* table_with(const QStringList& columns) {
   table->verticalHeader()->setDefaultSectionSize(20);
   table->setFont(canvas_font());
   table->setAlternatingRowColors(true);
+  table->setWordWrap(false);  // a cell with blanks would show its first words alone
   return table;
 }
 

@@ -159,7 +159,9 @@ WhatIfPanel::WhatIfPanel(QWidget* parent)
   table_->verticalHeader()->setDefaultSectionSize(20);
   table_->setFont(canvas_font());
   table_->setSelectionBehavior(QAbstractItemView::SelectRows);
+  // The table takes what is left, so that the plot below it stays in a small window.
   table_->setMinimumHeight(110);
+  table_->setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Ignored);
   table_->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
   table_->horizontalHeader()->setMinimumSectionSize(16);
   connect(button, &QPushButton::clicked, this, [this] { try_strategies(200); });
