@@ -235,7 +235,7 @@ void MainWindow::show_differences() {
                                : d.count_b == 0 ? "first only"
                                : d.a > 0        ? fmt::format("{:+.1f}", 100 * d.more() / d.a)
                                                 : "";
-    compare_->setItem(i, 0, text_item(QString::fromStdString(d.name)));
+    compare_->setItem(i, 0, text_item(QString::fromStdString(d.shown)));
     compare_->setItem(i, 1, number_item(d.count_a > 0 ? time_text(d.a) : ""));
     compare_->setItem(i, 2, number_item(d.count_b > 0 ? time_text(d.b) : ""));
     compare_->setItem(i, 3, number_item((d.more() < 0 ? "-" : "+") + time_text(std::abs(d.more()))));

@@ -156,6 +156,16 @@ TEST(Compare, APredictionMatchesTracesOfPytorchByStepClassShapeAndStream) {
   }
 }
 
+TEST(Compare, TablesShowTheUsefulHalfOfNames) {
+  const Timeline t = measured(traces::kLayouts[3]);
+  const std::string whole = "ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<4096ul>) (data)";
+  const std::vector<Difference> rows = differences_of(t, t, true);
+  const Difference* const row = row_named(rows, whole, false);
+  ASSERT_NE(row, nullptr);
+  EXPECT_EQ(row->shown, "ncclDevKernel_AllGather_RING_LL (data)");
+  EXPECT_EQ(row_named(rows, "gemm", true)->shown, "gemm");
+}
+
 TEST(Compare, SumsUpClassesWhereNoEventMatches) {
   const Timeline a = predicted("gemm 7x7x7"), b = measured(traces::kLayouts[2]);
   const Comparison c = compare(a, b);
