@@ -20,10 +20,12 @@ struct TransferRow {
   Seconds seconds = 0;
 };
 
-// One measured kernel whose shape is known.
+// One measured kernel whose shape is known. precision: that of its arithmetic, by the operator's inputs and the
+// kernel's name, a key of Gpu::tflops ("bf16", "tf32"); "": not known.
 struct OpRow {
   WorkShape shape;
   Seconds seconds = 0;
+  std::string precision;
 };
 
 // One collective in the trace of one rank. A trace does not separate the time in which the rank waited for other ranks

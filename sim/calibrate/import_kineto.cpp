@@ -1,7 +1,7 @@
 // Reads a trace in the format of Kineto, PyTorch's profiler. In a trace from PyTorch, kernels are recognised by the
-// operator that launched them ("External id") and the shapes of the operator's inputs; in one from `orrery run
-// --trace`, kernels name their kind and sizes ("kind", "sizes"). Times of kernels that ran at the same time as others
-// are not corrected for the slow-down.
+// operator that launched them and the shapes of the operator's inputs; in one from `orrery run --trace`, kernels name
+// their kind and sizes ("kind", "sizes"). Times of kernels that ran at the same time as others are not corrected for
+// the slow-down.
 #include <set>
 
 #include <fmt/format.h>
@@ -12,8 +12,10 @@
 #include "models/base/names.h"
 #include "models/base/sensible.h"
 #include "sim/calibrate/import.h"
+#include "sim/calibrate/kineto_operators.h"
 #include "sim/engine/timing.h"
-#include "sim/export/pytorch_ops.h"
+#include "sim/summary/kernel_class.h"
+#include "sim/summary/kernel_name.h"
 
 namespace orrery {
 namespace {
@@ -26,22 +28,24 @@ class KinetoTrace {
   Imported read() {
     about();
     const std::vector<JsonValue> events = root_.at("traceEvents").items();
-    for (const JsonValue& e : events) note_operator(e);
-    for (const auto& [id, op] : operators_) {
-      if (!on_backward(*op)) add_product(op->raw(), forward_);
+    for (const JsonValue& e : events) refuse_prediction(e);
+    const KinetoOperators operators(events);
+    for (const std::size_t op : operators.operators()) {
+      if (!operators.place_of(op).backward) add_product(events[op].raw(), forward_);
     }
-    std::vector<const JsonValue*> kernels;
+    std::vector<std::size_t> kernels;
     std::set<std::string> devices;
-    for (const JsonValue& e : events) {
-      if (e.text_or("cat", "") != "kernel" || e.text_or("ph", "") != "X") continue;
-      kernels.push_back(&e);
-      devices.insert(dump_of(e, "pid"));
+    for (std::size_t e = 0; e < events.size(); ++e) {
+      const std::string category = events[e].text_or("cat", "");
+      if ((category != "kernel" && category != "Kernel") || events[e].text_or("ph", "") != "X") continue;
+      kernels.push_back(e);
+      devices.insert(dump_of(events[e], "pid"));
     }
     // The number of GPUs per node stays unknown, because a file with several ranks does not say on which nodes they
     // are.
     if (devices.size() > 1) node_gpus_ = 0;
-    for (const JsonValue* e : kernels) kernel(*e);
-    for (const auto& [id, time] : times_) recognise_operator(id, time);
+    for (const std::size_t e : kernels) kernel(events[e], operators.of_kernel(e));
+    for (const auto& [op, sum] : sums_) recognise_operator(events[op].raw(), operators.place_of(op), sum);
     return std::move(result_);
   }
 
@@ -59,26 +63,16 @@ class KinetoTrace {
       result_.fingerprint["nccl"] = version->text();
   }
 
-  // Records the operators that launched kernels, and the threads that autograd runs on.
-  void note_operator(const JsonValue& e) {
-    const std::string name = e.text_or("name", ""), category = e.text_or("cat", "");
+  void refuse_prediction(const JsonValue& e) const {
     const auto args = e.find("args");
-    if (name == "process_labels" && args && args->text_or("labels", "") == "simulated")
+    if (e.text_or("name", "") == "process_labels" && args && args->text_or("labels", "") == "simulated")
       throw Error(path_ + ": is the timeline of a prediction; give one that was measured (orrery run --trace)");
-    if (category != "cpu_op") return;
-    if (name.starts_with("autograd::engine::evaluate_function")) autograd_.insert(thread_of(e));
-    if (const auto id = args ? args->find("External id") : std::nullopt) operators_[id_of(*id)] = &e;
   }
 
-  static std::int64_t id_of(const JsonValue& id) { return id.whole(INT64_MIN, INT64_MAX); }
   static std::string dump_of(const JsonValue& e, const char* key) {
     const auto found = e.find(key);
     return found ? found->raw().dump() : "null";
   }
-  static std::pair<std::string, std::string> thread_of(const JsonValue& e) {
-    return {dump_of(e, "pid"), dump_of(e, "tid")};
-  }
-  bool on_backward(const JsonValue& op) const { return autograd_.count(thread_of(op)) > 0; }
 
   Seconds duration(const JsonValue& e) const {
     const auto dur = e.find("dur");
@@ -88,36 +82,57 @@ class KinetoTrace {
     return dur->number(-sensible::kMostMicroseconds, sensible::kMostMicroseconds) * kMicrosecond;
   }
 
-  void kernel(const JsonValue& e) {
+  // The kernels of one operator.
+  struct KernelSum {
+    Seconds time = 0;
+    bool tf32 = false;  // whether one of them rounds operands to TF32
+  };
+
+  // Adds a kernel. op: index of the event of its operator, nullopt if not known.
+  void kernel(const JsonValue& e, std::optional<std::size_t> op) {
     const Seconds time = duration(e);
     const auto args = e.find("args");
     if (args && args->find("Collective name")) return collective(*args, time, dump_of(e, "pid"));
+    const std::string name = demangled(e.text_or("name", ""));
+    if (class_of_kernel(name) == KernelClass::collective && !(args && args->find("sizes")))
+      return refuse(named(name) + ": collectives that do not say what they move");
     result_.kernel_time += std::max(0.0, time);
-    if (args && args->find("kind"))
-      own(*args, time);
-    else if (const auto id = args ? args->find("External id") : std::nullopt)
-      times_[id_of(*id)] += time;  // a sum, because an operator may launch several kernels
-    else
-      refuse("kernels that do not say which operator launched them");
+    if (args && args->find("sizes")) return own(*args, time);  // kernels of ROCm have a "kind" too
+    if (!op) return refuse(named(name) + ": kernels that do not say which operator launched them");
+    KernelSum& sum = sums_[*op];
+    sum.time += time;
+    sum.tf32 = sum.tf32 || rounds_to_tf32(name);
+  }
+
+  static std::string named(const std::string& kernel) {
+    return printable(short_kernel_name(kernel).substr(0, sensible::kLongestWord));
+  }
+
+  // Whether a kernel's name says that its products of 32 bits are those of TF32: it names that type, or the tensor
+  // cores' instruction for it, whose tiles are 16 x 8 x 8 or 16 x 8 x 4 (PTX ISA, mma), behind CUTLASS's letter for
+  // sums in fp32.
+  static bool rounds_to_tf32(const std::string& name) {
+    return name.find("tf32") != std::string::npos || name.find("s1688gemm") != std::string::npos ||
+           name.find("s1684gemm") != std::string::npos;
   }
 
   void own(const JsonValue& args, Seconds time) {
     WorkShape shape{args.at("kind").text(), args.at("sizes").numbers(0, sensible::kMostSize),
                     args.at("amount").number(0, sensible::kMostAmount)};
     if (time <= 0 || shape.amount <= 0) return refuse("kernels that take no time or do nothing");
-    take(std::move(shape), time);
+    const std::string_view precision = shape.kind.ends_with("fp32") ? "fp32" : "bf16";
+    take(std::move(shape), time, precision);
   }
 
-  void recognise_operator(std::int64_t id, Seconds time) {
-    const auto found = operators_.find(id);
-    if (found == operators_.end()) return refuse("kernels that do not say which operator launched them");
-    const Recognised what = recognise(found->second->raw(), on_backward(*found->second), forward_);
+  void recognise_operator(const nlohmann::json& op, const OperatorPlace& place, const KernelSum& sum) {
+    const Recognised what = recognise(op, place, forward_);
     if (const auto* reason = std::get_if<std::string>(&what)) return refuse(*reason);
-    if (time > 0) take(std::get<WorkShape>(what), time);
+    const std::string_view precision = precision_of(op);
+    if (sum.time > 0) take(std::get<WorkShape>(what), sum.time, precision == "fp32" && sum.tf32 ? "tf32" : precision);
   }
 
-  void take(WorkShape shape, Seconds time) {
-    result_.ops.push_back({std::move(shape), time});
+  void take(WorkShape shape, Seconds time, std::string_view precision) {
+    result_.ops.push_back({std::move(shape), time, std::string(precision)});
     result_.taken_time += time;
   }
 
@@ -162,10 +177,8 @@ class KinetoTrace {
   JsonValue root_;
   std::int64_t node_gpus_ = 0;
   Imported result_;
-  std::map<std::int64_t, const JsonValue*> operators_;      // operators by the trace's external id
-  std::set<std::pair<std::string, std::string>> autograd_;  // threads that autograd runs on
   Products forward_;
-  std::map<std::int64_t, Seconds> times_;  // kernel time of each operator, by external id
+  std::map<std::size_t, KernelSum> sums_;  // kernels of each operator, by the index of its event
 
   // For each device and process group: the number of collectives read so far.
   std::map<std::pair<std::string, std::string>, std::int64_t> count_;

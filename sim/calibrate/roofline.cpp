@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <tuple>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -24,13 +25,28 @@ double product_bytes(const RoofRow& row) {
   return (m * k + k * n + m * n) * batch * (is_fp32(row.kind) ? 4 : 2);
 }
 
+// Returns the peak FLOP/s of a precision; 0 if the GPU's data sheet has none, so that the kernel has no such roof.
+double peak_of(const Gpu& gpu, const std::string& precision) {
+  const auto peak = gpu.tflops.find(precision);
+  return peak == gpu.tflops.end() ? 0 : peak->second * 1e12;
+}
+
 // Sets the share of the nearer roof: the time at this peak over the measured time.
 void set_roof(RoofRow& row, const Gpu& gpu) {
-  const auto peak = gpu.tflops.find(is_fp32(row.kind) ? "fp32" : "bf16");
-  const double at_compute = peak == gpu.tflops.end() || row.flops <= 0 ? 0 : row.flops / (peak->second * 1e12);
+  const double peak = peak_of(gpu, row.precision);
+  const double at_compute = peak > 0 ? row.flops / peak : 0;
   const double at_memory = gpu.memory_GBps > 0 ? row.bytes / (gpu.memory_GBps * 1e9) : 0;
   row.by_compute = at_compute >= at_memory;
   row.roof = row.time > 0 ? std::max(at_compute, at_memory) / row.time : 0;
+}
+
+// Returns the kind of op without precision, which the table has in a column of its own: "gemm/output" for "gemm/output
+// bf16".
+std::string kind_alone(const RoofRow& row) {
+  for (const std::string_view width : {" bf16", " fp32"}) {
+    if (row.kind.ends_with(width)) return row.kind.substr(0, row.kind.size() - width.size());
+  }
+  return row.kind;
 }
 
 }  // namespace
@@ -40,17 +56,19 @@ std::vector<RoofRow> roofline_of(const std::vector<Imported>& files, const Gpu& 
     std::vector<double> seconds;
     double amount = 0;
   };
-  std::map<std::pair<std::string, std::vector<double>>, Times> shapes;
+  std::map<std::tuple<std::string, std::vector<double>, std::string>, Times> shapes;
   for (const Imported& file : files) {
     for (const OpRow& op : file.ops) {
-      Times& times = shapes[{op.shape.kind, op.shape.sizes}];
+      const std::string_view width = is_fp32(op.shape.kind) ? "fp32" : "bf16";
+      Times& times = shapes[{op.shape.kind, op.shape.sizes, op.precision.empty() ? std::string(width) : op.precision}];
       times.seconds.push_back(op.seconds);
       times.amount = op.shape.amount;
     }
   }
   std::vector<RoofRow> rows;
   for (auto& [shape, times] : shapes) {
-    RoofRow row{.kind = shape.first, .sizes = shape.second, .count = std::ssize(times.seconds)};
+    const auto& [kind, sizes, precision] = shape;
+    RoofRow row{.kind = kind, .precision = precision, .sizes = sizes, .count = std::ssize(times.seconds)};
     row.time = median(times.seconds);
     const bool product = row.kind.starts_with("gemm") && row.sizes.size() >= 3;
     const bool counts_flops = row.kind.starts_with("gemm") || row.kind.starts_with("grouped gemm") ||
@@ -70,14 +88,19 @@ std::string roofline_text(const std::vector<RoofRow>& rows, const Gpu& gpu, cons
   if (rows.empty())
     return text + "  no kernel whose op and shape are known: record PyTorch's trace with record_shapes=True\n";
   Table t;
-  t.columns = {{"op", "", Align::left}, {"sizes", "", Align::left},
-               {"times", ""},           {"time", "us"},
-               {"TFLOP/s", ""},         {"GB/s", ""},
-               {"of the roof", "%"},    {"bound by", "", Align::left}};
+  t.columns = {{"op", "", Align::left},
+               {"sizes", "", Align::left},
+               {"in", "", Align::left},
+               {"times", ""},
+               {"time", "us"},
+               {"TFLOP/s", ""},
+               {"GB/s", ""},
+               {"of the roof", "%"},
+               {"bound by", "", Align::left}};
   for (std::size_t i = 0; i < std::min(kMostRoofs, rows.size()); ++i) {
     const RoofRow& r = rows[i];
-    t.rows.push_back({r.kind, fmt::format("{:.0f}", fmt::join(r.sizes, " x ")), fmt::format("{}", r.count),
-                      fmt::format("{:.1f}", r.time * 1e6),
+    t.rows.push_back({kind_alone(r), fmt::format("{:.0f}", fmt::join(r.sizes, " x ")), r.precision,
+                      fmt::format("{}", r.count), fmt::format("{:.1f}", r.time * 1e6),
                       r.flops > 0 ? fmt::format("{:.1f}", r.flops / r.time * 1e-12) : "",
                       r.bytes > 0 ? fmt::format("{:.0f}", r.bytes / r.time * 1e-9) : "",
                       fmt::format("{:.0f}", 100 * r.roof), r.by_compute ? "compute" : "memory"});
@@ -92,6 +115,7 @@ nlohmann::ordered_json roofline_json(const std::vector<RoofRow>& rows) {
   for (const RoofRow& r : rows)
     list.push_back({{"kind", r.kind},
                     {"sizes", r.sizes},
+                    {"precision", r.precision},
                     {"count", r.count},
                     {"time_s", r.time},
                     {"flops", r.flops},

@@ -14,8 +14,9 @@ namespace orrery {
 // The measured kernels of one kind of op and one shape, against a GPU's roofs (Williams, Waterman and Patterson 2009,
 // Roofline: an insightful visual performance model): the time that peak FLOP/s would take, and the one that peak
 // bandwidth would take. flops, bytes: of one kernel; 0: not known from its shape, so that it has no such roof.
+// precision: the one whose peak FLOP/s the kernel is held against (OpRow).
 struct RoofRow {
-  std::string kind;
+  std::string kind, precision;
   std::vector<double> sizes;
   std::int64_t count = 0;
   double time = 0;  // median time of one kernel in seconds

@@ -51,6 +51,13 @@ std::string taken_share(const std::vector<Imported>& files) {
                  : "";
 }
 
+// Returns why nothing can be taken: what was refused most, with counts.
+std::string all_refused(const std::map<std::string, std::int64_t>& refused) {
+  std::string text;
+  for (const auto& [reason, rows] : most_refused(refused)) text += fmt::format("; {}: {}", rows, reason);
+  return text.empty() ? "" : "; refused are" + text.substr(1);
+}
+
 // Adds to an imported profile the names of the files from which it was made, and how many measurements were refused.
 void describe_import(Profile& profile, const std::vector<std::string>& files,
                      const std::map<std::string, std::int64_t>& refused) {
@@ -62,7 +69,7 @@ void describe_import(Profile& profile, const std::vector<std::string>& files,
   const SampleCounts counts = samples_of(profile.measured);
   profile.fingerprint.emplace_back("files", names);
   profile.fingerprint.emplace_back("samples", fmt::format("{}", counts.ops + counts.transfers));
-  for (const auto& [reason, rows] : most_refused(refused))
+  for (const auto& [reason, rows] : refused)
     profile.fingerprint.emplace_back("refused: " + reason, fmt::format("{}", rows));
 }
 
@@ -92,8 +99,7 @@ Outcome import_command(const CalibrateOptions& options) {
   std::map<std::string, std::int64_t> refused;
   Profile profile = profile_of(files, refused);
   if (profile.measured.empty() && profile.nccl.empty()) {
-    throw Error(fmt::format("{}: holds nothing to take{}{}", options.imports.front(), refused.empty() ? "" : ": ",
-                            refused.empty() ? "" : refused.begin()->first));
+    throw Error(fmt::format("{}: holds nothing to take{}", options.imports.front(), all_refused(refused)));
   }
   describe_import(profile, options.imports, refused);
   if (options.out.empty()) return {.text = to_json(profile), .verbatim = true};

@@ -580,7 +580,7 @@ void write_out(const std::string& text) {
 }
 
 int fail(std::string_view what, int status) {
-  std::fputs(fmt::format("orrery: {}\n", orrery::printable(std::string(what))).c_str(), stderr);
+  std::fputs(fmt::format("orrery: {}\n", orrery::one_line(what)).c_str(), stderr);
   return status;
 }
 

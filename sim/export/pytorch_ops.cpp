@@ -14,12 +14,13 @@ namespace {
 
 using TorchShape = std::vector<std::int64_t>;
 
-// Reasons for which operators are not recognised. The user is shown how many operators there are for each reason.
-constexpr char kNoShapes[] = "operators without shapes: record with record_shapes=True";
+// Reasons for which operators are not recognised. The user is shown how many operators of each name there are for each
+// reason.
+constexpr char kNoShapes[] = "without shapes; record with record_shapes=True";
 constexpr char kOther[] = "no op of a plan, or one that is not told from the trace";
 constexpr char kRole[] = "products of which forward or backward cannot be told";
 constexpr char kMask[] = "attention that is not causal";
-constexpr char kType[] = "operators on a type that is neither 16 nor 32 bits wide";
+constexpr char kType[] = "on a type that is neither 16 nor 32 bits wide";
 
 // Most elements along one dimension of a tensor.
 constexpr std::int64_t kMostExtent = std::int64_t{1} << 31;
@@ -57,20 +58,25 @@ std::int64_t leading_rows(const TorchShape& s) {
 // An operator of a PyTorch trace that is to be recognised, with what is needed to recognise it.
 struct SeenOperator {
   const nlohmann::json& op;
-  bool backward;
+  const OperatorPlace& place;
   const Products& forward;
   TorchShape first;  // shape of the input of the operator that table kOperators says is read
 };
 
-using Meant = std::variant<Work, const char*>;
+// The meaning of a recognised operator: an op of a plan, or the shape of a kernel that no plan has, with its kind's
+// name without precision.
+using Meant = std::variant<Work, WorkShape, const char*>;
 
-// Which input of the operator is the first factor of its matrix product; 0 for operators that are no product.
-std::size_t first_factor(const std::string& name) { return name == "aten::addmm" ? 1 : 0; }
+// Whether the operator also adds a matrix to its product, which is then its input before the two factors.
+bool adds_to_product(const std::string& name) {
+  return name == "aten::addmm" || name == "aten::_addmm_activation" || name == "aten::baddbmm";
+}
 
 std::optional<TorchShape> torch_product_of(const nlohmann::json& op) {
   const auto name = op.value("name", "");
-  if (name != "aten::mm" && name != "aten::addmm") return std::nullopt;
-  const TorchShape a = torch_shape(op, first_factor(name)), b = torch_shape(op, first_factor(name) + 1);
+  if (name != "aten::mm" && name != "aten::addmm" && name != "aten::_addmm_activation") return std::nullopt;
+  const std::size_t first = adds_to_product(name) ? 1 : 0;
+  const TorchShape a = torch_shape(op, first), b = torch_shape(op, first + 1);
   if (a.size() != 2 || b.size() != 2) return std::nullopt;
   return TorchShape{a[0], b[1], a[1]};
 }
@@ -100,23 +106,47 @@ Meant torch_grouped_product(const SeenOperator& s) {
   const auto p = torch_grouped_of(s.op);
   if (!p) return kNoShapes;
   const std::int64_t rows = (*p)[0], groups = (*p)[1], n = (*p)[2], k = (*p)[3];
-  if (s.backward && s.forward.count({rows, groups, k, n}) > 0)
+  if (s.place.backward && s.forward.count({rows, groups, k, n}) > 0)
     return GroupedGemm{.groups = groups, .rows = rows, .out = k, .in = n, .role = Gemm::Role::input_gradient};
-  if (!s.backward || s.forward.count(*p) > 0) return GroupedGemm{.groups = groups, .rows = rows, .out = n, .in = k};
+  if (!s.place.backward || s.forward.count(*p) > 0)
+    return GroupedGemm{.groups = groups, .rows = rows, .out = n, .in = k};
   return kRole;
+}
+
+// Recognises a product inside a node of autograd by the gradient that the node received, `gradient` (tokens, out);
+// nullopt if that does not tell. The sizes (m, n, k) of a weight's gradient are out, in and tokens.
+std::optional<Gemm> gradient_product(const TorchShape& mnk, const TorchShape& gradient) {
+  if (gradient.size() != 2) return std::nullopt;
+  const std::int64_t m = mnk[0], n = mnk[1], k = mnk[2], tokens = gradient[0], out = gradient[1];
+  const bool input = m == tokens && k == out, weight = k == tokens && n == out, transposed = k == tokens && m == out;
+  if (input && (weight || transposed)) return std::nullopt;  // square matrices
+  if (input) return torch_gemm(mnk, Gemm::Role::input_gradient);
+  if (transposed) return torch_gemm(mnk, Gemm::Role::weight_gradient);
+  if (weight) return torch_gemm({n, m, k}, Gemm::Role::weight_gradient);
+  return std::nullopt;
 }
 
 Meant torch_product(const SeenOperator& s) {
   const auto p = torch_product_of(s.op);
   if (!p) return kNoShapes;
   const std::int64_t m = (*p)[0], n = (*p)[1], k = (*p)[2];
-  if (!s.backward) return torch_gemm({m, n, k}, Gemm::Role::output);
+  if (!s.place.backward) return torch_gemm({m, n, k}, Gemm::Role::output);
+  if (const auto gemm = gradient_product(*p, s.place.gradient)) return *gemm;
   if (s.forward.count({m, k, n}) > 0) return torch_gemm({m, n, k}, Gemm::Role::input_gradient);
   if (s.forward.count({k, m, n}) > 0) return torch_gemm({m, n, k}, Gemm::Role::weight_gradient);
   if (s.forward.count({k, n, m}) > 0) return torch_gemm({n, m, k}, Gemm::Role::weight_gradient);
-  // A forward product had the same sizes, so this matrix product in backward repeats it (recomputation of activations).
-  if (s.forward.count({m, n, k}) > 0) return torch_gemm({m, n, k}, Gemm::Role::output);
-  return kRole;
+  // Either a forward product had the same sizes, so that this product in backward repeats it (recomputation of
+  // activations), or nothing tells its role.
+  return torch_gemm({m, n, k}, Gemm::Role::output);
+}
+
+// Recognises products of many matrices: (batch, m, k) by (batch, k, n).
+Meant torch_batched_product(const SeenOperator& s) {
+  const TorchShape b = torch_shape(s.op, adds_to_product(s.op.value("name", "")) ? 2 : 1);
+  if (s.first.size() != 3 || b.size() != 3) return kNoShapes;
+  const auto real = [](std::int64_t x) { return static_cast<double>(x); };
+  const double batch = real(s.first[0]), m = real(s.first[1]), k = real(s.first[2]), n = real(b[2]);
+  return WorkShape{"gemm/batched", {m, n, k, batch}, 2 * m * n * k * batch};
 }
 
 // Recognises attention. The input q_input, the queries, has the shape (batch, sequence, heads, head_dim) or, with
@@ -157,7 +187,7 @@ Meant torch_gelu(const SeenOperator& s) {
 // gradient with two contributions.
 Meant torch_sum(const SeenOperator& s) {
   if (s.first.size() < 2 || s.first != torch_shape(s.op, 1)) return kOther;
-  if (s.backward) return Add{leading_rows(s.first) * s.first.back()};
+  if (s.place.backward) return Add{leading_rows(s.first) * s.first.back()};
   return Residual{.rows = leading_rows(s.first), .columns = s.first.back()};
 }
 
@@ -173,6 +203,9 @@ constexpr Direction kForward = Direction::forward, kBackward = Direction::backwa
 constexpr Operator kOperators[] = {
     {"aten::mm", 0, torch_product},
     {"aten::addmm", 1, torch_product},
+    {"aten::_addmm_activation", 1, torch_product},
+    {"aten::bmm", 0, torch_batched_product},
+    {"aten::baddbmm", 1, torch_batched_product},
     {"aten::_grouped_mm", 0, torch_grouped_product},
     {"aten::_flash_attention_forward", 0, torch_attention<0, 8, false, kForward>},
     {"aten::_flash_attention_backward", 1, torch_attention<1, 11, false, kBackward>},
@@ -241,23 +274,44 @@ void add_product(const nlohmann::json& op, Products& products) {
   if (const auto p = torch_grouped_of(op)) products.insert(*p);
 }
 
-Recognised recognise(const nlohmann::json& op, bool backward, const Products& forward) {
+Recognised recognise(const nlohmann::json& op, const OperatorPlace& place, const Products& forward) {
   const auto name = op.value("name", "");
+  const auto refused = [&](const char* reason) {
+    return fmt::format("{}: {}", printable(name.substr(0, sensible::kLongestWord)), reason);
+  };
   for (const Operator& o : kOperators) {
     if (o.name != name) continue;
-    const SeenOperator seen{op, backward, forward, torch_shape(op, o.input)};
-    if (seen.first.empty()) return std::string(kNoShapes);
+    const SeenOperator seen{op, place, forward, torch_shape(op, o.input)};
+    if (seen.first.empty()) return refused(kNoShapes);
     const Bytes width = element_bytes(torch_text(op, "Input type", o.input));
-    if (width != 2 && width != 4) return std::string(kType);
+    if (width != 2 && width != 4) return refused(kType);
     Meant meant = o.meant(seen);
-    if (const auto* reason = std::get_if<const char*>(&meant)) return std::string(*reason);
+    if (const auto* reason = std::get_if<const char*>(&meant)) return refused(*reason);
+    if (auto* shape = std::get_if<WorkShape>(&meant))
+      return WorkShape{fmt::format("{} {}", shape->kind, width == 2 ? "bf16" : "fp32"), shape->sizes, shape->amount};
     Work& work = std::get<Work>(meant);
     // The result of a PyTorch matrix product has the data type of the inputs.
     if (auto* product = std::get_if<Gemm>(&work)) product->result_bytes = width;
     if (auto* product = std::get_if<GroupedGemm>(&work)) product->result_bytes = width;
     return shape_of(work, width);
   }
-  return fmt::format("{}: {}", printable(name.substr(0, sensible::kLongestWord)), kOther);
+  return refused(kOther);
+}
+
+std::vector<std::int64_t> first_shape(const nlohmann::json& op) { return torch_shape(op, 0); }
+
+std::string_view precision_of(const nlohmann::json& op) {
+  static constexpr std::pair<std::string_view, std::string_view> kPrecisions[] = {
+      {"c10::BFloat16", "bf16"}, {"c10::Half", "fp16"}, {"float", "fp32"},
+      {"BFloat16", "bf16"},      {"Half", "fp16"},      {"Float", "fp32"}};
+  constexpr std::size_t kMostInputs = 3;  // tensors come first among an operator's inputs
+  for (std::size_t input = 0; input < kMostInputs; ++input) {
+    const std::string type = torch_text(op, "Input type", input);
+    for (const auto& [torch, precision] : kPrecisions) {
+      if (type == torch) return precision;
+    }
+  }
+  return "";
 }
 
 }  // namespace orrery

@@ -82,23 +82,28 @@ std::vector<std::pair<std::string, std::vector<std::string>>> differing(const st
   return result;
 }
 
-// The table of the comparison, with two further columns: each spec's interval of step times, and what limits its step.
-// Step times hold their exact values as data.
+// The table of the comparison, with further columns: each spec's interval of step times, the time that 95 % of clusters
+// stay below where some spec's GPUs differ, and what limits each step. Step times hold their exact values as data.
 std::string specs_markup(const ComparePage& page) {
   Table t = page.table;
+  const std::size_t before = t.columns.size();
+  const bool vary = std::ranges::any_of(
+      page.specs, [](const ComparedSpec& c) { return c.report != nullptr && c.report->variation.has_value(); });
   t.columns.push_back({"8 of 10"});
+  if (vary) t.columns.push_back({"95 % below"});
   t.columns.push_back({"limited by", "", Align::left});
   const auto step = static_cast<std::size_t>(
       std::find_if(t.columns.begin(), t.columns.end(), [](const Column& c) { return c.name == "step"; }) -
       t.columns.begin());
   for (std::size_t i = 0; i < t.rows.size() && i < page.specs.size(); ++i) {
     const Report* r = page.specs[i].report;
-    t.rows[i].resize(t.columns.size() - 2);
+    t.rows[i].resize(before);
     const bool known = r != nullptr && r->step_time_low_s < r->step_time_high_s;
     t.rows[i].push_back(known ? time_text(r->step_time_low_s) + " to " + time_text(r->step_time_high_s) : "-");
+    if (vary) t.rows[i].push_back(r != nullptr && r->variation ? time_text(r->variation->p95) : "-");
     // The last column, which is the widest, holds the reason why a spec cannot be predicted.
     t.rows[i].push_back(r != nullptr ? r->limit : page.specs[i].reason);
-    if (r == nullptr) t.rows[i][t.columns.size() - 3] = "impossible";
+    if (r == nullptr) t.rows[i][before - 1] = "impossible";
   }
   return table_markup(t, {}, [&](std::size_t row, std::size_t column) {
     const Report* r = row < page.specs.size() ? page.specs[row].report : nullptr;

@@ -49,6 +49,9 @@ std::string step_cards(const Report& r, std::string_view prefix) {
   if (r.step_time_low_s < r.step_time_high_s)
     interval = {fmt::format("{} to {}", number(r.step_time_low_s, step), with_unit(r.step_time_high_s, step)),
                 "8 of 10 measured steps lie there"};
+  if (r.variation)
+    interval.push_back(fmt::format("GPUs differ: {} on half of all such clusters, at most {} on 95 %",
+                                   time_text(r.variation->p50), time_text(r.variation->p95)));
   std::string cards =
       card_markup("step time", figure(place("step_time_s"), r.step_time_s, time_text(r.step_time_s)), interval);
   cards += card_markup("tokens a second", figure(place("tokens_per_s"), r.tokens_per_s, grouped(r.tokens_per_s)),

@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include <fmt/format.h>
+
+#include "models/base/names.h"
 #include "sim/print/table.h"
 
 namespace orrery {
@@ -96,6 +99,25 @@ std::string fold(std::string_view text, std::size_t columns) {
     start = end + 1;
   }
   return out;
+}
+
+std::string one_line(std::string_view message) {
+  constexpr std::size_t kMost = 200, kBegin = 60, kEnd = 20;  // bytes of a word; more than folders are deep
+  std::string line;
+  while (!message.empty()) {
+    const std::size_t size = std::min(message.find(' '), message.size());
+    const std::string_view word = message.substr(0, size);
+    if (size <= kMost) {
+      line += word;
+    } else {
+      std::size_t end = size - kEnd;
+      while (end < size && (static_cast<unsigned char>(word[end]) & 0xC0U) == 0x80) ++end;
+      line += fmt::format("{}...{}", first_characters(word, kBegin), word.substr(end));
+    }
+    if (size < message.size()) line += ' ';
+    message.remove_prefix(std::min(size + 1, message.size()));
+  }
+  return printable(std::move(line));
 }
 
 std::size_t terminal_columns(bool terminal) {

@@ -36,7 +36,7 @@ constexpr Seconds kSettle = 0.5;
 constexpr Seconds kLinger = 5;  // seconds that mpirun may take to end after its ranks, before it is killed
 // Seconds for which mpirun may be suspended before the run ends with an error; for a rank the limit is the same.
 constexpr Seconds kStopped = 3;
-constexpr char kShared[] = "/dev/shm";
+constexpr char kSharedMemory[] = "/dev/shm";
 // Most characters of the last output of mpirun and its ranks that are kept.
 constexpr std::size_t kMostLog = 4000;
 
@@ -246,12 +246,12 @@ std::int64_t last_snapshot(const Job& job, const std::string& folder) {
 std::vector<RankRun> run_from(const Job& job, const std::string& snapshots, std::int64_t first, const Common& common) {
   const HeldSignals signals;
   const std::string program = find_rank_program(job.options.device);
-  for (const std::string& parent : {std::string(kShared), temporary_parent(), std::string("/tmp")})
+  for (const std::string& parent : {std::string(kSharedMemory), temporary_parent(), std::string("/tmp")})
     sweep_temporary_folders(parent);
   std::optional<TemporaryFolder> shared;
-  if (::access(kShared, W_OK) == 0) shared.emplace(kShared);
+  if (::access(kSharedMemory, W_OK) == 0) shared.emplace(kSharedMemory);
   if (job.options.device != "cuda")
-    check_room(room_here(shared ? kShared : "", temporary_parent()), job.plan.ranks, temporary_parent());
+    check_room(room_here(shared ? kSharedMemory : "", temporary_parent()), job.plan.ranks, temporary_parent());
   const TemporaryFolder folder(temporary_parent());
   std::optional<TemporaryFolder> sockets;
   if (const std::string parent = socket_parent(folder.path()); parent != folder.path()) sockets.emplace(parent);

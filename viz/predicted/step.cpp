@@ -182,16 +182,31 @@ std::vector<std::int64_t> ranks_of_class(const Plan& plan, const RankClass& slot
   return members;
 }
 
+// Returns a rank's index in each group that has more than one rank, as " (DP1 TP0)"; "" if no group has.
+std::string coordinates_text(const Coordinates& at, const Strategy& strategy) {
+  std::string text;
+  struct Row {
+    std::string_view name;
+    std::int64_t index, size;
+  };
+  for (const Row& row : {Row{"DP", at.data, strategy.data}, Row{"TP", at.tensor, strategy.tensor},
+                         Row{"PP", at.pipeline, strategy.pipeline}, Row{"CP", at.context, strategy.context}}) {
+    if (row.size > 1) text += fmt::format("{}{}{}", text.empty() ? "" : " ", row.name, row.index);
+  }
+  return text.empty() ? "" : " (" + text + ")";
+}
+
 Process process_of(const Step& step, std::uint32_t s, std::span<const Coordinates> places) {
   const RankClass& slot = step.prediction.plan.classes[s];
   Process p;
-  p.name = slot.multiplicity == 1 ? fmt::format("rank {}", slot.representative)
-                                  : fmt::format("{} (rank {}, x{})", slot.name, slot.representative, slot.multiplicity);
+  const Coordinates c = places[static_cast<std::size_t>(slot.representative)];
+  p.name = slot.multiplicity == 1
+               ? fmt::format("rank {}{}", slot.representative, coordinates_text(c, step.spec.strategy))
+               : fmt::format("{} (rank {}, x{})", slot.name, slot.representative, slot.multiplicity);
   p.rank = slot.representative;
   p.ranks = slot.multiplicity;
   if (p.ranks > 1) p.members = ranks_of_class(step.prediction.plan, slot);
   p.order = s;
-  const Coordinates c = places[static_cast<std::size_t>(slot.representative)];
   p.coordinates = {c.data, c.tensor, c.pipeline, c.context, expert_coordinate(step.prediction.plan, slot)};
   const MemoryReport& memory = step.prediction.report.memory;
   p.capacity = memory.capacity;

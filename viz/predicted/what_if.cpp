@@ -69,10 +69,10 @@ std::vector<Knob> knobs_of(const Spec& spec) {
       {"strategy.recompute", "recompute", {"none", "selective", "full"}, recompute_name(s.recompute)},
       {"strategy.sequence_parallel", "sequence parallel", {"false", "true"}, s.sequence_parallel ? "true" : "false"},
       {"strategy.precision", "precision", strings(precision_names()), std::string(name_of(s.precision))},
-      {"strategy.offload.optimizer", "optimizer offloaded to", tiers, tier_name(s.offload.optimizer)},
-      {"strategy.offload.activations", "activations offloaded to", tiers, tier_name(s.offload.activations)},
-      {"nvlink", "NVLink speed, times", factors(), "1"},
-      {"network", "network speed, times", factors(), "1"}};
+      {"strategy.offload.optimizer", "optimizer offload", tiers, tier_name(s.offload.optimizer)},
+      {"strategy.offload.activations", "activation offload", tiers, tier_name(s.offload.activations)},
+      {"nvlink", "NVLink faster by", factors(), "1"},
+      {"network", "network faster by", factors(), "1"}};
   for (Knob& k : knobs) {
     if (std::find(k.values.begin(), k.values.end(), k.value) == k.values.end()) k.values.push_back(k.value);
   }

@@ -159,6 +159,8 @@ void ChromeReader::read_events(const LoadProgress& progress) {
 }
 
 void ChromeReader::take(const RawEvent& raw) {
+  // PyTorch's profiler writes how long it ran as an event of a process of its own, which is no work.
+  if (raw.category == "Trace" && raw.name.starts_with("PyTorch Profiler")) return;
   switch (raw.phase.size() == 1 ? raw.phase[0] : '\0') {
     case 'X':
       return take_complete(raw);

@@ -101,7 +101,7 @@ std::string shape_of_event(std::string_view event) {
   if (args->contains("Collective name")) return collective_words(*args);
   if (args->contains("sizes")) return own_words(*args);
   if (!args->contains("Input Dims")) return "";
-  const Recognised found = recognise(json, false, {});
+  const Recognised found = recognise(json, {}, {});
   const auto* const shape = std::get_if<WorkShape>(&found);
   return shape == nullptr ? "" : shape_words(*shape);
 }

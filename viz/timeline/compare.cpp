@@ -7,7 +7,10 @@
 #include <span>
 #include <tuple>
 
+#include <fmt/format.h>
+
 #include "viz/timeline/op_groups.h"
+#include "viz/timeline/shown_name.h"
 
 namespace orrery {
 namespace {
@@ -159,6 +162,7 @@ void add_times(const ComparedSide& side, const std::vector<std::uint32_t>& what,
       const std::string name = whole || number == kNone ? class_text(l) : numbers.text(number);
       Difference& d = rows[{whole, name}];
       d.name = name;
+      d.shown = by_label && !whole ? fmt::format("{} ({})", shown_name(l), name_of(l.kind)) : name;
       d.kind = l.kind;
       d.whole_class = whole;
       d.*time += weight * seconds(sum.first);

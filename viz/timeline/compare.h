@@ -36,9 +36,9 @@ struct Matching {
 Matching match(const ComparedSide& a, const ComparedSide& b);
 
 // The time of one op, or of all ops of one class, in two timelines a and b: means over their ranks and steps, in
-// seconds, and numbers of events.
+// seconds, and numbers of events. shown: the name as tables show it (shown_name()).
 struct Difference {
-  std::string name;
+  std::string name, shown;
   Kind kind = Kind::other;
   bool whole_class = false;  // whether the row sums up all ops of a class
   double count_a = 0, count_b = 0;

@@ -108,10 +108,8 @@ Kind kind_of_event(const EventWords& e) {
   if (on_host(e.category)) return Kind::host;
   if (e.category == "gpu_memcpy" || e.category == "gpu_memset" || e.category == "Memcpy" || e.category == "Memset")
     return Kind::copy;
-  if (e.name.substr(0, 4) == "nccl") {
-    if (!e.group.empty()) return group_kind(e.group);
-    return contains(e.name, "SendRecv") ? Kind::pipeline : Kind::communication;
-  }
+  // Sends and receives without a group may be those of a pipeline as well as an all-to-all.
+  if (e.name.substr(0, 4) == "nccl") return e.group.empty() ? Kind::communication : group_kind(e.group);
   return e.phase.empty() && (e.category == "kernel" || e.category == "Kernel") ? kernel_kind(e.name)
                                                                                : compute_kind(e.phase, e.kind);
 }

@@ -23,6 +23,23 @@ EventId event_with(const std::vector<KnownId>& known, const KnownId& wanted) {
   return found == known.end() || found->place() != wanted.place() ? kNoEvent : found->event;
 }
 
+// Returns the operator that began last of those that ran on a call's thread when the call began, or else such an
+// annotation; kNoEvent if there is neither. Rows of one thread follow each other, in the order of their levels, and an
+// operator that outlasts an annotation may be on a deeper row than its call.
+EventId running_at(const Timeline& t, EventId call) {
+  std::uint32_t track = track_of(t, call);
+  while (t.tracks[track].level != 0) --track;
+  EventId op = kNoEvent, annotation = kNoEvent;
+  const auto later = [&](EventId e, EventId than) { return than == kNoEvent || t.begins[e] >= t.begins[than]; };
+  do {
+    const EventId e = event_at(t, track, t.begins[call]);
+    const Role role = e == kNoEvent || e == call ? Role::other : ids_of(t, e).role;
+    if (role == Role::op && later(e, op)) op = e;
+    if (role == Role::annotation && later(e, annotation)) annotation = e;
+  } while (++track < t.tracks.size() && t.tracks[track].level != 0);
+  return op != kNoEvent ? op : annotation;
+}
+
 class LaunchFinder {
  public:
   explicit LaunchFinder(const Timeline& t) : t_(t) {
@@ -49,7 +66,7 @@ class LaunchFinder {
       if (ids.correlation != 0) found.call[e] = event_with(calls_, {source, ids.correlation, rank, kNoEvent});
       if (ids.external != 0 && ids.external != ids.correlation)
         found.op[e] = event_with(ops_, {source, ids.external, rank, kNoEvent});
-      if (found.op[e] == kNoEvent && found.call[e] != kNoEvent) found.op[e] = running_at(found.call[e]);
+      if (found.op[e] == kNoEvent && found.call[e] != kNoEvent) found.op[e] = running_at(t_, found.call[e]);
     });
     return found;
   }
@@ -63,23 +80,6 @@ class LaunchFinder {
     }
   }
 
-  // Returns the operator that began last of those that ran on a call's thread when the call began, or else such an
-  // annotation; kNoEvent if there is neither. Rows of one thread follow each other, in the order of their levels, and
-  // an operator that outlasts an annotation may be on a deeper row than its call.
-  EventId running_at(EventId call) const {
-    std::uint32_t track = track_of(t_, call);
-    while (t_.tracks[track].level != 0) --track;
-    EventId op = kNoEvent, annotation = kNoEvent;
-    const auto later = [&](EventId e, EventId than) { return than == kNoEvent || t_.begins[e] >= t_.begins[than]; };
-    do {
-      const EventId e = event_at(t_, track, t_.begins[call]);
-      const Role role = e == kNoEvent || e == call ? Role::other : ids_of(t_, e).role;
-      if (role == Role::op && later(e, op)) op = e;
-      if (role == Role::annotation && later(e, annotation)) annotation = e;
-    } while (++track < t_.tracks.size() && t_.tracks[track].level != 0);
-    return op != kNoEvent ? op : annotation;
-  }
-
   const Timeline& t_;
   std::vector<KnownId> calls_, ops_;
 };
@@ -87,5 +87,23 @@ class LaunchFinder {
 }  // namespace
 
 Launches launches_of(const Timeline& t) { return LaunchFinder(t).find(); }
+
+Launch launch_of(const Timeline& t, EventId e, EventId most_searched) {
+  const EventIds wanted = ids_of(t, e);
+  if (t.kind(e) == Kind::host || wanted.correlation == 0) return {};
+  const std::int64_t rank = t.processes[t.tracks[track_of(t, e)].process].rank;
+  for (std::uint32_t row = 0; row < t.tracks.size(); ++row) {
+    const Track& track = t.tracks[row];
+    if (t.processes[track.process].rank != rank) continue;
+    EventId end = std::min(first_after(t, track, t.begins[e]) + 1, track.first + track.count);
+    for (EventId n = 0; n < most_searched && end > track.first; ++n) {
+      const EventId host = --end;
+      if (t.kind(host) != Kind::host || t.detail[host] >> 56 != t.detail[e] >> 56) break;
+      const EventIds ids = ids_of(t, host);
+      if (ids.role == Role::launch && ids.correlation == wanted.correlation) return {host, running_at(t, host)};
+    }
+  }
+  return {};
+}
 
 }  // namespace orrery

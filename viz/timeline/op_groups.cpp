@@ -89,7 +89,11 @@ std::vector<std::uint32_t> OpNumbers::of_shapes(const ComparedSide& side) {
     std::string shape = shape_of(t, e);
     const EventId op = side.launches.empty() ? kNoEvent : side.launches.op[e];
     if (shape.empty() && op != kNoEvent) shape = shape_of(t, op);
-    numbers[e] = number(shape.empty() ? class_text(label) : fmt::format("{}: {}", class_text(label), shape));
+    const std::string words = class_text(label);
+    if (shape.empty())
+      numbers[e] = number(words + ", shape not known");
+    else
+      numbers[e] = number(shape.starts_with(words) ? shape : fmt::format("{}: {}", words, shape));
   }
   return numbers;
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "viz/timeline/shown_name.h"
 #include "viz/window/palette.h"
 
 namespace orrery {
@@ -87,10 +88,10 @@ EventId event_at_pixel(const Scene& scene, const View& view, const CanvasFrame& 
 const QString& Canvas::name_of_label(const Scene& scene, std::uint32_t label) {
   names_.resize(scene.timeline().labels.size());
   auto& [name, text] = names_[label];
-  const std::string& wanted = scene.timeline().labels[label].name;
-  if (name != wanted) {
-    name = wanted;
-    text = QString::fromStdString(wanted);
+  const Label& wanted = scene.timeline().labels[label];
+  if (name != wanted.name) {
+    name = wanted.name;
+    text = QString::fromStdString(shown_name(wanted));
   }
   return text;
 }

@@ -7,9 +7,11 @@
 
 #include <fmt/format.h>
 
+#include "models/base/names.h"
 #include "sim/advice/advice.h"
 #include "sim/print/text.h"
 #include "sim/report/report_parts.h"
+#include "viz/timeline/shown_name.h"
 #include "viz/window/palette.h"
 
 namespace orrery {
@@ -18,8 +20,9 @@ namespace {
 constexpr double kSmallestPart = 0.005;  // smallest share of the step time that the card lists
 // greatest number of tasks of a step whose card also lists changes of the machine, as each change must be simulated
 constexpr std::uint64_t kFewTasks = 100'000;
-constexpr std::size_t kMostLines = 6;  // greatest number of ops, or of ranks, that a card lists
-constexpr int kMostRecent = 8;         // greatest number of files that are listed as opened before
+constexpr std::size_t kMostLines = 6;                     // greatest number of ops, or of ranks, that a card lists
+constexpr std::size_t kLongestName = 37, kLastPart = 18;  // bytes of an op's name, and of its end, that a card shows
+constexpr int kMostRecent = 8;                            // greatest number of files that are listed as opened before
 
 QString html_of(const std::string& text) { return QString::fromStdString(text).toHtmlEscaped(); }
 
@@ -137,8 +140,11 @@ QString longest_ops_of(const Timeline& t) {
   QString rows;
   for (std::size_t i = 0; i < std::min(kMostLines, order.size()); ++i) {
     const double share = static_cast<double>(by_label[order[i]]) / static_cast<double>(all);
-    std::string name = t.labels[order[i]].name;
-    if (name.size() > 40) name = name.substr(0, 37) + "...";
+    std::string name = shown_name(t.labels[order[i]]);
+    // The ends of kernels' names tell them apart.
+    if (name.size() > kLongestName && is_printable(name.substr(name.size() - kLastPart)))
+      name = fmt::format("{}...{}", first_characters(name, kLongestName - kLastPart),
+                         name.substr(name.size() - kLastPart));
     rows += bar_row(name, fmt::format("{:.0f} %", 100 * share), share, colour_of(t.labels[order[i]].kind));
   }
   return section("Ops that take the most time", rows);

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <string_view>
 
 #include <unistd.h>
 
@@ -78,6 +79,11 @@ bool has_display() {
   return is_set("DISPLAY") || is_set("WAYLAND_DISPLAY") || is_set("QT_QPA_PLATFORM");
 }
 
+int fail(std::string_view what, int status) {
+  std::fprintf(stderr, "orrery-view: %s\n", orrery::one_line(what).c_str());
+  return status;
+}
+
 int run(int argc, char** argv, const Options& o) {
   if (!o.screenshot.empty()) setenv("QT_QPA_PLATFORM", "offscreen", 0);
   if (o.screenshot.empty() && !has_display())
@@ -129,7 +135,8 @@ int main(int argc, char** argv) {
     std::fputs(orrery::fold(app.help(), orrery::terminal_columns(::isatty(STDOUT_FILENO) != 0)).c_str(), stdout);
     return 0;
   } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? 0 : 2;
+    if (e.get_exit_code() == 0) return app.exit(e);  // --version
+    return fail(std::string(e.what()) + "; orrery-view --help says more", 2);
   }
   try {
     if (o.manual || !o.shell.empty()) {
@@ -140,10 +147,8 @@ int main(int argc, char** argv) {
     for (std::string& input : o.inputs) input = orrery::or_installed_example(input);
     return run(argc, argv, o);
   } catch (const Error& e) {
-    std::fprintf(stderr, "orrery-view: %s\n", e.what());
-    return e.exit_code;
+    return fail(e.what(), e.exit_code);
   } catch (const std::exception& e) {
-    std::fprintf(stderr, "orrery-view: %s\n", e.what());
-    return 1;
+    return fail(e.what(), 1);
   }
 }

@@ -39,6 +39,7 @@ QTableWidget* table_with(const QStringList& columns) {
   table->verticalHeader()->setDefaultSectionSize(20);
   table->setFont(canvas_font());
   table->setAlternatingRowColors(true);
+  table->setWordWrap(false);  // a cell with blanks would show its first words alone
   return table;
 }
 
@@ -67,12 +68,14 @@ MainWindow::MainWindow(QWidget* parent)
       panel_(new QTabWidget),
       details_(new QTextBrowser),
       area_(table_with({"rank", "compute", "exposed", "hidden", "bubble", "peak"})),
-      compare_(table_with({"op (means per rank and step)", "first", "second", "more", "%"})),
+      compare_(table_with({"op", "first", "second", "more", "%"})),
       notes_table_(table_with({"note", "at", "lasts", "rank"})),
       what_if_(new WhatIfPanel),
       overview_(new OverviewStrip),
       statistics_(new StatisticsPanel) {
   setWindowTitle("Orrery");
+  compare_->horizontalHeaderItem(0)->setToolTip("means over the ranks and steps of each");
+  compare_->setTextElideMode(Qt::ElideMiddle);
   for (QTableWidget* table : {compare_, notes_table_})
     table->horizontalHeader()->setSectionResizeMode(0, QHeaderView::Stretch);
   setFont(canvas_font());

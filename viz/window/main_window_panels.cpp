@@ -93,8 +93,8 @@ std::vector<AreaColumn> area_columns(const std::vector<AreaRow>& rows) {
 // begin the host had launched it.
 void add_launch(const Scene& s, EventId e, Details& details) {
   const Timeline& t = s.timeline();
-  if (t.kind(e) == Kind::host || s.launches().empty()) return;
-  const EventId op = s.launches().op[e], call = s.launches().call[e];
+  if (t.kind(e) == Kind::host) return;
+  const auto [call, op] = s.launch_of(e);
   if (op != kNoEvent) {
     const std::string shape = shape_of(t, op);
     details.emplace_back("operator", shape.empty() ? t.name(op) : fmt::format("{}: {}", t.name(op), shape));
@@ -231,16 +231,19 @@ void MainWindow::show_differences() {
   compare_->setRowCount(count);
   for (int i = 0; i < count; ++i) {
     const Difference& d = rows[static_cast<std::size_t>(i)];
-    compare_->setItem(i, 0, text_item(QString::fromStdString(d.name)));
+    const std::string change = d.count_a == 0   ? "second only"
+                               : d.count_b == 0 ? "first only"
+                               : d.a > 0        ? fmt::format("{:+.1f}", 100 * d.more() / d.a)
+                                                : "";
+    compare_->setItem(i, 0, text_item(QString::fromStdString(d.shown)));
     compare_->setItem(i, 1, number_item(d.count_a > 0 ? time_text(d.a) : ""));
     compare_->setItem(i, 2, number_item(d.count_b > 0 ? time_text(d.b) : ""));
     compare_->setItem(i, 3, number_item((d.more() < 0 ? "-" : "+") + time_text(std::abs(d.more()))));
-    compare_->setItem(i, 4,
-                      number_item(d.a > 0 ? fmt::format("{:+.1f}", 100 * d.more() / d.a) : "in the second alone"));
+    compare_->setItem(i, 4, number_item(change));
     compare_->item(i, 3)->setForeground(colour_of_change(d.more() > 0 ? 1 : -1));
     for (int c = 0; d.whole_class && c < compare_->columnCount(); ++c) compare_->item(i, c)->setFont(canvas_font(true));
-    compare_->item(i, 0)->setToolTip(
-        QString::fromStdString(fmt::format("{:.4g} in the first, {:.4g} in the second", d.count_a, d.count_b)));
+    compare_->item(i, 0)->setToolTip(QString::fromStdString(
+        fmt::format("{}\n{:.4g} in the first, {:.4g} in the second", d.name, d.count_a, d.count_b)));
   }
   compare_->resizeColumnsToContents();
   panel_->setCurrentWidget(compare_);
@@ -277,6 +280,7 @@ std::string MainWindow::prediction_text() const {
   const std::string step =
       fmt::format("a step is {}, {:+.1f} %", time_text(after * 1e-12), before > 0 ? 100 * (after / before - 1) : 0);
   if (!first.simulated() || scenes_[1]->document.simulated() || b.source == "simulated") return step;
+  if (!comparison_.matching.by_name) return step;  // the trace is of another program, which does not name our tasks
   const auto& slots = first.step->prediction.plan.classes;
   if (std::any_of(slots.begin(), slots.end(), [](const RankClass& s) { return s.multiplicity > 1; }))
     return step + "; open the spec with --unfold to see whose error it is";

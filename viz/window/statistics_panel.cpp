@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "sim/print/text.h"
+#include "viz/timeline/shown_name.h"
 #include "viz/window/canvas.h"
 #include "viz/window/palette.h"
 
@@ -167,7 +168,7 @@ void StatisticsPanel::show_range(const Scene* scene, Picoseconds from, Picosecon
     const OpStatistics& s = rows_[static_cast<std::size_t>(i)];
     const Label& label = scene->timeline().labels[s.label];
     const QString cells[] = {
-        QString::fromStdString(label.name),
+        QString::fromStdString(shown_name(label)),
         QString::number(100.0 * static_cast<double>(s.total) / static_cast<double>(std::max<Picoseconds>(1, all)), 'f',
                         1),
         duration_text(s.total),

@@ -159,7 +159,10 @@ WhatIfPanel::WhatIfPanel(QWidget* parent)
   table_->verticalHeader()->setDefaultSectionSize(20);
   table_->setFont(canvas_font());
   table_->setSelectionBehavior(QAbstractItemView::SelectRows);
+  // The table takes what is left, so that the plot below it stays in a small window.
   table_->setMinimumHeight(110);
+  table_->setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Ignored);
+  table_->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
   table_->horizontalHeader()->setMinimumSectionSize(16);
   connect(button, &QPushButton::clicked, this, [this] { try_strategies(200); });
   connect(table_, &QTableWidget::cellClicked, this, [this](int row, int) { open_row(row); });
@@ -193,11 +196,12 @@ void WhatIfPanel::show_spec(const std::string& path, const SpecOptions& options)
   auto* form = new QGridLayout(form_);
   form->setContentsMargins(0, 0, 0, 0);
   form->setVerticalSpacing(2);
+  form->setHorizontalSpacing(4);
   for (std::size_t i = 0; i < what_if_->knobs().size(); ++i) {
     const Knob& knob = what_if_->knobs()[i];
     auto* box = new QComboBox;
     box->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
-    box->setMinimumContentsLength(7);
+    box->setMinimumContentsLength(6);
     for (const std::string& value : knob.values) box->addItem(QString::fromStdString(value));
     box->setCurrentText(QString::fromStdString(knob.value));
     // Two settings stand side by side, so that all of them and the strategies below fit into a small window.
@@ -294,7 +298,6 @@ void WhatIfPanel::add_row(int row) {
     item->setToolTip(QString::fromStdString(!t.error.empty() ? t.error : t.fits ? "" : "does not fit"));
     table_->setItem(row, i, item);
   }
-  table_->resizeColumnsToContents();
 }
 
 void WhatIfPanel::open_row(int row) {

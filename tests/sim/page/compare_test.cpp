@@ -49,8 +49,19 @@ TEST(ComparePage, ShowsTheFastestThatFitsAndReasons) {
   EXPECT_TRUE(has(markup, "1.00 s, does not fit"));
   EXPECT_TRUE(has(markup, "x &amp; y cannot be"));
   EXPECT_TRUE(has(markup, "id=\"1.report.step_time_s\" value=\"2\""));
+  EXPECT_FALSE(has(markup, "95 % below"));
   page.specs = {{"fast", &fast, "", {}}};
   EXPECT_TRUE(has(compare_page(page), "None of the specs fits"));
+}
+
+TEST(ComparePage, ShowsWhatClustersStayBelowWhereGpusDiffer) {
+  Report even = report_of(1, true), differing = report_of(2, true);
+  differing.variation = StepQuantiles{2.05, 2.25};
+  ComparePage page{.table = {{{"spec", "", Align::left}, {"step"}}, {{"even", "1.00 s"}, {"differing", "2.00 s"}}}};
+  page.specs = {{"even", &even, "", {}}, {"differing", &differing, "", {}}};
+  const std::string markup = compare_page(page);
+  EXPECT_TRUE(is_closed(markup));
+  EXPECT_TRUE(has(markup, "95 % below") && has(markup, "2.25 s"));
 }
 
 }  // namespace

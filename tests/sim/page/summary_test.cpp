@@ -28,6 +28,14 @@ TEST(StepSummary, CardsHaveTheReportsOwnValues) {
   EXPECT_TRUE(has(step_cards(small_report({"model=llama-3.1-70b"})), "card bad"));
 }
 
+TEST(StepSummary, CardsSayHowClustersDifferWhereTheSpecAsks) {
+  Report r = small_report();
+  EXPECT_FALSE(has(step_cards(r), "GPUs differ"));
+  r.variation = StepQuantiles{r.step_time_s, 1.1 * r.step_time_s};
+  EXPECT_TRUE(has(step_cards(r), "GPUs differ"));
+  EXPECT_TRUE(has(step_cards(r), "on 95 %"));
+}
+
 // The parts that bar and table show sum to the step.
 TEST(StepSummary, PartsOfTheStepSumToIt) {
   const Report r = small_report();

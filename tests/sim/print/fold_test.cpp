@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include "models/base/names.h"
+
 #include "sim/print/table.h"
 
 namespace orrery {
@@ -61,6 +63,20 @@ TEST(Fold, IsNeverWiderAndLosesNothing) {
       start = end + 1;
     }
   }
+}
+
+TEST(OneLine, HasWordsThatPeopleWrite) {
+  EXPECT_EQ(one_line("a.yaml: gpus: 3 is too few"), "a.yaml: gpus: 3 is too few");
+  EXPECT_EQ(one_line("two\nlines \x1b[2J"), "two?lines ?[2J");
+  EXPECT_EQ(one_line(""), "");
+  const std::string path = "/home/" + std::string(150, 'd') + "/a.yaml: is no spec";
+  EXPECT_EQ(one_line(path), path);
+  EXPECT_EQ(one_line("--pin " + std::string(60'000, 'a') + "[: is no pattern "),
+            "--pin " + std::string(60, 'a') + "..." + std::string(18, 'a') + "[: is no pattern ");
+  std::string accents;  // characters of two bytes are not cut in two
+  for (int i = 0; i < 500; ++i) accents += "\u00e9";
+  EXPECT_TRUE(is_printable(one_line("x" + accents)));
+  EXPECT_LT(one_line(accents).size(), 100U);
 }
 
 TEST(TerminalColumns, AreThoseOfTheEnvironment) {

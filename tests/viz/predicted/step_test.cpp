@@ -103,6 +103,17 @@ TEST(Step, RunsCountEveryMicroBatchBothWays) {
   }
 }
 
+// A rank is named with its index in every group of more than one rank, a class of ranks by its stage.
+TEST(Step, SingleRanksAreNamedByTheirCoordinates) {
+  const auto step = predict_step(load_spec(std::string(ORRERY_SOURCE_DIR) + "/examples/gpt-64-gpus.yaml"),
+                                 {.overrides = {}, .profile = "", .unfold = true});
+  const Timeline unfolded = timeline_of(step).timeline;
+  ASSERT_EQ(unfolded.processes.size(), 64U);
+  EXPECT_EQ(unfolded.processes[0].name, "rank 0 (DP0 TP0 PP0)");
+  EXPECT_EQ(unfolded.processes[43].name, "rank 43 (DP1 TP3 PP1)");
+  EXPECT_EQ(example().timeline.processes[1].name, "stage 1 (rank 32, x32)");
+}
+
 TEST(Step, RanksThatShareOutExpertsHaveAnExpertCoordinate) {
   EXPECT_EQ(example().timeline.processes[0].coordinates[4], -1);
   const StepTimeline s =

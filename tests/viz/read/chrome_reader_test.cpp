@@ -26,6 +26,16 @@ const std::string kEvent = R"({"ph":"X","cat":"kernel","name":"gemm","pid":0,"ti
 
 }  // namespace
 
+// The profiler's own span, longer than all work, is in a process of its own, which is not shown.
+TEST(ChromeReader, LeavesOutHowLongTheProfilerRan) {
+  const Timeline t = read("[" + kEvent + R"x(,
+    {"ph":"M","name":"process_name","pid":"Spans","tid":0,"args":{"name":""}},
+    {"ph":"X","cat":"Trace","name":"PyTorch Profiler (0)","pid":"Spans","tid":"PyTorch Profiler","ts":0,"dur":9000}])x");
+  EXPECT_EQ(t.events(), 1U);
+  EXPECT_EQ(t.processes.size(), 1U);
+  EXPECT_EQ(t.end, 2'000'000);
+}
+
 TEST(ChromeReader, ReadsKineto) {
   const Timeline t = read(R"({"schemaVersion": 1, "distributedInfo": {"backend": "nccl", "rank": 5, "world_size": 8},
     "traceEvents": [

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "tests/viz/events.h"
@@ -152,8 +153,18 @@ TEST(Compare, APredictionMatchesTracesOfPytorchByStepClassShapeAndStream) {
     EXPECT_NEAR(gemm->a, 60e-6, 1e-12);
     EXPECT_NEAR(gemm->b, 80e-6, 1e-12) << layout.version;
     EXPECT_NEAR(gemm->count_b, 1, 1e-12);
-    EXPECT_NE(row_named(c.rows, "gemm: gemm 1024x512x256", false), nullptr) << layout.version;
+    EXPECT_NE(row_named(c.rows, "gemm 1024x512x256", false), nullptr) << layout.version;
   }
+}
+
+TEST(Compare, TablesShowTheUsefulHalfOfNames) {
+  const Timeline t = measured(traces::kLayouts[3]);
+  const std::vector<Difference> rows = differences_of(t, t, true);
+  const auto adam = std::ranges::find_if(
+      rows, [](const Difference& d) { return d.name.starts_with("void at::native::multi_tensor_apply_kernel<"); });
+  ASSERT_NE(adam, rows.end());
+  EXPECT_TRUE(adam->shown.starts_with("multi_tensor_apply_kernel")) << adam->shown;
+  EXPECT_EQ(row_named(rows, "gemm", true)->shown, "gemm");
 }
 
 TEST(Compare, SumsUpClassesWhereNoEventMatches) {

@@ -49,7 +49,7 @@ TEST(EventKind, EventsByWhatTheirProfilerSays) {
                        {{"qkv", "kernel", "backward", "", "gemm/output bf16"}, Kind::recompute},
                        {{"update", "kernel", "step", "", ""}, Kind::optimizer},
                        {{"ncclDevKernel_AllReduce_Sum_f32", "kernel", "", "tensor", ""}, Kind::tensor},
-                       {{"ncclDevKernel_SendRecv", "kernel", "", "", ""}, Kind::pipeline},
+                       {{"ncclDevKernel_SendRecv", "kernel", "", "", ""}, Kind::communication},
                        {{"Memcpy HtoD", "gpu_memcpy", "", "", ""}, Kind::copy},
                        {{"nccl:all_reduce", "gpu_user_annotation", "", "", ""}, Kind::host},
                        {{"ProfilerStep#5", "gpu_user_annotation", "", "", ""}, Kind::host},

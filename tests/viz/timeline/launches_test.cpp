@@ -39,4 +39,18 @@ TEST(Launches, OfOneRankAreNotThoseOfAnother) {
   }
 }
 
+// A trace of very many events has its launches found one by one.
+TEST(Launches, OfOneEventIsThatOfAll) {
+  for (const traces::Layout& layout : traces::kLayouts) {
+    const Timeline t = traces::read({traces::TorchTrace(layout, 0).text(1), traces::TorchTrace(layout, 1, 2).text(1)});
+    const Launches launches = launches_of(t);
+    for (EventId e = 0; e < t.events(); ++e) {
+      const Launch launch = launch_of(t, e);
+      EXPECT_EQ(launch.call, launches.call[e]) << layout.version << ": " << t.name(e);
+      EXPECT_EQ(launch.op, launches.op[e]) << layout.version << ": " << t.name(e);
+      EXPECT_EQ(launch_of(t, e, 0).call, kNoEvent);  // none of no events is it
+    }
+  }
+}
+
 TEST(Launches, OfATraceWithoutCallsAreNone) { EXPECT_TRUE(launches_of(two_lanes()).empty()); }

@@ -68,7 +68,7 @@ TEST(OpGroups, LikeOpsHaveOneNumber) {
     if (!works(t, e)) {
       EXPECT_EQ(shapes[e], kNone);
     } else if (t.labels[t.label[e]].op_class == KernelClass::gemm) {
-      EXPECT_EQ(numbers.text(shapes[e]), "gemm: gemm 1024x512x256");
+      EXPECT_EQ(numbers.text(shapes[e]), "gemm 1024x512x256");
       EXPECT_EQ(numbers.text(classes[e]), "gemm");
     } else if (t.name(e).starts_with("ncclDevKernel_AllReduce")) {
       EXPECT_EQ(numbers.text(shapes[e]), "collective: all_reduce 8000 bytes");
