@@ -162,9 +162,6 @@ void draw_training(Draw& draw, Drawn& d) {
     if (draw.chance(.7)) d.model.erase("moe");
     if (d.model.contains("lora") && draw.chance(.3)) d.model["lora"]["weights"] = "nf4";
   }
-  if (draw.chance(.08))
-    d.strategy["quantise"] = Json::parse(draw.of({R"({"weights": "int4"})", R"({"weights": "int8", "group": 16})",
-                                                  R"({"weights": "fp8", "activations": "fp8"})"}));
   if (draw.chance(.12))
     d.strategy["optimizer"] =
         draw.of<Json>({"lion", "adafactor", "muon", Json::object({{"name", "adamw"}, {"states", "8bit"}})});
