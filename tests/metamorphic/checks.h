@@ -17,7 +17,8 @@ namespace orrery::test {
 // other schedules.
 inline constexpr double kSearchedTolerance = 0.02;
 // Orders know what stages compute and what their hosts issue, not the network beside the pipeline: tolerance where a
-// step waits for other ranks' data, for neighbours' transfers or for the host in more than this share of its time.
+// step waits for other ranks' data, for neighbours' transfers, for the host, or for collectives that other transfers
+// slow on the NICs, in more than this share of its time.
 inline constexpr double kWaitingShare = 0.05, kWaitingTolerance = 0.15;
 // Tolerance for schedules with fixed orders: transfers of two lanes may share links differently.
 inline constexpr double kTolerance = 0.005;
@@ -74,6 +75,8 @@ class Checks {
 bool is_searched(const Strategy& s);  // whether the order of the schedule is searched
 bool is_asynchronous(const Strategy& s);
 bool is_offloaded(const Strategy& s);  // or whether layers are cut into tiles
+// Whether a step waits for what orders do not know in more than kWaitingShare of its time.
+bool waits(const Run& run);
 // Seconds that the step before took longer or less, where a remark says that steps differ.
 double unsteady_s(const Run& run);
 // Seconds by which a step may exceed the one that it is compared with, though it has no more to do: transfers of the

@@ -51,7 +51,11 @@ void more_micro_batches(Checks& checks, const Subject& s) {
   const double allowed = 2 * (before + unsteady_s(s.run)) + unsteady_s(*twice) +
                          std::max(0.0, launch(*twice) - 2 * launch(s.run)) + overlapping_meetings_s(s.run, *twice);
   checks.went("batch x2 superlinear", s.run, after / allowed - 1);
-  if (after > allowed * (1.01 + checks.slack(s.run))) checks.violated("batch x2 superlinear", text, s.spec, more);
+  // The order of two copies of a model is found with backward passes of twice a forward's time. With more micro-batches
+  // it begins the next forwards earlier, in gaps that are shorter than forwards where the host makes these the longer.
+  const bool eager = model_copies(schedule) > 1 && waits(s.run);
+  if (after > allowed * (1.01 + (eager ? kWaitingTolerance : checks.slack(s.run))))
+    checks.violated("batch x2 superlinear", text, s.spec, more);
   const Bytes a = s.run.report.memory.peak, b = twice->report.memory.peak;
   if (!is_searched(s.run.spec.strategy) &&
       static_cast<double>(b + unsplit_bytes(s.run)) < static_cast<double>(a) * .995)

@@ -33,6 +33,13 @@ Bytes largest_unit(const Spec& spec) {
   return 2 * most * storage_bytes(spec.strategy.gradient_precision);
 }
 
+// Seconds by which copies of gradients and states to and from the host, whose bytes do not depend on recomputation,
+// hold up `less` longer than `more`: those of two stages of a node meet less where one stage's backward begins later.
+double host_meetings_s(const Run& less, const Run& more) {
+  const auto waited = [](const Run& run) { return run.report.time_s[static_cast<std::size_t>(TimeKind::offload)]; };
+  return less.spec.strategy.pipeline > 1 ? std::max(0.0, waited(less) - waited(more)) : 0;
+}
+
 }  // namespace
 
 // Uses enough ranks and layers that units which are gathered whole are a small share.
@@ -83,7 +90,7 @@ void recompute_order(Checks& checks, const Subject& s) {
       not_more(checks, fmt::format("recompute memory {}", more), a, b, from->report.memory.peak, to->report.memory.peak,
                .01, (4 << 20) + unsplit_bytes(s.run));
     if (remaps(*from) || remaps(*to)) continue;
-    const double meetings = meetings_s(*to, *from) + overlapping_meetings_s(*to, *from);
+    const double meetings = meetings_s(*to, *from) + overlapping_meetings_s(*to, *from) + host_meetings_s(*from, *to);
     const double faster = 1 - (to->report.step_time_s + meetings) / from->report.step_time_s;
     checks.went("recompute time", *from, faster);
     if (faster > kTolerance + checks.slack(*from))
