@@ -61,6 +61,14 @@ struct KernelTime {
     return 2 * kInstructions * weights / (peak_flops(gpu, Precision::fp32) / gpu.sms);
   }
 
+  // Returns the rows of a tile. Kernels that widen weights are made for few rows, by steps of the tensor cores' 16
+  // (Frantar et al. 2024, Marlin, 2408.11743, section 3.3).
+  std::int64_t rows_of(const Tile& tile, const Gemm& g) const {
+    constexpr std::int64_t kStep = 16;
+    if (reads_codes(g.weights, op.precision)) return tile.rows;
+    return std::min<std::int64_t>(tile.rows, ceil_div(g.m * g.pieces, kStep) * kStep);
+  }
+
   // Returns the time of a product. Its tiles are spread over the GPU's multiprocessors in waves; a partly filled last
   // wave costs between its share of a complete wave and a complete wave (the profile's `smoothing`).
   Seconds product(const Gemm& g, const Tile& tile, std::int64_t splits, double peak, double fraction) const {
@@ -70,7 +78,7 @@ struct KernelTime {
     const double smooth = profile.gemm.smoothing;
     const double counted = smooth * std::max(1.0, waves) + (1 - smooth) * std::ceil(waves);
     const double k = static_cast<double>(ceil_div(g.k, splits));
-    const double flops = 2.0 * static_cast<double>(tile.rows) * static_cast<double>(tile.columns) * k;
+    const double flops = 2.0 * static_cast<double>(rows_of(tile, g)) * static_cast<double>(tile.columns) * k;
     double rate = peak / gpu.sms * tile.efficiency;
     rate *= fraction;
     const double partial = splits == 1 ? 0

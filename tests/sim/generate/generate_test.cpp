@@ -175,5 +175,20 @@ TEST(Generation, NarrowWeightsAreReadAsTheyAreStored) {
   EXPECT_LT(report("{tensor: 8, quantise: {weights: fp8, activations: fp8}}", 16).first_token_s, prompts);
 }
 
+// A product of one row that widens its weights takes little longer than reading them.
+TEST(Generation, FewRowsWaitForNarrowWeightsAlone) {
+  const auto token_s = [](std::string_view quantise) {
+    const Spec spec = parse_spec(
+        fmt::format(
+            "{{model: llama-2-7b, workload: generate, generate: {{batch: 1, input: 256, output: 256}}, cluster: "
+            "{{gpu: a100-sxm-80gb, gpus_per_node: 1}}, gpus: 1, software: vllm, strategy: {{precision: fp16, "
+            "quantise: {}}}}}",
+            quantise),
+        "t.yaml");
+    return predict_batch(spec, profile_for(spec, "")).token_s;
+  };
+  EXPECT_GT(token_s("{}") / token_s("{weights: awq}"), 1.6);
+}
+
 }  // namespace
 }  // namespace orrery
