@@ -35,7 +35,7 @@ Spec generating(const std::string& model, const std::string& strategy, const std
 }
 
 // Two lists of keys as one.
-std::string both(const std::string& a, const std::string& b) { return a + (a.empty() || b.empty() ? "" : ", ") + b; }
+std::string joined(const std::string& a, const std::string& b) { return a + (a.empty() || b.empty() ? "" : ", ") + b; }
 
 Text prompts_of(const Spec& spec) {
   return read_text(ORRERY_SOURCE_DIR "/exec/program/data/text.txt", spec.model.vocab, kPromptTokens);
@@ -97,7 +97,7 @@ class Generations : public testing::TestWithParam<GenerationCase> {};
 
 TEST_P(Generations, HaveTheTokensOfFullForwards) {
   const GenerationCase& c = GetParam();
-  const Spec spec = generating(c.model, both(c.strategy, c.quantise), both(c.generate, c.cache));
+  const Spec spec = generating(c.model, joined(c.strategy, c.quantise), joined(c.generate, c.cache));
   MPI_Comm some = ranks_for(spec);
   if (some == MPI_COMM_NULL) return;
   const Texts texts = gathered(some, generate(some, spec));
@@ -111,7 +111,7 @@ TEST_P(Generations, HaveTheTokensOfFullForwards) {
 const std::string kServedLatent =
     "{name: tiny-latent, layers: 2, hidden: 64, heads: 4, feed_forward: 96, vocab: 250, mla: {q_lora_rank: 24, "
     "kv_lora_rank: 20, qk_nope_head_dim: 12, qk_rope_head_dim: 8, v_head_dim: 10}}";
-const std::string kWide = "{name: tiny-wide, layers: 2, hidden: 64, heads: 4, feed_forward: 128, vocab: 250}";
+const std::string kEvenlyWide = "{name: tiny-wide, layers: 2, hidden: 64, heads: 4, feed_forward: 128, vocab: 250}";
 const std::string kTwelve = "{name: tiny-twelve, layers: 2, hidden: 48, heads: 4, feed_forward: 96, vocab: 250}";
 const std::string kServedExperts = with_experts("tiny-experts", "experts: 8, top_k: 2, feed_forward: 48");
 const std::string kServedShared =
@@ -151,37 +151,37 @@ const GenerationCase kGenerated[] = {
 };
 INSTANTIATE_TEST_SUITE_P(Layouts, Generations, testing::ValuesIn(kGenerated));
 
-constexpr char kFp8[] = "quantise: {weights: fp8}", kInt8[] = "quantise: {weights: int8}",
-               kInt4[] = "quantise: {weights: int4, group: 8}", kNvfp4[] = "quantise: {weights: nvfp4}",
-               kZeros[] = "quantise: {weights: int4, group: 12, zero_points: true}",
-               kClipped[] = "quantise: {weights: int8, group: tensor, calibration: kl}",
-               kMxfp8[] = "quantise: {weights: mxfp8}";
+constexpr char kInFp8[] = "quantise: {weights: fp8}", kInInt8[] = "quantise: {weights: int8}",
+               kInInt4[] = "quantise: {weights: int4, group: 8}", kInNvfp4[] = "quantise: {weights: nvfp4}",
+               kWithZeros[] = "quantise: {weights: int4, group: 12, zero_points: true}",
+               kClippedInt8[] = "quantise: {weights: int8, group: tensor, calibration: kl}",
+               kInMxfp8[] = "quantise: {weights: mxfp8}";
 
 const GenerationCase kQuantised[] = {
-    {kLlama, "", "chunk: 7", kFp8},
-    {kLlama, "tensor: 4", "chunk: 5, kv_block: 4", kFp8},
-    {kLlama, "tensor: 8", "", kInt8},
-    {kLlama, "tensor: 2, pipeline: 2, data: 2, micro_batch: 1", "chunk: 9, kv_block: 5", kInt8},
-    {kLlama, "tensor: 4, data: 2", "chunk: 10", kInt4},
-    {kLlama, "pipeline: 4", "chunk: 11", kInt4},
-    {kLlama, "tensor: 2", "", kNvfp4},
-    {kLlama, "pipeline: 2", "chunk: 6", kNvfp4},
-    {kWide, "tensor: 2, pipeline: 2", "", kMxfp8},
-    {kWide, "tensor: 4", "", kClipped},
-    {kWide, "pipeline: 2", "chunk: 6", kClipped},
-    {kTwelve, "tensor: 2", "", kZeros},
-    {kGpt, "tensor: 2, pipeline: 2", "", kInt8},
-    {kQwen, "tensor: 4", "chunk: 5", kFp8},
-    {kServedLatent, "tensor: 2, pipeline: 2", "chunk: 9", kInt8},
-    {kServedLatent, "tensor: 4", "", kFp8},
-    {kServedExperts, "tensor: 4, expert: 4", "chunk: 8", kFp8},
-    {kServedExperts, "tensor: 4, expert: 2", "", kInt8},
-    {kServedExperts, "data: 2, expert: 2, pipeline: 2", "", kInt4},
+    {kLlama, "", "chunk: 7", kInFp8},
+    {kLlama, "tensor: 4", "chunk: 5, kv_block: 4", kInFp8},
+    {kLlama, "tensor: 8", "", kInInt8},
+    {kLlama, "tensor: 2, pipeline: 2, data: 2, micro_batch: 1", "chunk: 9, kv_block: 5", kInInt8},
+    {kLlama, "tensor: 4, data: 2", "chunk: 10", kInInt4},
+    {kLlama, "pipeline: 4", "chunk: 11", kInInt4},
+    {kLlama, "tensor: 2", "", kInNvfp4},
+    {kLlama, "pipeline: 2", "chunk: 6", kInNvfp4},
+    {kEvenlyWide, "tensor: 2, pipeline: 2", "", kInMxfp8},
+    {kEvenlyWide, "tensor: 4", "", kClippedInt8},
+    {kEvenlyWide, "pipeline: 2", "chunk: 6", kClippedInt8},
+    {kTwelve, "tensor: 2", "", kWithZeros},
+    {kGpt, "tensor: 2, pipeline: 2", "", kInInt8},
+    {kQwen, "tensor: 4", "chunk: 5", kInFp8},
+    {kServedLatent, "tensor: 2, pipeline: 2", "chunk: 9", kInInt8},
+    {kServedLatent, "tensor: 4", "", kInFp8},
+    {kServedExperts, "tensor: 4, expert: 4", "chunk: 8", kInFp8},
+    {kServedExperts, "tensor: 4, expert: 2", "", kInInt8},
+    {kServedExperts, "data: 2, expert: 2, pipeline: 2", "", kInInt4},
     {kLlama, "tensor: 4, data: 2", "chunk: 10, kv_block: 3", "", "kv_precision: int8"},
     {kLlama, "tensor: 2, pipeline: 2", "chunk: 7", "", "kv_precision: int4"},
     {kLlama, "tensor: 2", "kv_block: 1", "", "kv_precision: fp8"},
     {kWindow, "tensor: 2, pipeline: 3", "chunk: 13, kv_block: 3", "", "kv_precision: int8"},
-    {kQwen, "pipeline: 3, micro_batch: 2", "chunk: 5", kInt8, "kv_precision: int4"},
+    {kQwen, "pipeline: 3, micro_batch: 2", "chunk: 5", kInInt8, "kv_precision: int4"},
 };
 INSTANTIATE_TEST_SUITE_P(Quantised, Generations, testing::ValuesIn(kQuantised));
 

@@ -7,8 +7,8 @@ namespace {
 
 using namespace test;
 
-constexpr char kFour[] = "quantise: {weights: int4, group: 8, activations: int4}, ";
-constexpr char kEight[] = "quantise: {weights: int8, group: 16, activations: fp8}, ";
+constexpr char kRoundedToFour[] = "quantise: {weights: int4, group: 8, activations: int4}, ";
+constexpr char kRoundedToEight[] = "quantise: {weights: int8, group: 16, activations: fp8}, ";
 
 class Rounded : public testing::TestWithParam<Case> {};
 
@@ -35,26 +35,26 @@ TEST_P(Rounded, StepAsOnOneRank) {
 }
 
 const Case kRounded[] = {
-    {kLlama, kFour + std::string("data: 1, global_batch: 2")},
-    {kLlama, kEight + std::string("data: 2, global_batch: 4")},
-    {kLlama, kEight + std::string("data: 4, sharding: fsdp, global_batch: 4")},
-    {kLlama, kFour + std::string("data: 2, sharding: zero3, global_batch: 4, recompute: full")},
-    {kLlama, kFour + std::string("data: 2, sharding: zero1, global_batch: 8")},
-    {kLlama, kFour + std::string("pipeline: 4, data: 1, schedule: gpipe, global_batch: 4")},
-    {kLlama, kFour + std::string("pipeline: 2, virtual_stages: 2, data: 2, global_batch: 8")},
-    {kLlama, kFour + std::string("pipeline: 4, data: 2, schedule: zb-h1, global_batch: 8")},
-    {kLlama, kFour + std::string("tensor: 2, data: 1, global_batch: 2")},
-    {kLlama, kFour + std::string("tensor: 4, data: 2, sequence_parallel: false, global_batch: 4")},
-    {kLlama, kFour + std::string("tensor: 2, pipeline: 2, data: 2, sharding: zero1, global_batch: 4")},
-    {kLlama, kFour + std::string("context: 2, tensor: 2, data: 2, global_batch: 4")},
-    {kGpt, kFour + std::string("tensor: 2, data: 1, global_batch: 1")},
-    {kQwen, kFour + std::string("pipeline: 3, data: 1, global_batch: 3")},
+    {kLlama, kRoundedToFour + std::string("data: 1, global_batch: 2")},
+    {kLlama, kRoundedToEight + std::string("data: 2, global_batch: 4")},
+    {kLlama, kRoundedToEight + std::string("data: 4, sharding: fsdp, global_batch: 4")},
+    {kLlama, kRoundedToFour + std::string("data: 2, sharding: zero3, global_batch: 4, recompute: full")},
+    {kLlama, kRoundedToFour + std::string("data: 2, sharding: zero1, global_batch: 8")},
+    {kLlama, kRoundedToFour + std::string("pipeline: 4, data: 1, schedule: gpipe, global_batch: 4")},
+    {kLlama, kRoundedToFour + std::string("pipeline: 2, virtual_stages: 2, data: 2, global_batch: 8")},
+    {kLlama, kRoundedToFour + std::string("pipeline: 4, data: 2, schedule: zb-h1, global_batch: 8")},
+    {kLlama, kRoundedToFour + std::string("tensor: 2, data: 1, global_batch: 2")},
+    {kLlama, kRoundedToFour + std::string("tensor: 4, data: 2, sequence_parallel: false, global_batch: 4")},
+    {kLlama, kRoundedToFour + std::string("tensor: 2, pipeline: 2, data: 2, sharding: zero1, global_batch: 4")},
+    {kLlama, kRoundedToFour + std::string("context: 2, tensor: 2, data: 2, global_batch: 4")},
+    {kGpt, kRoundedToFour + std::string("tensor: 2, data: 1, global_batch: 1")},
+    {kQwen, kRoundedToFour + std::string("pipeline: 3, data: 1, global_batch: 3")},
 };
 INSTANTIATE_TEST_SUITE_P(Layouts, Rounded, testing::ValuesIn(kRounded));
 
 // Rounding changes the gradients, and the weights stay as fine as they were.
 TEST(RoundedTraining, KeepsFineWeights) {
-  const Spec spec = spec_of({kLlama, kFour + std::string("data: 1, global_batch: 2")});
+  const Spec spec = spec_of({kLlama, kRoundedToFour + std::string("data: 1, global_batch: 2")});
   MPI_Comm some = ranks_for(spec);
   if (some == MPI_COMM_NULL) return;
   const Result rounded = run(some, spec);

@@ -5,20 +5,20 @@
 namespace orrery {
 namespace {
 
-constexpr std::int64_t kOut = 4096, kIn = 11008, kWeights = kOut * kIn;
+constexpr std::int64_t kMatrixOut = 4096, kMatrixIn = 11008, kMatrixWeights = kMatrixOut * kMatrixIn;
 
-Bytes bytes_of(const WeightFormat& format) { return weight_bytes(format, kOut, kIn); }
+Bytes format_bytes(const WeightFormat& format) { return weight_bytes(format, kMatrixOut, kMatrixIn); }
 
 TEST(WeightFormat, BytesAreThoseOfCodesAndScales) {
-  const std::int64_t n = kWeights;
-  EXPECT_EQ(bytes_of({.code = WeightCode::fp8}), n + 4);
-  EXPECT_EQ(bytes_of({.code = WeightCode::int8, .group = kChannelGroup}), n + 4 * kOut);
+  const std::int64_t n = kMatrixWeights;
+  EXPECT_EQ(format_bytes({.code = WeightCode::fp8}), n + 4);
+  EXPECT_EQ(format_bytes({.code = WeightCode::int8, .group = kChannelGroup}), n + 4 * kMatrixOut);
   for (const std::int64_t g : {32, 64, 128}) {
-    EXPECT_EQ(bytes_of({.code = WeightCode::int4, .group = g}), n / 2 + 2 * n / g);
-    EXPECT_EQ(bytes_of({.code = WeightCode::int4, .group = g, .zeros = true}), n / 2 + 2 * n / g + n / g / 2);
+    EXPECT_EQ(format_bytes({.code = WeightCode::int4, .group = g}), n / 2 + 2 * n / g);
+    EXPECT_EQ(format_bytes({.code = WeightCode::int4, .group = g, .zeros = true}), n / 2 + 2 * n / g + n / g / 2);
   }
-  EXPECT_EQ(bytes_of({.code = WeightCode::nvfp4, .group = 16}), n / 2 + n / 16 + 4);
-  EXPECT_EQ(bytes_of({.code = WeightCode::mxfp8, .group = 32}), n + n / 32);
+  EXPECT_EQ(format_bytes({.code = WeightCode::nvfp4, .group = 16}), n / 2 + n / 16 + 4);
+  EXPECT_EQ(format_bytes({.code = WeightCode::mxfp8, .group = 32}), n + n / 32);
 }
 
 // A matrix of several experts has a scale for each of them.
@@ -33,8 +33,8 @@ TEST(WeightFormat, OutliersAndQuantisedScalesTakeTheirBits) {
   const WeightFormat spqr = {
       .code = WeightCode::int3, .group = 16, .zeros = true, .outliers = 10'000, .scale_group = 16};
   const double bits = 3 + 6.0 / 16 + 64.0 / 256 + 32 * 0.01;
-  const double rows = 32.0 / kIn;  // where each row's outliers begin
-  EXPECT_NEAR(8.0 * static_cast<double>(bytes_of(spqr)) / static_cast<double>(kWeights), bits + rows, 1e-4);
+  const double rows = 32.0 / kMatrixIn;  // where each row's outliers begin
+  EXPECT_NEAR(8.0 * static_cast<double>(format_bytes(spqr)) / static_cast<double>(kMatrixWeights), bits + rows, 1e-4);
 }
 
 TEST(WeightFormat, ProductsReadTheirOwnCodes) {

@@ -17,8 +17,9 @@ Spec quantised(std::string_view strategy, std::string_view workload = "generate:
                     "t.yaml");
 }
 
-std::string refusal(std::string_view strategy, std::string_view workload = "generate: {batch: 8, input: 64, output: 8}",
-                    std::string_view gpu = "h100-sxm") {
+std::string quantise_refusal(std::string_view strategy,
+                             std::string_view workload = "generate: {batch: 8, input: 64, output: 8}",
+                             std::string_view gpu = "h100-sxm") {
   try {
     make_plan(quantised(strategy, workload, gpu));
   } catch (const Error& e) {
@@ -56,7 +57,7 @@ TEST(Quantise, FollowsThePrecision) {
 
 TEST(Quantise, RefusesWhatDoesNotFit) {
   const auto says = [](std::string_view quantise, std::string_view part) {
-    const std::string text = refusal(fmt::format("{{quantise: {}}}", quantise));
+    const std::string text = quantise_refusal(fmt::format("{{quantise: {}}}", quantise));
     EXPECT_NE(text.find(part), std::string::npos) << quantise << ": " << text;
   };
   says("{weights: int5}", "int5");
@@ -69,16 +70,18 @@ TEST(Quantise, RefusesWhatDoesNotFit) {
   says("{weights: int8, activations: fp8}", "no product reads both");
   says("{weights: int4, activations: int4}", "no product has such inputs");
   says("{weights: int4, group: 96}", "does not divide the");
-  EXPECT_EQ(refusal("{quantise: {weights: int4, activations: int8}}"), "");
-  EXPECT_NE(refusal("{precision: fp8, quantise: {weights: int4, activations: int8}}").find("leave one of them out"),
+  EXPECT_EQ(quantise_refusal("{quantise: {weights: int4, activations: int8}}"), "");
+  EXPECT_NE(
+      quantise_refusal("{precision: fp8, quantise: {weights: int4, activations: int8}}").find("leave one of them out"),
+      std::string::npos);
+  EXPECT_NE(quantise_refusal("{precision: int8}", "workload: train").find("none in which a model trains"),
             std::string::npos);
-  EXPECT_NE(refusal("{precision: int8}", "workload: train").find("none in which a model trains"), std::string::npos);
 }
 
 // Groups end where a rank's part of a row ends: of the 8192 inputs of the MLP's second matrix, 4 ranks have 2048 each.
 TEST(Quantise, GroupsLieInsideAShard) {
-  EXPECT_EQ(refusal("{tensor: 4, data: 1, quantise: {weights: int4, group: 512}}"), "");
-  EXPECT_NE(refusal("{tensor: 4, data: 1, quantise: {weights: int4, group: 1024}}").find("fewer tensor ranks"),
+  EXPECT_EQ(quantise_refusal("{tensor: 4, data: 1, quantise: {weights: int4, group: 512}}"), "");
+  EXPECT_NE(quantise_refusal("{tensor: 4, data: 1, quantise: {weights: int4, group: 1024}}").find("fewer tensor ranks"),
             std::string::npos);
 }
 
@@ -87,7 +90,7 @@ TEST(Quantise, TrainingRoundsBoth) {
   EXPECT_EQ(spec.strategy.weights, (WeightFormat{.code = WeightCode::int4, .group = 32}));
   EXPECT_EQ(spec.strategy.inputs, (WeightFormat{.code = WeightCode::int8, .group = 32}));
   const auto says = [](std::string_view strategy, std::string_view part) {
-    const std::string text = refusal(strategy, "workload: train");
+    const std::string text = quantise_refusal(strategy, "workload: train");
     EXPECT_NE(text.find(part), std::string::npos) << strategy << ": " << text;
   };
   says("{quantise: {weights: awq}}", "without zero points");
