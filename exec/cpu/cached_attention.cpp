@@ -4,8 +4,10 @@
 #include <cmath>
 
 #include "exec/host/host_call.h"
+#include "kernels/common/float8.h"
 #include "kernels/cpu/attention.h"
 #include "kernels/cpu/gemm.h"
+#include "kernels/cpu/weight_codes.h"
 
 namespace orrery {
 namespace {
@@ -41,6 +43,56 @@ kernels::Format16 cached_format(const CpuCall& c) {
   return c.rank.spec.generation->kv_precision == Precision::fp16 ? kernels::Format16::fp16 : kernels::Format16::bf16;
 }
 
+// How keys and values lie in the cache: as numbers of 32 or 16 bits, in E4M3, or as codes of whole numbers, which have
+// a scale for each vector (a head's key or value).
+class CacheFormat {
+ public:
+  CacheFormat(const CpuCall& c, std::int64_t vector)
+      : generation_(*c.rank.spec.generation), vector_(vector), format16_(cached_format(c)) {}
+
+  bool narrow() const { return is_eight_bit(generation_.kv_precision); }
+
+  void store(const float* from, std::int64_t n, std::byte* to) const {
+    if (generation_.kv_precision == Precision::fp8) {
+      for (std::int64_t i = 0; i < n; ++i) to[i] = static_cast<std::byte>(kernels::to_e4m3(from[i]));
+    } else if (has_kv_scales(generation_)) {
+      for (std::int64_t v = 0; v < n / vector_; ++v)
+        kernels::quantize_vector(bits(), vector_, from + v * vector_, to + v * kv_vector_bytes(generation_, vector_));
+    } else {
+      const Values stored(to, n, kv_vector_bytes(generation_, 1), format16_, Values::Mode::write);
+      std::copy_n(from, n, stored.data());
+    }
+  }
+
+  void load(std::byte* from, std::int64_t n, float* to) const {
+    if (generation_.kv_precision == Precision::fp8) {
+      for (std::int64_t i = 0; i < n; ++i) to[i] = kernels::from_e4m3(static_cast<std::uint8_t>(from[i]));
+    } else if (has_kv_scales(generation_)) {
+      for (std::int64_t v = 0; v < n / vector_; ++v)
+        kernels::widen_vector(bits(), vector_, from + v * kv_vector_bytes(generation_, vector_), to + v * vector_);
+    } else {
+      const Values stored(from, n, kv_vector_bytes(generation_, 1), format16_, Values::Mode::read);
+      std::copy_n(stored.data(), n, to);
+    }
+  }
+
+  // Rounds rows, each a vector of the cache, to what the cache would hold of them.
+  void round(const FloatMatrix& x) const {
+    std::vector<std::byte> stored(static_cast<std::size_t>(kv_vector_bytes(generation_, x.columns)));
+    for (std::int64_t r = 0; r < x.rows; ++r) {
+      store(x.row(r), x.columns, stored.data());
+      load(stored.data(), x.columns, x.row(r));
+    }
+  }
+
+ private:
+  int bits() const { return generation_.kv_precision == Precision::int8 ? 8 : 4; }
+
+  const Generation& generation_;
+  std::int64_t vector_;
+  kernels::Format16 format16_;
+};
+
 // The cached rows of one sequence, as floats: all tokens that a query of the pass can see.
 struct CachedRows {
   std::int64_t first = 0, count = 0;
@@ -49,14 +101,13 @@ struct CachedRows {
 
 CachedRows cached_rows(const CpuCall& c, const Argument& cache, std::int64_t sequence, std::int64_t window,
                        std::int64_t columns) {
-  const Bytes width = kv_width(*c.rank.spec.generation);
+  const CacheFormat format(c, c.rank.spec.model.head_dim);
   const std::int64_t end = c.pass().cached;
   CachedRows all = {.first = window > 0 ? std::max<std::int64_t>(0, end - window + 1) : 0};
   all.count = end - all.first;
   all.rows.resize(static_cast<std::size_t>(all.count * columns));
   for (const CachedRun& run : c.state.generated->cache.runs(c.frame, sequence, all.first, end)) {
-    const Values stored(cache.data + run.at, run.count * columns, width, cached_format(c), Values::Mode::read);
-    std::copy_n(stored.data(), run.count * columns, all.rows.data() + (run.first - all.first) * columns);
+    format.load(cache.data + run.at, run.count * columns, all.rows.data() + (run.first - all.first) * columns);
   }
   return all;
 }
@@ -76,11 +127,17 @@ class CachedAttention {
       return matrix(v.data(), rows(), c_.columns(a, rows()));
     };
     std::vector<float> lse(static_cast<std::size_t>(a_.query));
+    const CacheFormat format(c_, at_.key);
     for (std::int64_t b = 0; b < a_.batch; ++b) {
       const CachedRows cached =
           a_.cached > 0 ? cached_rows(c_, c_.reads.back(), c_.sequence_of(b), a_.window, at_.cached()) : CachedRows{};
       for (std::int64_t h = 0; h < at_.heads; ++h) {
-        const Head head = head_of(of_sample(own(first, in_first), b), of_sample(own(last, in_last), b), h);
+        Head head = head_of(of_sample(own(first, in_first), b), of_sample(own(last, in_last), b), h);
+        std::vector<float> keys, values;
+        if (format.narrow()) {
+          head.k = rounded(format, head.k, keys);
+          head.v = rounded(format, head.v, values);
+        }
         const FloatMatrix y = columns_of(of_sample(own(c_.writes[0], out), b), h * at_.value, at_.value);
         if (cached.count > 0) attend_cached(head, cached, h, y, lse.data());
         kernels::attention_of_head(head.q, head.k, head.v, scale(), {a_.window, 0, 0}, cached.count > 0, y, lse.data());
@@ -93,6 +150,16 @@ class CachedAttention {
   struct Head {
     FloatMatrix q, k, v;
   };
+
+  // Returns a copy of rows, in `copy`, rounded as the cache rounds them, so that attention reads the same numbers of a
+  // token whether it came in this pass or in an earlier one.
+  static FloatMatrix rounded(const CacheFormat& format, const FloatMatrix& x, std::vector<float>& copy) {
+    copy.resize(static_cast<std::size_t>(x.rows * x.columns));
+    const FloatMatrix y = matrix(copy.data(), x.rows, x.columns);
+    for (std::int64_t r = 0; r < x.rows; ++r) std::copy_n(x.row(r), x.columns, y.row(r));
+    format.round(y);
+    return y;
+  }
 
   std::int64_t rows() const { return a_.batch * a_.query; }
   Values whole(const Argument& a, Values::Mode mode) const {
@@ -173,12 +240,11 @@ void run_store_keys(const CpuCall& c) {
   std::vector<float> kept(static_cast<std::size_t>(rows * columns));
   gather_cached(c, at, rows, matrix(kept.data(), rows, columns));
   const Argument& cache = c.updates[0];
-  const Bytes width = kv_width(*c.rank.spec.generation);
+  const CacheFormat format(c, at.key);
   const std::int64_t begin = c.first_position();
   for (std::int64_t b = 0; b < batch; ++b) {
     for (const CachedRun& run : c.state.generated->cache.store(c.frame, c.sequence_of(b), begin, begin + tokens)) {
-      const Values to(cache.data + run.at, run.count * columns, width, cached_format(c), Values::Mode::write);
-      std::copy_n(kept.data() + (b * tokens + run.first - begin) * columns, run.count * columns, to.data());
+      format.store(kept.data() + (b * tokens + run.first - begin) * columns, run.count * columns, cache.data + run.at);
     }
   }
 }

@@ -29,12 +29,27 @@ void keep_received(const CpuCall& c, std::int64_t rows) {
     c.state.generated->tokens[static_cast<std::size_t>(c.sequence_of(r))].push_back(tokens[r]);
 }
 
+// Keeps the logits of tokens of the vocabulary for a comparison; some columns may stand for no token.
+void keep_logits(const CpuCall& c, const Values& logits, const CrossEntropy& e, std::int64_t first) {
+  GeneratedState& g = *c.state.generated;
+  if (!g.keeps_logits || !c.pass().chooses(*c.rank.spec.generation)) return;
+  const std::int64_t columns = std::clamp<std::int64_t>(c.rank.spec.model.vocab - first, 0, e.columns);
+  for (std::int64_t r = 0; r < e.rows; ++r) {
+    const std::int64_t sequence = c.sequence_of(r);
+    const auto position = c.pass().cached + c.pass().tokens - c.rank.spec.generation->input;
+    if (sequence >= kKeptSequences || position >= kKeptTokens) continue;
+    const float* row = logits.data() + r * e.columns;
+    g.logits.push_back({sequence, position, {row, row + columns}});
+  }
+}
+
 }  // namespace
 
 void run_token_choice(const CpuCall& c, const CrossEntropy& e) {
   const Values logits = c.read(c.reads[0], e.rows * e.columns);
-  kernels::best_tokens(kernels::matrix<const float>(logits.data(), e.rows, e.columns),
-                       {first_token(c, e.over, e.columns), c.rank.spec.model.vocab},
+  const std::int64_t first = first_token(c, e.over, e.columns);
+  keep_logits(c, logits, e, first);
+  kernels::best_tokens(kernels::matrix<const float>(logits.data(), e.rows, e.columns), {first, c.rank.spec.model.vocab},
                        reinterpret_cast<double*>(c.writes[0].data));
 }
 

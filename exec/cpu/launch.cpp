@@ -304,8 +304,10 @@ struct CpuKernels {
   void operator()(const Preference& p) const { run_preference(c, p); }
   void operator()(const Load& l) const { copy_text(c, l, CpuCall::integers(c.writes[0])); }
   void operator()(const Cast& w) const { c.state.generated ? run_pass_cast(c, w) : run_cast(c, w); }
-  void operator()(const Quantize& w) const { run_quantize(c, w); }
+  // A quantisation of a generation fills the cache.
+  void operator()(const Quantize& w) const { c.state.generated ? run_store_keys(c) : run_quantize(c, w); }
   void operator()(const Dequantize& w) const { run_dequantize(c, w); }
+  void operator()(const FakeQuantize& w) const { run_fake_quantize(c, w); }
   void operator()(const Accumulate& w) const { run_accumulate(c, w); }
   void operator()(const Fill& f) const {
     const Argument& to = c.writes.empty() ? c.gradients[0] : c.writes[0];

@@ -4,11 +4,12 @@
 
 #include "exec/host/host_call.h"
 #include "kernels/cpu/quantize.h"
+#include "kernels/cpu/weight_codes.h"
 
 namespace orrery {
 namespace {
 
-kernels::Codes codes_of(const NarrowFormat& format) {
+kernels::Codes codes_of_blocks(const NarrowFormat& format) {
   return format.kind == NarrowKind::int8 ? kernels::Codes::int8 : kernels::Codes::int4;
 }
 
@@ -16,7 +17,7 @@ void widen(const NarrowFormat& format, std::int64_t n, const std::byte* from, fl
   if (format.kind == NarrowKind::nf4)
     kernels::dequantize_nf4(n, from, to);
   else
-    kernels::dequantize(codes_of(format), format.block, n, from, to);
+    kernels::dequantize(codes_of_blocks(format), format.block, n, from, to);
 }
 
 // A buffer of converted numbers: `summands` copies of `pieces` runs. Adds to `sum` the numbers of run number `piece` of
@@ -44,8 +45,17 @@ void run_quantize(const CpuCall& c, const Quantize& q) {
     else
       std::copy(wide.data() + first, wide.data() + std::min(first + each, q.elements), x.begin());
     const std::int64_t to = piece % places * q.nodes + piece / places;
-    kernels::quantize(codes_of(q.format), q.format.block, each, x.data(), c.writes[0].data + to * q.piece_bytes());
+    kernels::quantize(codes_of_blocks(q.format), q.format.block, each, x.data(),
+                      c.writes[0].data + to * q.piece_bytes());
   }
+}
+
+void run_fake_quantize(const CpuCall& c, const FakeQuantize& f) {
+  const bool input = c.weights.empty();
+  const Values from = input ? c.read(c.reads[0], f.rows * f.columns) : c.weight(c.weights[0]);
+  const Values to = c.write(c.writes[0], f.rows * f.columns);
+  kernels::round_matrix({.codes = codes_of(f.format.code), .group = f.format.group, .out = f.rows, .in = f.columns},
+                        from.data(), to.data());
 }
 
 void run_dequantize(const CpuCall& c, const Dequantize& q) {

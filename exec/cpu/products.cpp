@@ -64,9 +64,11 @@ Argument rows_from(const CpuCall& c, Argument a, std::int64_t first, std::int64_
   return a;
 }
 
-// Whether a weight is stored in NF4; products then read what it was converted to, which lies in a buffer of the layer.
-bool is_nf4(const CpuCall& c, const Argument& weight) {
-  return c.rank.plan.blocks[c.frame.block].parameters[static_cast<std::size_t>(weight.operand.parameter)].nf4;
+// Whether a weight is stored in NF4, or training rounds it; products then read what it was converted to, which lies in
+// a buffer of the layer.
+bool is_converted(const CpuCall& c, const Argument& weight) {
+  const LocalParameter& p = c.parameter(weight);
+  return p.nf4 || (!p.frozen && p.format.narrow());
 }
 
 void run_rows(const CpuCall& c, Gemm g, const RowRun& run) {
@@ -75,7 +77,7 @@ void run_rows(const CpuCall& c, Gemm g, const RowRun& run) {
   const std::int64_t columns = g.k * (input ? g.tiles : 1);
   const Values x = c.read(rows_from(c, c.reads[0], run.from, columns), g.m * columns);
   const bool panel = c.weights.empty();  // whether the weight is a block of rows that was received from another rank
-  const bool apart = panel || is_nf4(c, c.weights[0]);
+  const bool apart = panel || is_converted(c, c.weights[0]);
   const Values w = apart ? c.read(c.reads[1], g.n * g.k) : c.weight(c.weights[0]);
   const Argument& to = c.writes.empty() ? c.updates[0] : c.writes[0];
   // If a linear layer's outputs are computed in several tiles (ranges of columns), y also holds the columns of the

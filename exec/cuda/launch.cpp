@@ -242,6 +242,7 @@ struct CudaKernels {
   void operator()(const GatedNorm&) const { no_kernel(); }
   void operator()(const Quantize&) const { no_kernel(); }
   void operator()(const Dequantize&) const { no_kernel(); }
+  void operator()(const FakeQuantize&) const { no_kernel(); }
   void operator()(const IndexScores&) const { no_kernel(); }
   void operator()(const Pool&) const { no_kernel(); }
   void operator()(const MixStreams&) const { no_kernel(); }

@@ -53,6 +53,7 @@ class HostThread {
   static RunState& with_routing(RunState& state, const ExecuteOptions& options) {
     state.on_routing = options.on_routing;
     if (state.generated && options.prompt) state.generated->prompt = options.prompt;
+    if (state.generated) state.generated->keeps_logits = options.keep_logits;
     return state;
   }
 
@@ -175,11 +176,13 @@ class HostThread {
     const GroupPosition& stage = rank_.position_in(Dimension::pipeline);
     if (!state_.generated || stage.index + 1 != stage.size) return;
     const Strategy& s = rank_.spec.strategy;
-    for (std::size_t q = 0; q < state_.generated->tokens.size(); ++q) {
-      const auto n = static_cast<std::int64_t>(q);
-      const std::int64_t number = (n / s.micro_batch * s.data + rank_.replica) * s.micro_batch + n % s.micro_batch;
-      result_.generated.push_back({number, state_.generated->tokens[q]});
-    }
+    const auto number = [&](std::int64_t n) {
+      return (n / s.micro_batch * s.data + rank_.replica) * s.micro_batch + n % s.micro_batch;
+    };
+    for (std::size_t q = 0; q < state_.generated->tokens.size(); ++q)
+      result_.generated.push_back({number(static_cast<std::int64_t>(q)), state_.generated->tokens[q]});
+    result_.logits = state_.generated->logits;
+    for (KeptLogits& row : result_.logits) row.sequence = number(row.sequence);
   }
 
   void count_times() {

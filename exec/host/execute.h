@@ -17,6 +17,7 @@ struct Execution {
   std::vector<double> losses;
   // The tokens that the last step generated, on ranks of the last pipeline stage; empty if the plan generates no text.
   std::vector<GeneratedSequence> generated;
+  std::vector<KeptLogits> logits;    // the logits from which these tokens were chosen (ExecuteOptions::keep_logits)
   std::int64_t skipped_updates = 0;  // fp16: updates that were not made because a gradient was infinite
   MeasuredMemory memory;
 };
@@ -36,7 +37,8 @@ struct ExecuteOptions {
   // after the last step, when all weights are updated. Both can read every buffer.
   std::function<void(std::int64_t step, const Buffers&)> on_gradients;
   std::function<void(const Buffers&)> on_end;
-  PromptReader prompt;  // the prompts of a generation; empty: windows of the text
+  PromptReader prompt;       // the prompts of a generation; empty: windows of the text
+  bool keep_logits = false;  // whether a generation's logits are returned
   // A function that is called for each token for which a router has chosen experts.
   std::function<void(const RoutedToken&)> on_routing;
 };

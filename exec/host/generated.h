@@ -13,6 +13,15 @@ namespace orrery {
 using PromptReader =
     std::function<void(std::int64_t sequence, std::int64_t first, std::int64_t count, std::int64_t* to)>;
 
+// The logits from which a token of a sequence was chosen, as far as they are on one rank. position: number of tokens
+// that were generated before.
+struct KeptLogits {
+  std::int64_t sequence = 0, position = 0;
+  std::vector<float> values;
+};
+// Logits are kept of so many sequences of a rank, and of so many tokens of each.
+inline constexpr std::int64_t kKeptSequences = 16, kKeptTokens = 64;
+
 // The state of a generation on one rank: its passes, where its caches hold which tokens, and the tokens that were
 // chosen so far for each sequence of the rank, which on ranks of the first pipeline stage are those that the last stage
 // sent.
@@ -26,12 +35,15 @@ struct GeneratedState {
   void clear() {
     cache.clear();
     for (std::vector<std::int64_t>& sequence : tokens) sequence.clear();
+    logits.clear();
   }
 
   std::vector<GenerationPass> passes;
   KeyValueCache cache;
   std::vector<std::vector<std::int64_t>> tokens;
   PromptReader prompt;
+  bool keeps_logits = false;
+  std::vector<KeptLogits> logits;  // by the sequence's number on the rank
 };
 
 // The tokens that were generated for one sequence, by its number in the complete run.

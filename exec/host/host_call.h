@@ -1,6 +1,7 @@
 #pragma once
 
 #include "exec/host/op_call.h"
+#include "exec/host/stored_weights.h"
 #include "exec/host/values.h"
 #include "kernels/common/matrix.h"
 #include "models/layers/blocks.h"
@@ -19,7 +20,15 @@ struct CpuCall : OpCall {
     return {a.data, n, rank.plan.element_bytes, rank.format16(), mode};
   }
   // Views an operand as weights or their gradients, which have as many bytes per element as their buffer says.
-  Values weight(const Argument& a) const { return whole(a, Values::Mode::read); }
+  // Weights that are stored in few bits are widened.
+  Values weight(const Argument& a) const {
+    const LocalParameter* p = a.operand.parameter < 0 ? nullptr : &parameter(a);
+    if (p != nullptr && p->frozen && p->format.narrow()) return Values(widened_weight(*p, a.data));
+    return whole(a, Values::Mode::read);
+  }
+  const LocalParameter& parameter(const Argument& a) const {
+    return rank.plan.blocks[frame.block].parameters[static_cast<std::size_t>(a.operand.parameter)];
+  }
   Values gradient(const Argument& a) const { return whole(a, Values::Mode::update); }
   Values whole(const Argument& a, Values::Mode mode) const {
     return {a.data, a.bytes / a.width, a.width, rank.format16(), mode};
@@ -102,5 +111,6 @@ void run_gated_norm(const CpuCall& c, const GatedNorm& work);
 // Functions that convert numbers to and from formats of few bits, defined in exec/cpu/narrow.cpp.
 void run_quantize(const CpuCall& c, const Quantize& work);
 void run_dequantize(const CpuCall& c, const Dequantize& work);
+void run_fake_quantize(const CpuCall& c, const FakeQuantize& work);
 
 }  // namespace orrery

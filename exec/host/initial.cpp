@@ -5,6 +5,7 @@
 #include <cstring>
 #include <numbers>
 
+#include "exec/host/stored_weights.h"
 #include "kernels/common/float16.h"
 #include "kernels/common/philox.h"
 #include "kernels/cpu/quantize.h"
@@ -101,6 +102,15 @@ class Initial {
     how(run_);
   }
 
+  // Sets one row of the uncut weight.
+  void set_row(std::int64_t row, std::vector<float>& to) {
+    places_.rows = {row * static_cast<std::int64_t>(to.size())};
+    places_.columns.resize(to.size());
+    for (std::size_t c = 0; c < to.size(); ++c) places_.columns[c] = static_cast<std::int64_t>(c);
+    run_.in = static_cast<std::int64_t>(to.size());
+    set(reinterpret_cast<std::byte*>(to.data()), sizeof(float), 0, run_.in, initial_on_host);
+  }
+
  private:
   InitialRun run_;
   UncutPlaces places_;
@@ -140,24 +150,87 @@ static void set_beyond(const Rank& rank, std::uint64_t seed, const Buffers& buff
             });
 }
 
+// The ranges of the groups of a rank's part of a weight. Groups may be parts of rows or of matrices that other ranks
+// have too; their values are computed as well, so that the codes are those of the whole weight.
+class WholeRanges {
+ public:
+  WholeRanges(const Rank& rank, const PlacedParameter& p, std::uint64_t seed)
+      : rank_(rank), p_(p), seed_(seed), place_(place_of(rank, p.local)), matrix_(coded_matrix(p.local)) {}
+
+  kernels::WeightRanges of(const float* values) const {
+    kernels::WeightRanges ranges = kernels::ranges_of(matrix_, values);
+    const bool clips = rank_.spec.strategy.clips_by_divergence, whole_rows = place_.columns == place_.whole.in;
+    if (matrix_.group == kChannelGroup && !whole_rows) {
+      for (const UncutRows& run : place_.rows) {
+        for (std::int64_t r = 0; r < run.rows; ++r)
+          ranges.groups[static_cast<std::size_t>(run.local + r)] = range_of(run.uncut + r, 1);
+      }
+    }
+    const bool by_matrix = matrix_.group == kTensorGroup || matrix_.codes == kernels::WeightCodes::nvfp4;
+    const bool whole = whole_rows && p_.local.out == matrix_.matrices * place_.expert_rows;
+    if (!by_matrix || (whole && !clips)) return ranges;
+    for (std::int64_t e = 0; e < matrix_.matrices; ++e) {
+      const std::int64_t first = first_of(e * (p_.local.out / matrix_.matrices));
+      const kernels::WeightRange range = range_of(first, place_.expert_rows);
+      ranges.matrices[static_cast<std::size_t>(e)] = range;
+      if (matrix_.group == kTensorGroup) ranges.groups[static_cast<std::size_t>(e)] = range;
+    }
+    return ranges;
+  }
+
+ private:
+  // Returns the first row, in the uncut weight, of the matrix that a row of this rank's part belongs to.
+  std::int64_t first_of(std::int64_t local) const {
+    for (const UncutRows& run : place_.rows) {
+      if (local >= run.local && local < run.local + run.rows)
+        return (run.uncut + local - run.local) / place_.expert_rows * place_.expert_rows;
+    }
+    return 0;
+  }
+
+  // Returns the range of rows of the uncut weight, or the one to which they are clipped.
+  kernels::WeightRange range_of(std::int64_t first, std::int64_t rows) const {
+    std::vector<float> all, row(static_cast<std::size_t>(place_.whole.in));
+    kernels::WeightRange range;
+    for (std::int64_t r = first; r < first + rows; ++r) {
+      Initial(rank_, p_, seed_).set_row(r, row);
+      for (const float x : row) range.add(x);
+      if (rank_.spec.strategy.clips_by_divergence) all.insert(all.end(), row.begin(), row.end());
+    }
+    if (!rank_.spec.strategy.clips_by_divergence) return range;
+    const float most = kernels::least_divergence(all, 8);
+    return {-most, most};
+  }
+
+  const Rank& rank_;
+  const PlacedParameter& p_;
+  std::uint64_t seed_;
+  UncutPlace place_;
+  kernels::CodedMatrix matrix_;
+};
+
 // Returns a frozen weight's initial values as bytes in the form in which they are stored, if the model keeps some
-// weights in NF4.
+// weights in few bits.
 static std::vector<std::byte> stored_bytes(const Rank& rank, const PlacedParameter& p, std::uint64_t seed) {
   const std::int64_t n = p.local.out * p.local.in;
-  const Bytes width = p.local.nf4 ? Bytes{sizeof(float)} : rank.plan.element_bytes;
+  const bool converted = p.local.nf4 || p.local.format.narrow();
+  const Bytes width = converted ? Bytes{sizeof(float)} : rank.plan.element_bytes;
   std::vector<float> memory(static_cast<std::size_t>(n));  // large enough for any width, and aligned
   auto* values = reinterpret_cast<std::byte*>(memory.data());
   Initial(rank, p, seed).set(values, width, 0, n, initial_on_host);
   std::vector<std::byte> stored(static_cast<std::size_t>(p.local.stored));
   if (p.local.nf4)
     kernels::quantize_nf4(n, memory.data(), stored.data());
+  else if (converted)
+    kernels::quantize_matrix(coded_matrix(p.local), memory.data(), WholeRanges(rank, p, seed).of(memory.data()),
+                             stored.data());
   else
     std::copy_n(values, stored.size(), stored.begin());
   return stored;
 }
 
-// Sets the weights that do not train, whole or as shards. Where some are kept in NF4, a rank converts its whole part of
-// a weight, and keeps those bytes of it that are in its shards.
+// Sets the weights that do not train, whole or as shards. Where some are kept in few bits, a rank converts its whole
+// part of a weight, and keeps those bytes of it that are in its shards.
 static void set_frozen(const Rank& rank, std::uint64_t seed, const Buffers& buffers, std::uint32_t state,
                        const std::function<void(const InitialRun&)>& set) {
   const bool bytes = rank.plan.frozen_width == 1;

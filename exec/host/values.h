@@ -41,6 +41,15 @@ class Values {
       kernels::cast(n, reinterpret_cast<const kernels::Bf16*>(from), data_);
     data_ = copy_.data();
   }
+  // Takes numbers that were computed, which are only read.
+  explicit Values(std::vector<float> computed)
+      : stored_(nullptr),
+        n_(static_cast<std::int64_t>(computed.size())),
+        mode_(Mode::read),
+        format_(kernels::Format16::bf16),
+        copy_(std::move(computed)) {
+    data_ = copy_.data();
+  }
   ~Values() {
     if (copy_.empty() || mode_ == Mode::read) return;
     if (format_ == kernels::Format16::fp16)

@@ -207,8 +207,8 @@ Argument Buffers::resolve(std::uint32_t frame, const Operand& operand) const {
     const std::int64_t in_buffer = before(own) - (operand.scope == Scope::unit ? before(plan.frames[target]) : 0);
     if (operand.tile == 0 && operand.scope != Scope::own) offset = (in_buffer + p.offset) * a.width;
     a.bytes = (p.frozen ? p.stored : p.out * p.in) * a.width;
-    // In a buffer whose places are counted in bytes, the elements of weights that are not in NF4 are wider.
-    if (p.frozen && !p.nf4) a.width = plan.element_bytes;
+    // In a buffer whose places are counted in bytes, the elements of weights that are not in few bits are wider.
+    if (p.frozen && !p.nf4 && !p.format.narrow()) a.width = plan.element_bytes;
   } else if (operand.scope == Scope::state && operand.slot == kFrozenShard) {
     // the frozen weights of a unit (parameters that are gathered together) are gathered from the unit's range of this
     // rank's shard

@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "exec/cpu/host_device.h"
+#include "exec/host/logit_rows.h"
 #include "exec/host/snapshot.h"
 #include "exec/mpi/clock.h"
 #include "exec/mpi/server.h"
@@ -77,6 +78,23 @@ std::map<std::int64_t, std::vector<std::int64_t>> first_texts(const Execution& e
   return texts;
 }
 
+// Generates the same texts with the model as it is, where the spec quantises weights or cache, and compares the logits.
+std::vector<LogitRow> compared_with_wide(const RankOptions& o, const Spec& spec, const MpiSession& session,
+                                         const ExecuteOptions& options, const Execution& narrow) {
+  if (!is_quantised(spec)) return {};
+  const Spec wide = unquantised(spec);
+  const Plan plan = make_executed_plan(wide);
+  const Rank rank(wide, plan, session.rank());
+  const auto transport = mpi_transport(session.world(), rank.plan);
+  const Text text = text_of(o, wide, kText);
+  ExecuteOptions once;
+  once.training = options.training;
+  once.keep_logits = true;
+  const Execution made = execute(rank, *transport, text, once);
+  transport->finish();
+  return logit_rows(made, narrow);
+}
+
 void run(const RankOptions& o, const Spec& spec, const Plan& plan, const std::string& hash, const MpiSession& session,
          ProgressRing& ring) {
   if (session.size() != plan.ranks) {
@@ -110,6 +128,7 @@ void run(const RankOptions& o, const Spec& spec, const Plan& plan, const std::st
     write_snapshot(o.snapshots, rank, buffers, s, every, all);
   };
   options.training = training_of(spec);
+  options.keep_logits = is_quantised(spec);
   options.on_step = [&](std::int64_t s) { step = s; };
   options.watcher = watcher_of(rank, ring, step);
   std::vector<Served> order;
@@ -131,6 +150,7 @@ void run(const RankOptions& o, const Spec& spec, const Plan& plan, const std::st
                     .clock_offset = clock.offset,
                     .clock_uncertainty = clock.uncertainty};
   result.texts = first_texts(e);
+  result.logits = compared_with_wide(o, spec, session, options, e);
   write_rank_run(rank_file(o.out, session.rank()), result);
   ring.finish();
   lost.look();

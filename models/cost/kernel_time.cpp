@@ -24,9 +24,7 @@ namespace {
 
 bool linear(const Gemm& g) { return g.heads == 0; }
 
-Precision storage_precision(Precision p) {
-  return p == Precision::fp8 || p == Precision::mxfp8 || p == Precision::nvfp4 ? Precision::bf16 : p;
-}
+Precision storage_precision(Precision p) { return is_eight_bit(p) ? Precision::bf16 : p; }
 
 struct KernelTime {
   const Op& op;
@@ -52,6 +50,25 @@ struct KernelTime {
     return profile.gemm.exposed_result * elements * static_cast<double>(bytes) * (accumulate ? 2 : 1) / bandwidth();
   }
 
+  // Returns the time in which a multiprocessor turns a tile's stored weights into operands of the product: two
+  // instructions a weight, the conversion of the code and the product with the scale (Kim et al. 2022, 2211.10017,
+  // section 3.3: whole numbers become fp16 by bit operations on several at a time). Every tile of the result converts
+  // the weights that it reads, so that a product with more rows converts them more often. Its time is hidden behind
+  // the memory's where the product has few rows. fp32's peak counts two operations an instruction.
+  Seconds conversion(const WeightFormat& format, double weights) const {
+    if (reads_codes(format, op.precision)) return 0;
+    constexpr double kInstructions = 2;
+    return 2 * kInstructions * weights / (peak_flops(gpu, Precision::fp32) / gpu.sms);
+  }
+
+  // Returns the rows of a tile. Kernels that widen weights are made for few rows, by steps of the tensor cores' 16
+  // (Frantar et al. 2024, Marlin, 2408.11743, section 3.3).
+  std::int64_t rows_of(const Tile& tile, const Gemm& g) const {
+    constexpr std::int64_t kStep = 16;
+    if (reads_codes(g.weights, op.precision)) return tile.rows;
+    return std::min<std::int64_t>(tile.rows, ceil_div(g.m * g.pieces, kStep) * kStep);
+  }
+
   // Returns the time of a product. Its tiles are spread over the GPU's multiprocessors in waves; a partly filled last
   // wave costs between its share of a complete wave and a complete wave (the profile's `smoothing`).
   Seconds product(const Gemm& g, const Tile& tile, std::int64_t splits, double peak, double fraction) const {
@@ -61,14 +78,15 @@ struct KernelTime {
     const double smooth = profile.gemm.smoothing;
     const double counted = smooth * std::max(1.0, waves) + (1 - smooth) * std::ceil(waves);
     const double k = static_cast<double>(ceil_div(g.k, splits));
-    const double flops = 2.0 * static_cast<double>(tile.rows) * static_cast<double>(tile.columns) * k;
+    const double flops = 2.0 * static_cast<double>(rows_of(tile, g)) * static_cast<double>(tile.columns) * k;
     double rate = peak / gpu.sms * tile.efficiency;
     rate *= fraction;
     const double partial = splits == 1 ? 0
                                        : profile.memory.start_us * kMicrosecond +
                                              8.0 * static_cast<double>(splits * g.m * g.n * g.batch) / bandwidth();
     const double pieces = static_cast<double>(g.pieces);
-    return counted * (profile.gemm.prologue_us * kMicrosecond + flops / rate) / pieces + partial;
+    const double converted = conversion(g.weights, static_cast<double>(tile.columns) * k);
+    return counted * (profile.gemm.prologue_us * kMicrosecond + flops / rate + converted) / pieces + partial;
   }
 
   // Returns the bytes of a product's operands and result. An element in NVFP4 takes half a byte, and 16 elements share
@@ -76,8 +94,8 @@ struct KernelTime {
   double bytes_of(const Gemm& g, bool eight_bit) const {
     const double bytes = cost_of(g, eight_bit ? 1 : width).bytes;
     if (op.precision != Precision::nvfp4 || !eight_bit || !profile.generates) return bytes;
-    const double operands = static_cast<double>(g.k) * static_cast<double>(g.m + g.n) * static_cast<double>(g.batch);
-    return bytes - operands * (1 - 0.5625);
+    const std::int64_t narrow = g.m + (g.weights.narrow() ? 0 : g.n);
+    return bytes - static_cast<double>(g.k * narrow) * static_cast<double>(g.batch) * (1 - 0.5625);
   }
 
   // Returns the time of the products of linear layers that have the same input and run one after another.
@@ -122,7 +140,8 @@ struct KernelTime {
                            : input ? g.out
                                    : g.in,
                       .batch = g.groups,
-                      .result_bytes = g.result_bytes};
+                      .result_bytes = g.result_bytes,
+                      .weights = g.weights};
     const double fraction = (g.one_kernel ? 1 : profile.gemm.grouped_fraction) *
                             (is_eight_bit(op.precision) ? profile.gemm.narrow_gain : 1);
     Seconds best = std::numeric_limits<double>::max();
@@ -133,7 +152,9 @@ struct KernelTime {
     const double part = !profile.generates || !is_eight_bit(op.precision) ? 1
                         : op.precision == Precision::nvfp4                ? 0.28
                                                                           : 0.5;
-    return std::max(best, memory_time(part * cost_of(g, width).bytes));
+    const double read =
+        g.weights.narrow() ? static_cast<double>(weight_bytes(g.weights, g.groups * g.out, g.in, g.groups)) : 0;
+    return std::max(best, memory_time(read + part * (cost_of(g, width).bytes - read)));
   }
 
   // Returns the time of Muon's orthogonalization of all matrices; each Newton-Schulz iteration has three matrix
@@ -231,6 +252,7 @@ struct LawOf {
       one.n = std::llround(sizes[1]);
       one.k = std::llround(sizes[2]);
       one.pieces = one.tiles = one.apart = 1;
+      one.weights = {};
       return time(one);
     };
     return {of_sample, planned(g)};

@@ -19,14 +19,14 @@ static double pairs_with_cache(std::int64_t cached, std::int64_t query, std::int
 FlashAttention with_cache(const Spec& spec, FlashAttention work) {
   const Generation& g = *spec.generation;
   work.cached = g.cached;
-  work.cached_row = g.cached == 0 ? 0 : 2 * work.kv_heads * work.head_dim * kv_width(g);
+  work.cached_row = g.cached == 0 ? 0 : 2 * work.kv_heads * kv_vector_bytes(g, work.head_dim);
   work.key = g.cached + work.query;
   if (g.cached > 0) work.pairs = pairs_with_cache(g.cached, work.query, work.window);
   if (const auto& mla = spec.model.mla; mla && g.cached > 0) {
     work.kv_heads = 1;
     work.head_dim = mla->kv_lora_rank + mla->qk_rope_head_dim;
     work.value_dim = mla->kv_lora_rank;
-    work.cached_row = work.head_dim * kv_width(g);
+    work.cached_row = kv_vector_bytes(g, mla->kv_lora_rank) + kv_vector_bytes(g, mla->qk_rope_head_dim);
   }
   return work;
 }
@@ -36,8 +36,16 @@ void store_keys(LayerTape& layer, const HeadSlots& heads) {
   const Model& m = layer.model;
   const std::int64_t columns = m.mla ? m.mla->kv_lora_rank + m.mla->qk_rope_head_dim : 2 * layer.kv_heads * m.head_dim;
   const std::vector<Id> reads = m.mla ? std::vector{heads.qkv, heads.compressed} : heads.slots();
-  layer.tape.emit("keys and values to the cache", Cast{c.rows * columns, c.width, kv_width(*c.spec.generation)},
-                  {.reads = reads, .elsewhere = {{Scope::state, Access::read_write, kKeysValues, -1}}});
+  const Generation& g = *c.spec.generation;
+  const BlockBuilder::Uses uses = {.reads = reads, .elsewhere = {{Scope::state, Access::read_write, kKeysValues, -1}}};
+  if (!has_kv_scales(g)) {
+    layer.tape.emit("keys and values to the cache", Cast{c.rows * columns, c.width, kv_vector_bytes(g, 1)}, uses);
+    return;
+  }
+  const NarrowFormat format = {g.kv_precision == Precision::int8 ? NarrowKind::int8 : NarrowKind::int4,
+                               m.mla ? columns / 2 : m.head_dim};
+  layer.tape.emit("keys and values to the cache",
+                  Quantize{.format = format, .elements = c.rows * columns, .wide = c.width}, uses);
 }
 
 void read_cache(LayerTape& layer, BlockBuilder::Uses& attention) {

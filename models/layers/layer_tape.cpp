@@ -20,6 +20,16 @@ Precision precision_of(const BlockContext& c, BlockRole role) {
   return is_eight_bit(p) && role != BlockRole::layer && !output ? Precision::bf16 : p;
 }
 
+// Throws Error if groups of weights do not end where a rank's part of the matrix ends.
+WeightFormat fitting(const WeightFormat& format, const std::string& parameter, std::int64_t in) {
+  if (format.group > 0 && in % format.group != 0)
+    throw Error(
+        fmt::format("strategy.quantise.group: {} does not divide the {} inputs that a rank has of {}; choose a group "
+                    "that does, or fewer tensor ranks",
+                    format.group, in, parameter));
+  return format;
+}
+
 }  // namespace
 
 LayerTape::LayerTape(const BlockContext& c, const std::string& name, BlockRole role)
@@ -33,6 +43,7 @@ LayerTape::LayerTape(const BlockContext& c, const std::string& name, BlockRole r
       kv_heads(std::max<std::int64_t>(1, model.kv_heads / c.tensor)),
       eight_bit(is_eight_bit(precision_of(c, role))),
       dummy_gradients(role == BlockRole::output && c.spec.software.communication.dummy_gradients),
+      rounds(role == BlockRole::layer && c.spec.strategy.inputs.narrow() && !c.second),
       overlaps(role == BlockRole::layer && c.spec.strategy.overlap.tensor && c.sequence_parallel),
       tiles(role == BlockRole::layer ? c.spec.strategy.offload.tiling : 1) {
   tape.splits_backward = c.splits_backward;
@@ -42,10 +53,14 @@ LayerTape::LayerTape(const BlockContext& c, const std::string& name, BlockRole r
   if (c.second) tape.prefix = std::string(name_of(c.spec.second->role)) + " ";
   tape.releases_weights_after_forward = c.sharding.reshards_after_forward;
   tape.frees_gathered = c.spec.strategy.units.by_layer();
+  if (c.spec.strategy.weights.narrow() && role == BlockRole::layer && !c.second)
+    tape.format_of = [&f = c.spec.strategy.weights](const std::string& parameter, std::int64_t in) {
+      return is_quantised(parameter, in) ? fitting(f, parameter, in) : WeightFormat{};
+    };
+  if (keeps_narrow_weights(c.spec)) tape.units_of_a_wide_weight = c.width;
   tape.frozen_slot = c.sharding.shards_parameters ? static_cast<Id>(kGatheredFrozen) : static_cast<Id>(kFrozen);
   if (!has_frozen(model)) return;
   tape.is_frozen = [&m = model](const std::string& parameter) { return is_frozen(m, parameter); };
-  if (model.lora && model.lora->nf4) tape.units_of_a_wide_weight = c.width;
   tape.is_nf4 = [&m = model](const std::string& parameter, std::int64_t in) { return is_nf4(m, parameter, in); };
 }
 
@@ -127,8 +142,17 @@ CastSlots to_fp8(LayerTape& layer, const std::string& name, Id x, std::int64_t e
 
 Bytes operand_width(const LayerTape& layer) { return layer.eight_bit ? 1 : layer.context.width; }
 
-CastSlots input_to_fp8(LayerTape& layer, const std::string& name, Id x, std::int64_t elements, bool keep) {
-  return to_fp8(layer, name + " input", x, elements, keep && !layer.context.spec.software.kernels.casts_again);
+CastSlots input_to_fp8(LayerTape& layer, const std::string& name, Id x, std::int64_t rows, std::int64_t columns,
+                       bool keep) {
+  if (layer.rounds) {
+    const Id rounded = activation(layer, name + " rounded input", rows, columns);
+    const WeightFormat& format = fitting(layer.context.spec.strategy.inputs, name, columns);
+    layer.tape.emit(name + " input rounding",
+                    FakeQuantize{format, rows, columns, layer.context.spec.software.kernels.compile},
+                    {.reads = {x}, .writes = {rounded}});
+    return {rounded, rounded, true};
+  }
+  return to_fp8(layer, name + " input", x, rows * columns, keep && !layer.context.spec.software.kernels.casts_again);
 }
 
 Id input_columns(LayerTape& layer, const std::string& name, Id x, std::int64_t elements, const CastSlots& given) {
@@ -151,6 +175,17 @@ std::vector<Id> with_weight(LayerTape& layer, const std::string& name, Id x, std
     layer.tape.emit(name + " weight from nf4", Dequantize{.format = kNf4Format, .elements = elements, .wide = c.width},
                     {.writes = {wide}, .weights = {weight}});
     return {x, wide};
+  }
+  if (layer.rounds) {
+    const auto [kept, first] = layer.rounded.try_emplace(weight);
+    if (first) {
+      kept->second = layer.tape.slot(name + " rounded weight", elements * c.width);
+      layer.tape.emit(
+          name + " weight rounding",
+          FakeQuantize{layer.tape.format_of_weight(weight), forward.n, forward.k, c.spec.software.kernels.compile},
+          {.writes = {kept->second}, .weights = {weight}});
+    }
+    return {x, kept->second};
   }
   if (!layer.eight_bit || !c.sharding.shards_parameters) return {x};
   const Id cast = layer.tape.slot(name + " weight in fp8", elements);

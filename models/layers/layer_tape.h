@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -28,8 +29,11 @@ struct LayerTape {
   // Whether each use of the output layer's weight allocates a dummy gradient of its own (Transformer Engine's layers
   // share one)
   bool dummy_gradients;
+  bool rounds;         // whether forward rounds weights and inputs of products (quantisation-aware training)
   bool overlaps;       // whether products of layers overlap with transfers of the tensor group
   std::int64_t tiles;  // number of tiles that each weight of a layer is cut into
+  // in quantisation-aware training, the buffer of each weight that forward has rounded, which backward reads too
+  std::map<std::int32_t, Id> rounded;
 };
 
 // A number of rows of tokens that are routed to experts. count: the predicted number. size: the index in
@@ -78,16 +82,18 @@ CastSlots to_fp8(LayerTape& layer, const std::string& name, Id x, std::int64_t e
                  bool within = false);
 // Returns the bytes of an element of a product's operands.
 Bytes operand_width(const LayerTape& layer);
-// Returns the fp8 input of a product. Backward's weight gradient needs this input transposed: the transposed input is
-// kept, or the input is cast again.
-CastSlots input_to_fp8(LayerTape& layer, const std::string& name, Id x, std::int64_t elements, bool keep);
+// Returns the fp8 input of a product, or in quantisation-aware training the rounded input. Backward's weight gradient
+// needs this input transposed: the transposed input is kept, or the input is cast again.
+CastSlots input_to_fp8(LayerTape& layer, const std::string& name, Id x, std::int64_t rows, std::int64_t columns,
+                       bool keep);
 Id input_columns(LayerTape& layer, const std::string& name, Id x, std::int64_t elements, const CastSlots& given);
 // Returns the buffer of an 8-bit operand's transposed copy; in 16 bits, and where products take operands of either
 // layout, the operand's own buffer.
 Id transposed(LayerTape& layer, const std::string& name, Id x, std::int64_t elements);
 // Returns the buffers that a product reads besides its weight parameter, and records casts of the weight that the
 // product needs. Gathered weights are cast to fp8 before each use, other weights once a step (emit.cpp). Weights in NF4
-// are dequantised before each use.
+// are dequantised before each use. In quantisation-aware training, forward rounds the weight (FakeQuantize), and
+// backward reads what forward has rounded.
 std::vector<Id> with_weight(LayerTape& layer, const std::string& name, Id x, std::int32_t weight, const Gemm& forward);
 
 }  // namespace orrery

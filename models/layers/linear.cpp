@@ -238,7 +238,7 @@ Id column_parallel(LayerTape& layer, const std::string& name, Id x, std::int64_t
   const Id y = activation(layer, name + " output", c.rows, out);
   const bool late = sp && casts_late(layer), early = sp && !late;
   const Id source = late ? gathered_wide(layer, name + " gather", x, in) : x;
-  const CastSlots given = input_to_fp8(layer, name, source, (early ? c.local_rows : c.rows) * in, !sp);
+  const CastSlots given = input_to_fp8(layer, name, source, early ? c.local_rows : c.rows, in, !sp);
   const Id gathered =
       early ? layer.tape.slot(name + " gathered input", c.rows * in * operand_width(layer)) : given.rows;
   over_gathered(layer, name + " gather", {given.rows, gathered, with_weight(layer, name, gathered, w.front(), forward)},
@@ -300,7 +300,7 @@ Id replicated(LayerTape& layer, const std::string& name, Id x, std::int64_t in, 
   const Gemm forward = whole(rows, in, out, c.width);
   const Id y = activation(layer, name + " output", rows, out);
   const bool wide = weight.wide;
-  const CastSlots given = wide ? CastSlots{x, x} : input_to_fp8(layer, name, x, rows * in, true);
+  const CastSlots given = wide ? CastSlots{x, x} : input_to_fp8(layer, name, x, rows, in, true);
   const std::vector<Id> reads = wide ? std::vector{x} : with_weight(layer, name, given.rows, w, forward);
   layer.tape.emit(name, forward,
                   {.reads = reads, .writes = {y}, .weights = b >= 0 ? std::vector{w, b} : std::vector{w}});
@@ -349,7 +349,7 @@ Id row_parallel(LayerTape& layer, const std::string& name, Id x, std::int64_t in
   const Gemm forward = whole(c.rows, in, out, c.width);
   const Id y = activation(layer, name + " output", c.rows, out);
   const Id local = sp ? activation(layer, name + " scattered output", c.local_rows, out) : y;
-  const CastSlots given = input_to_fp8(layer, name, x, c.rows * in, !casts_again);
+  const CastSlots given = input_to_fp8(layer, name, x, c.rows, in, !casts_again);
   const std::vector<Id> reads = with_weight(layer, name, given.rows, w.front(), forward);
   const std::int64_t parts = reduce ? scatter_pieces(layer) : 1;
   const bool sums = parts > 1 && in_symmetric_memory(layer);

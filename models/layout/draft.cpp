@@ -40,7 +40,7 @@ Draft::Draft(const Spec& spec) : facts(spec), context(facts.spec, facts.row), la
   plan.ranks = spec.strategy.gpus();
   plan.micro_batches = plan.update_every = spec.strategy.micro_batches();
   plan.element_bytes = context.width;
-  plan.frozen_width = spec.model.lora && spec.model.lora->nf4 ? 1 : context.width;
+  plan.frozen_width = keeps_narrow_weights(spec) ? 1 : context.width;
   plan.one_queue = has_one_queue(spec);
   plan.steps_overlap = spec.software.communication.post_update_validation;
   plan.shards_optimizer = facts.row.shards_optimizer;

@@ -111,24 +111,10 @@ static std::uint32_t add_unit(Draft& draft, std::int64_t elements, const Regions
   return frame;
 }
 
-// Returns the bytes of a weight that does not train. A model that generates keeps the matrices of its layers as its
-// products read them: in 8 bits, or in 4 with a scale of 8 bits for each 16 elements (NVFP4).
-static Bytes stored_bytes(const Draft& draft, const Block& block, const LocalParameter& p) {
-  const Spec& spec = draft.facts.spec;
-  const std::int64_t elements = p.out * p.in;
-  const bool narrow =
-      spec.generation && is_eight_bit(spec.strategy.precision) && block.role == BlockRole::layer && p.in > 1;
-  if (!narrow) return elements * draft.context.width;
-  return spec.strategy.precision == Precision::nvfp4 ? elements / 2 + elements / 16 : elements;
-}
-
 static Bytes frozen_bytes(const Draft& draft, const Block& block) {
-  Bytes sum = 0;
-  for (const LocalParameter& p : block.parameters) {
-    const std::int64_t elements = p.out * p.in;
-    sum += !p.frozen ? 0 : p.nf4 ? nf4_bytes(elements) : stored_bytes(draft, block, p);
-  }
-  return sum;
+  std::int64_t units = 0;
+  for (const LocalParameter& p : block.parameters) units += p.stored;
+  return units * draft.plan.frozen_width;
 }
 
 // Adds a sharding unit (as in FSDP) for every tile (range of rows) of a block's weights. The units' buffers form a

@@ -295,9 +295,14 @@ inline constexpr Feature kOrderOfTraining = {"strategy.schedule", "a schedule ma
                                              is::order_of_training};
 inline constexpr Feature kGenerates = {"workload", "text that is generated (workload: generate)",
                                        [](S s) { return s.generation.has_value(); }};
-inline constexpr Feature kEightBitCache = {"generate.kv_precision", "keys and values of 8 bits", [](S s) {
-                                             return s.generation && is_eight_bit(s.generation->kv_precision);
-                                           }};
+inline constexpr Feature kNarrowLatentCache = {
+    "generate.kv_precision", "keys and values of 8 bits or fewer of latent attention",
+    [](S s) { return s.generation && is_eight_bit(s.generation->kv_precision) && s.model.mla; }};
+inline constexpr Feature kOutliers = {
+    "strategy.quantise", "weights with outliers or quantised scales",
+    [](S s) { return s.generation && (s.strategy.weights.outliers > 0 || s.strategy.weights.scale_group > 0); }};
+inline constexpr Feature kRounds = {"strategy.quantise", "training that rounds weights and inputs (quantise)",
+                                    [](S s) { return !s.generation && s.strategy.weights.narrow(); }};
 inline constexpr Feature kServedBiases = {"model", "biases of experts where text is generated",
                                           [](S s) { return s.generation && s.model.moe && has_mlp_bias(s.model); }};
 inline constexpr Feature kCompressedBiases = {"model", "biases of latent attention where text is generated",

@@ -16,12 +16,12 @@ constexpr SpecKey kGenerateKeys[] = {
     {"input", "tokens of a prompt", "2048", "", "sequence"},
     {"output", "tokens that are generated after each prompt", "256"},
     {"chunk", "most tokens of a prompt that one pass computes; 0: the whole prompt", "8192"},
-    {"kv_precision", "precision of the cached keys and values", "fp8", "fp32 | fp16 | bf16 | fp8",
+    {"kv_precision", "precision of the cached keys and values", "fp8", "fp32 | fp16 | bf16 | fp8 | int8 | int4",
      "that of activations"},
     {"kv_block", "tokens of a block of the cache", "16"},
     {"memory_fraction", "part of a GPU's memory that weights, cache and working memory may take", "0.9"},
 };
-constexpr std::string_view kKept[] = {"fp32", "fp16", "bf16", "fp8"};
+constexpr std::string_view kKept[] = {"fp32", "fp16", "bf16", "fp8", "int8", "int4"};
 constexpr std::string_view kWorkloads[] = {"train", "generate", "distill", "dpo"};
 
 constexpr std::int64_t kMostTokens = 100'000'000;

@@ -161,6 +161,8 @@ Model read_model(SpecReader& reader, const SpecNode* node);
 Cluster read_cluster(SpecReader& reader, const SpecNode* node);
 Software read_software(SpecReader& reader, const SpecNode* node);
 void read_offload(const SpecSection& strategy, Offload& o);
+// Reads strategy.precision, quantise and gradient_precision; the workload must already be read.
+void read_precision(const SpecSection& strategy, const Spec& spec, Strategy& s);
 // Fills spec.strategy and spec.gpus; spec.model, spec.cluster and spec.software must already be filled.
 void read_strategy(SpecReader& reader, const SpecNode* node, const SpecNode* gpus, Spec& spec);
 
@@ -192,6 +194,7 @@ Broken image_rules(const Spec& spec);       // checks the rules of images and th
 Broken checkpoint_rules(const Spec& spec);  // checks the rules of strategy.checkpoint (checkpoint.cpp)
 Broken network_rules(const Spec& spec);     // checks the rules of cluster.network (network.cpp)
 Broken generation_rules(const Spec& spec);  // checks the rules of text generation (generation.cpp)
+Broken quantise_rules(const Spec& spec);    // checks the rules of strategy.quantise (quantise.cpp)
 Broken second_rules(const Spec& spec);      // checks the rules of a second model (second_model.cpp)
 Broken rank_order_rules(const Spec& spec);  // checks the rules of strategy.rank_order
 

@@ -61,6 +61,7 @@ constexpr SpecKey kStrategyKeys[] = {
     {"micro_batch", "sequences of a micro-batch", "2"},
     {"global_batch", "sequences of a step", "512"},
     {"precision", "precision of matrix products", "bf16", "fp32 | tf32 | fp16 | bf16 | fp8 | mxfp8 | nvfp4"},
+    {"quantise", "formats of few bits of weights and of the inputs of products", "{weights: int4}"},
     {"gradient_precision", "precision in which gradients accumulate and reduce", "fp32",
      "fp32 | tf32 | fp16 | bf16 | fp8 | mxfp8 | nvfp4"},
     {"keep_16bit_gradients", "gradients of 16 bits, as backward writes them, stay beside their fp32 sums", "true"},
@@ -107,8 +108,6 @@ constexpr SpecKey kOverlapKeys[] = {
     {"expert", "tokens travel to experts under the shared experts", "true"},
     {"micro_batches", "a forward and a backward are woven, each computing during the other's transfers", "true"},
 };
-
-std::string_view precision_name(Precision p) { return name_of(p); }
 
 std::vector<std::string_view> schedule_names() {
   std::vector<std::string_view> names;
@@ -265,20 +264,11 @@ void read_sharding(const SpecSection& section, const Spec& spec, Strategy& s) {
   read_checkpoint(section, s);
 }
 
-Precision gradient_habit(const Software& software, Precision p) {
-  if (software.memory.gradient_precision != "precision") return find_precision(software.memory.gradient_precision);
-  if (storage_bytes(p) == 4) return Precision::fp32;
-  return p == Precision::fp16 ? Precision::fp16 : Precision::bf16;
-}
-
 void read_batch(const SpecSection& section, const Spec& spec, Strategy& s) {
   section.take_count("micro_batch", s.micro_batch, 1'000'000);
   s.global_batch = s.micro_batch * s.data;
   section.take("global_batch", s.global_batch, "micro_batch * data");
-  section.take_named("precision", s.precision, find_precision, precision_name, "default");
-  s.gradient_precision = gradient_habit(spec.software, s.precision);
-  section.take_named("gradient_precision", s.gradient_precision, find_precision, precision_name,
-                     "profile " + spec.software.name);
+  read_precision(section, spec, s);
   section.take("keep_16bit_gradients", s.keep_16bit_gradients);
   read_optimizer(section, s.optimizer);
   section.take("clip", s.clip);

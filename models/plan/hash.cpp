@@ -39,14 +39,17 @@ struct HashedShapes {
   void all(const T&... x) const {
     h.all(x...);
   }
+  void format(const WeightFormat& f) const { all(f.code, f.group, f.zeros, f.outliers, f.scale_group); }
   void operator()(const Gemm& g) const {
     all(g.m, g.n, g.k, g.batch, g.role, g.accumulate, g.result_bytes, g.heads, g.kv_heads, g.tile, g.tiles, g.pieces,
         g.piece, g.rows);
     if (g.apart > 1) all(g.apart, g.apart_outputs);
+    if (g.weights.narrow()) format(g.weights);
   }
   void operator()(const GroupedGemm& g) const {
     all(g.groups, g.rows, g.out, g.in, g.role, g.accumulate, g.result_bytes, g.even);
     if (g.one_kernel) all(g.one_kernel);
+    if (g.weights.narrow()) format(g.weights);
   }
   void operator()(const GroupedBias& b) const { all(b.groups, b.rows, b.columns, b.even, b.weighted, b.direction); }
   void operator()(const Gate& g) const {
@@ -109,6 +112,10 @@ struct HashedShapes {
   void operator()(const Dequantize& q) const {
     all(q.format.kind, q.format.block, q.elements, q.pieces, q.wide, q.summands, std::bit_cast<std::uint64_t>(q.factor),
         q.adds);
+  }
+  void operator()(const FakeQuantize& f) const {
+    all(f.rows, f.columns, f.fused);
+    format(f.format);
   }
   void operator()(const SoftCap& s) const {
     all(s.elements, std::bit_cast<std::uint64_t>(s.cap), s.fused, s.direction);
@@ -197,6 +204,7 @@ void add_block(Hash& h, const Block& block) {
           p.over, p.columns_over.has_value(), p.columns_over.value_or(p.over), p.cut_in_depth);
     for (const std::int64_t rows : p.sections) h.add(rows);
     if (p.frozen) h.all(p.frozen, p.nf4);  // hashed only if true, so that older plans keep their hash
+    if (p.format.narrow()) HashedShapes{h}.format(p.format);
   }
 }
 

@@ -22,13 +22,15 @@ struct WorkCost {
   Cost operator()(const Gemm& g) const {
     const double batch = d(g.batch);
     const double result = d(g.m) * d(g.n) * d(g.result_bytes) * (g.accumulate ? 2 : 1);
-    return {2 * batch * d(g.m) * d(g.n) * d(g.k), batch * ((d(g.m) + d(g.n)) * d(g.k) * d(width) + result)};
+    const double second = g.weights.narrow() ? d(weight_bytes(g.weights, g.n, g.k)) : d(g.n) * d(g.k) * d(width);
+    return {2 * batch * d(g.m) * d(g.n) * d(g.k), batch * (d(g.m) * d(g.k) * d(width) + second + result)};
   }
   // The weights of every expert are read completely, however few rows the expert has.
   Cost operator()(const GroupedGemm& g) const {
     const bool weights = g.role == Gemm::Role::weight_gradient;
     const double matrices = d(g.groups) * d(g.out) * d(g.in);
-    const double passed = matrices * d(weights ? g.result_bytes * (g.accumulate ? 2 : 1) : width);
+    const double passed = g.weights.narrow() ? d(weight_bytes(g.weights, g.groups * g.out, g.in, g.groups))
+                                             : matrices * d(weights ? g.result_bytes * (g.accumulate ? 2 : 1) : width);
     return {2 * d(g.rows) * d(g.out) * d(g.in), passed + d(g.rows) * (d(g.out) + d(g.in)) * d(width)};
   }
   // The biases of experts: forward reads and writes every row of tokens, backward only reads every row.
@@ -197,6 +199,13 @@ struct WorkCost {
     const double read = d(q.summands) * d(q.pieces) * d(q.piece_bytes());
     const double sums = d(q.summands) - 1 + (q.adds ? 1 : 0);
     return {sums * d(q.elements), read + d(q.elements) * d(q.wide) * (q.adds ? 2 : 1)};
+  }
+  // Fused, a rounding to few bits and back reads and writes every number once, as a group stays in the multiprocessor.
+  // Unfused: magnitude (2 passes) and largest of a group (1), division by the scale (2), rounding (2), clamping (2) and
+  // multiplication by the scale (2).
+  Cost operator()(const FakeQuantize& f) const {
+    const double elements = d(f.rows) * d(f.columns);
+    return {5 * elements, (f.fused ? 2 : 11) * elements * d(width)};
   }
   // Backward of a soft cap (tanh of logits or scores) reads the result of forward, and reads and writes the gradient.
   Cost operator()(const SoftCap& s) const {

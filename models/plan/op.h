@@ -12,6 +12,7 @@
 #include "models/base/narrow.h"
 #include "models/base/precision.h"
 #include "models/base/units.h"
+#include "models/base/weight_format.h"
 #include "models/collectives/algorithms.h"
 
 namespace orrery {
@@ -67,6 +68,8 @@ struct Gemm {
   // A linear layer may consist of `apart` layers with the same input and a product each, of which every one after the
   // first has `apart_outputs` outputs. The shapes, and the buffers in plans, are those of all of them side by side.
   std::int64_t apart = 1, apart_outputs = 0;
+  // the format of the weights that the product reads (of `n` rows and `k` columns), which it dequantises
+  WeightFormat weights;
 };
 
 // A grouped matrix product: one product for each of this rank's `groups` experts. `rows` is the number of rows of all
@@ -80,6 +83,7 @@ struct GroupedGemm {
   Bytes result_bytes = 2;
   bool even = false;
   bool one_kernel = false;
+  WeightFormat weights;  // the format of the experts' weights, as in Gemm
 };
 
 // The op adds each expert's bias (groups, columns) to the expert's rows, which are sorted as in GroupedGemm: y += b, or
@@ -381,6 +385,16 @@ struct Dequantize {
   Bytes piece_bytes() const { return narrow_bytes(format, ceil_div(elements, pieces)); }
 };
 
+// The op rounds a matrix (rows, columns) to a format of few bits and back, and writes the result with the width of
+// activations: quantisation-aware training has one such op for the weight and one for the input of each linear layer.
+// The gradient of this op is that of the identity (the straight-through estimator: Bengio et al. 2013, 1308.3432), so
+// that backward has no such op.
+struct FakeQuantize {
+  WeightFormat format;
+  std::int64_t rows = 0, columns = 0;
+  bool fused = true;
+};
+
 // The cap of logits or scores (Gemma 2), y = cap tanh(x / cap), in place; backward multiplies the gradient by 1 - (y /
 // cap)^2. Unfused: one kernel each for the division, tanh and the multiplication.
 struct SoftCap {
@@ -632,7 +646,7 @@ using Work =
                  MoveHeads, Softmax, Normalize, Rotary, LatentHeads, Split, Activation, Residual, Add, BiasGradient,
                  Embedding, CrossEntropy, Cast, SoftCap, Accumulate, Load, Fill, Multiply, PlaceCopy, Wait, Exchange,
                  SquaredNorm, Update, Collective, Transfer, Convolution, Scan, GatedNorm, IndexScores, Orthogonalize,
-                 Pool, MixStreams, MoveDirections, Quantize, Dequantize, Distillation, Preference>;
+                 Pool, MixStreams, MoveDirections, Quantize, Dequantize, Distillation, Preference, FakeQuantize>;
 
 // Returns the number of keys that a query of a causal attention sees on average, within its window or among the keys
 // that an index chose for it.

@@ -46,6 +46,7 @@ struct Kernels {
   int operator()(const Cast&) const { return 1; }
   int operator()(const Quantize&) const { return 1; }
   int operator()(const Dequantize&) const { return 1; }
+  int operator()(const FakeQuantize& f) const { return f.fused ? 1 : 6; }
   int operator()(const SoftCap& s) const { return s.fused ? 1 : 3; }
   int operator()(const Accumulate&) const { return 1; }
   int operator()(const Load&) const { return 1; }

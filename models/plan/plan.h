@@ -155,6 +155,7 @@ struct LocalParameter {
   // of Plan::frozen_width bytes that the weight takes there.
   bool frozen = false, nf4 = false;
   std::int64_t stored = 0;
+  WeightFormat format = {};  // the format in which a weight is stored for text generation
 
   // Returns whether the ranks of a group hold the same weight, each with a part of its gradient.
   bool summed_over(Dimension group) const { return partial && (cut == Cut::none || over != group); }

@@ -41,6 +41,10 @@ std::string_view peak_key(Precision p) {
       return "fp8";
     case Precision::nvfp4:
       return "fp4";
+    case Precision::int8:
+      return "int8";
+    case Precision::int4:
+      return "int4";
   }
   return "";
 }

@@ -6,12 +6,28 @@
 
 namespace orrery {
 
+bool is_quantised(const Spec& spec) {
+  return spec.generation && (spec.strategy.weights.narrow() || is_eight_bit(spec.generation->kv_precision));
+}
+
+Spec unquantised(const Spec& spec) {
+  Spec wide = spec;
+  wide.strategy.weights = {};
+  if (wide.generation && is_eight_bit(wide.generation->kv_precision))
+    wide.generation->kv_precision = is_eight_bit(spec.strategy.precision) ? Precision::bf16 : spec.strategy.precision;
+  return wide;
+}
+
+bool keeps_narrow_weights(const Spec& spec) {
+  return (spec.model.lora && spec.model.lora->nf4) || (spec.generation && spec.strategy.weights.narrow());
+}
+
 Bytes cached_bytes(const Spec& spec, std::int64_t layer) {
   const Model& m = spec.model;
   if (layer_kind(m, layer).mixer != Mixer::attention) return 0;
-  const Bytes width = kv_width(*spec.generation);
-  if (m.mla) return (m.mla->kv_lora_rank + m.mla->qk_rope_head_dim) * width;
-  return 2 * std::max<std::int64_t>(1, m.kv_heads / spec.strategy.tensor) * m.head_dim * width;
+  const Generation& g = *spec.generation;
+  if (m.mla) return kv_vector_bytes(g, m.mla->kv_lora_rank) + kv_vector_bytes(g, m.mla->qk_rope_head_dim);
+  return 2 * std::max<std::int64_t>(1, m.kv_heads / spec.strategy.tensor) * kv_vector_bytes(g, m.head_dim);
 }
 
 std::int64_t cached_tokens(const Spec& spec, std::int64_t layer, std::int64_t tokens) {

@@ -28,8 +28,26 @@ struct Generation {
   bool decodes() const { return cached > 0; }
 };
 
-// Returns the bytes of one element of the KV cache.
-inline Bytes kv_width(const Generation& g) { return is_eight_bit(g.kv_precision) ? 1 : storage_bytes(g.kv_precision); }
+// Returns whether the cache holds codes of whole numbers, which have a scale and a zero point, in fp16 each, for each
+// vector of a token: the key or the value of a head (LMDeploy, docs/en/quantization/kv_quant.md: per head and token).
+inline bool has_kv_scales(const Generation& g) {
+  return g.kv_precision == Precision::int8 || g.kv_precision == Precision::int4;
+}
+inline constexpr Bytes kKvScaleBytes = 4;
+// Returns the bytes that one vector of so many elements takes in the cache: codes, and a scale and zero point if it has
+// them. In fp8 all vectors of a layer share a scale, which is not counted.
+inline Bytes kv_vector_bytes(const Generation& g, std::int64_t elements) {
+  if (g.kv_precision == Precision::int4) return ceil_div(elements, 2) + kKvScaleBytes;
+  if (g.kv_precision == Precision::int8) return elements + kKvScaleBytes;
+  return elements * (is_eight_bit(g.kv_precision) ? 1 : storage_bytes(g.kv_precision));
+}
+// Returns whether some weights of a model that does not train take fewer bytes than activations: in NF4 (model.lora) or
+// in a format of strategy.quantise. Buffers of frozen weights are then counted in bytes.
+bool keeps_narrow_weights(const Spec& spec);
+// Returns whether a model that generates text has weights or a cache of fewer bits than its activations; and the same
+// spec without them.
+bool is_quantised(const Spec& spec);
+Spec unquantised(const Spec& spec);
 // Returns the bytes that a rank keeps in the KV cache for one token in one layer: keys and values of its heads, or with
 // latent attention the compressed vector and the rotary part of the key, which every tensor rank holds whole
 // (DeepSeek-V2, arXiv 2405.04434, section 2.1); 0 for layers without attention.

@@ -35,4 +35,9 @@ std::int64_t grid_side(const Strategy& s) {
   return 0;
 }
 
+bool is_quantised(std::string_view parameter, std::int64_t in) {
+  const auto of = [&](std::string_view prefix) { return parameter.starts_with(prefix); };
+  return in > 1 && (of("attention.") || of("mlp.") || of("moe.experts.") || of("moe.shared."));
+}
+
 }  // namespace orrery

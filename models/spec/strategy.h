@@ -9,6 +9,7 @@
 #include "models/base/names.h"
 #include "models/base/precision.h"
 #include "models/base/units.h"
+#include "models/base/weight_format.h"
 
 namespace orrery {
 
@@ -204,6 +205,13 @@ struct Strategy {
   std::int64_t micro_batch = 1;
   std::int64_t global_batch = 1;
   Precision precision = Precision::bf16;
+  // strategy.quantise. weights: the format of the layers' matrices: where text is generated they are stored in it; in
+  // training, forward rounds them to it before each product (quantisation-aware training). inputs: in training, the
+  // format to which forward rounds the inputs of these products.
+  WeightFormat weights, inputs;
+  // whether the scale of a matrix is that of the range which changes the histogram of its magnitudes the
+  // least (calibration: kl), and larger weights are clipped; else that of the largest magnitude (minmax)
+  bool clips_by_divergence = false;
   Precision gradient_precision = Precision::fp32;
   // whether the 16-bit gradients that backward writes are kept beside the fp32 sums that they are added to
   bool keep_16bit_gradients = false;
@@ -242,5 +250,10 @@ struct Strategy {
 // Returns the side q of the grid that the tensor ranks form: q * q (2d), q * q * tensor_depth (2.5d), q * q * q (3d); 0
 // if the tensor degree is none of these products.
 std::int64_t grid_side(const Strategy& s);
+
+// Returns whether a weight of a layer, by its name and number of columns, is a matrix that strategy.quantise stores or
+// rounds: those of attention, MLP and experts, but not the router and the gate of shared experts, whose products stay
+// in the width of activations.
+bool is_quantised(std::string_view parameter, std::int64_t in);
 
 }  // namespace orrery

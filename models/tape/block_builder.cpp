@@ -72,7 +72,13 @@ std::int32_t BlockBuilder::parameter(LocalParameter p) {
   p.frozen = is_frozen && is_frozen(p.name);
   p.nf4 = p.frozen && is_nf4(p.name, p.in);
   const std::int64_t elements = p.out * p.in;
-  if (p.frozen) p.stored = p.nf4 ? narrow_bytes(kNf4Format, elements) : elements * units_of_a_wide_weight;
+  if (format_of) p.format = format_of(p.name, p.in);
+  if (p.frozen) {
+    const bool narrow = p.format.narrow();
+    p.stored = p.nf4    ? narrow_bytes(kNf4Format, elements)
+               : narrow ? weight_bytes(p.format, p.out, p.in, std::max<std::int64_t>(1, p.experts))
+                        : elements * units_of_a_wide_weight;
+  }
   std::int64_t& before = p.frozen ? block_.frozen_units : block_.parameter_elements;
   p.offset = before;
   before += p.frozen ? p.stored : elements;
@@ -136,6 +142,11 @@ void BlockBuilder::emit(const std::string& name, const Work& work, const Uses& u
   op.precision = precision_;
   op.host_waits = u.host_waits;
   op.within = u.within;
+  if (!u.weights.empty() && block_.parameters[u.weights[0]].frozen) {
+    const WeightFormat& format = block_.parameters[u.weights[0]].format;
+    if (auto* g = std::get_if<Gemm>(&op.work)) g->weights = format;
+    if (auto* g = std::get_if<GroupedGemm>(&op.work)) g->weights = format;
+  }
   for (const std::vector<Id>* slots : {&u.reads, &u.updates, &u.writes}) {
     for (const Id s : *slots) op.runtime_size = std::max(op.runtime_size, block_.buffers[s].runtime_size);
   }

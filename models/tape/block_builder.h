@@ -38,6 +38,7 @@ class BlockBuilder {
   std::int32_t parameter(LocalParameter p);  // adds a weight as given, behind the block's other weights
   std::int32_t parameter_named(const std::string& name) const;  // index of a weight that was added before
   bool is_nf4_weight(std::int32_t parameter) const { return block_.parameters[parameter].nf4; }
+  const WeightFormat& format_of_weight(std::int32_t parameter) const { return block_.parameters[parameter].format; }
   // Adds a weight as `tiles` tiles, equal ranges of its rows, and returns their indices. Each tile is a parameter that
   // is gathered and freed by itself.
   std::vector<std::int32_t> tiled_parameter(const std::string& name, std::int64_t out, std::int64_t in, Cut cut,
@@ -87,6 +88,9 @@ class BlockBuilder {
   // the block before needs the gradient of this block's input.
   std::function<bool(const std::string&)> is_frozen;
   std::function<bool(const std::string&, std::int64_t)> is_nf4;
+  // If set, format_of tells by a weight's name and number of columns the format in which it is stored where text is
+  // generated, or to which training rounds it.
+  std::function<WeightFormat(const std::string&, std::int64_t)> format_of;
   Id frozen_slot = 0;
   // Number of units (Plan::frozen_width) that an element of a frozen weight takes which is not in NF4
   Bytes units_of_a_wide_weight = 1;

@@ -162,6 +162,9 @@ struct Shapes {
     return {fmt::format("dequantize/{}-{}{}", name_of(q.format.kind), q.wide, q.adds ? "/sum" : ""),
             {as_real(q.elements)}};
   }
+  Shape operator()(const FakeQuantize& f) const {
+    return {fmt::format("fake quantise/{}", name_of(f.format.code)), {as_real(f.rows), as_real(f.columns)}};
+  }
   Shape operator()(const SoftCap& s) const {
     return {fmt::format("soft cap/{}", name_of(s.direction)), {as_real(s.elements)}};
   }

@@ -42,6 +42,12 @@ void visit_memory(Memory& m, Visit visit) {
   visit("at_peak", m.at_peak);
 }
 
+// The figures of a row of logits, in the order of the file.
+constexpr double LogitRow::*kLogitFigures[] = {&LogitRow::distance, &LogitRow::furthest,       &LogitRow::wide_largest,
+                                               &LogitRow::wide_sum, &LogitRow::narrow_largest, &LogitRow::narrow_sum,
+                                               &LogitRow::weighted};
+constexpr double kMostLogit = 1e30;
+
 template <class Run, class Visit>
 void visit_texts(Run& r, Visit visit) {
   visit("source", r.source);
@@ -68,6 +74,11 @@ std::string header_of(const RankRun& run) {
   visit_memory(run.memory, [&](const std::string& key, const auto& value) { memory[key] = value; });
   if (!run.unmarked.empty()) header["unmarked_ps"] = run.unmarked;
   for (const auto& [number, tokens] : run.texts) header["texts"].push_back({{"sequence", number}, {"tokens", tokens}});
+  for (const LogitRow& row : run.logits) {
+    ordered_json numbers = {row.sequence, row.position, row.columns, row.same_token ? 1 : 0};
+    for (const double LogitRow::*figure : kLogitFigures) numbers.push_back(row.*figure);
+    header["logits"].push_back(std::move(numbers));
+  }
   if (run.conditions.known()) header["conditions"] = json_of(run.conditions);
   return header.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + '\n';
 }
@@ -130,6 +141,19 @@ Counts read_header(const std::string& path, const std::string& line, RankRun& ru
   if (const auto conditions = header.find("conditions")) run.conditions = conditions_of(*conditions);
   if (const auto unmarked = header.find("unmarked_ps")) {
     for (const OrderedJsonValue& step : unmarked->items()) run.unmarked.push_back(step.whole(0, kMostTime));
+  }
+  if (const auto logits = header.find("logits")) {
+    for (const OrderedJsonValue& numbers : logits->items()) {
+      LogitRow& row = run.logits.emplace_back();
+      const std::vector<OrderedJsonValue> list = numbers.items();
+      if (list.size() != 4 + std::size(kLogitFigures)) numbers.fail("it has not the figures of a row of logits");
+      row.sequence = list[0].whole(0, kMostCount);
+      row.position = list[1].whole(0, kMostCount);
+      row.columns = list[2].whole(0, kMostCount);
+      row.same_token = list[3].whole(0, 1) == 1;
+      for (std::size_t i = 0; i < std::size(kLogitFigures); ++i)
+        row.*kLogitFigures[i] = list[4 + i].number(-kMostLogit, kMostLogit);
+    }
   }
   if (const auto texts = header.find("texts")) {
     for (const OrderedJsonValue& text : texts->items()) {

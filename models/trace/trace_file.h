@@ -56,6 +56,18 @@ struct MeasuredMemory {
   std::array<Bytes, kCategories> at_peak{};  // bytes of each Category at the peak; they sum to `peak`
 };
 
+// A comparison, on one rank, of two rows of logits, of which it has `columns` columns: those of a model as it is
+// (wide), and of the same model with quantised weights or cache (narrow), for the token at `position` of a sequence's
+// text. distance, furthest: the sum and the largest of the differences' sizes. wide_sum, narrow_sum: the sums of
+// exponentials relative to the largest logit; weighted: the sum of the differences (wide - narrow), each times its
+// exponential of wide_sum.
+struct LogitRow {
+  std::int64_t sequence = 0, position = 0, columns = 0;
+  double distance = 0, furthest = 0;
+  double wide_largest = 0, wide_sum = 0, narrow_largest = 0, narrow_sum = 0, weighted = 0;
+  bool same_token = false;
+};
+
 // The results of one rank: everything that it measured, and the machine on which it ran.
 struct RankRun {
   std::string source = "measured";
@@ -72,6 +84,7 @@ struct RankRun {
   std::vector<double> losses;  // loss of each step, the mean over this rank's tokens; empty if the plan has no loss
   // generation: for each sequence of the rank, up to a limit, its number in the run and the first tokens of its text
   std::map<std::int64_t, std::vector<std::int64_t>> texts;
+  std::vector<LogitRow> logits;  // generation with quantised weights or cache: its logits beside the wide model's
   MeasuredMemory memory;
   Conditions conditions;         // clocks and power of the rank's GPU during the steps; not known for a CPU rank
   Picoseconds clock_offset = 0;  // offset to add to this rank's times to get rank 0's

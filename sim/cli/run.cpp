@@ -40,12 +40,18 @@ Outcome report_generation(const Job& job, const std::vector<RankRun>& runs, cons
   if (!common.json) {
     const std::string ranks = fmt::format("\n  measured on {} CPU rank{}: {}\n", job.plan.ranks,
                                           job.plan.ranks == 1 ? "" : "s", runs[0].device);
-    return {generation_text(job.spec, report, common.style) + ranks + texts_text(runs)};
+    return {generation_text(job.spec, report, common.style) + ranks + text_of(logit_errors(runs)) + texts_text(runs)};
   }
   nlohmann::ordered_json root = nlohmann::ordered_json::parse(to_json(job.spec, report));
   root["plan_hash"] = job.hash;
   for (const auto& [number, tokens] : texts_of(runs))
     root["texts"].push_back({{"sequence", number}, {"tokens", tokens}});
+  if (const LogitErrors e = logit_errors(runs); e.rows > 0)
+    root["logit_errors"] = {{"rows", e.rows},
+                            {"mean", e.mean},
+                            {"largest", e.largest},
+                            {"kl_nats", e.divergence},
+                            {"same_tokens", e.same_tokens}};
   return {root.dump(2) + '\n'};
 }
 

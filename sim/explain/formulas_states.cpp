@@ -196,9 +196,9 @@ std::int64_t layer_matrices(const Plan& plan, std::size_t slot, Dimension copies
   });
 }
 
-// Weights in the 4-bit format NF4 are gathered as they are stored, with a scale for each group of weights.
+// Weights in few bits are gathered as they are stored, with a scale for each group of weights.
 static Bytes bytes_of_frozen(const LocalParameter& p, Bytes width) {
-  return !p.frozen ? 0 : p.nf4 ? nf4_bytes(p.out * p.in) : p.out * p.in * width;
+  return !p.frozen ? 0 : p.nf4 || p.format.narrow() ? p.stored : p.out * p.in * width;
 }
 
 Bytes frozen_gathers(const Spec& spec, const Plan& plan, std::size_t slot, Dimension copies, bool again) {

@@ -73,15 +73,22 @@ Section bound_section(const Spec& spec, const GenerationReport& r) {
   return section;
 }
 
+// The bytes of an element of the cache; codes of whole numbers have a scale and a zero point a head beside them.
+std::string width_text(const Generation& g) {
+  if (!has_kv_scales(g)) return fmt::format("{}", kv_vector_bytes(g, 1));
+  return fmt::format("{}, and {} for each vector's scale and zero point",
+                     g.kv_precision == Precision::int8 ? "1" : "1/2", kKvScaleBytes);
+}
+
 Section cache_section(const Spec& spec, const GenerationReport& r) {
   const Model& m = spec.model;
   const Generation& g = *spec.generation;
   Bytes token = 0;
   for (std::int64_t layer = 0; layer < m.layers; ++layer) token += cached_bytes(spec, layer);
   const std::string formula = m.mla ? fmt::format("L (kv_lora_rank + rope) w = {} x ({} + {}) x {}", m.layers,
-                                                  m.mla->kv_lora_rank, m.mla->qk_rope_head_dim, kv_width(g))
+                                                  m.mla->kv_lora_rank, m.mla->qk_rope_head_dim, width_text(g))
                                     : fmt::format("2 L max(g/t, 1) d w = 2 x {} x max({}/{}, 1) x {} x {}", m.layers,
-                                                  m.kv_heads, spec.strategy.tensor, m.head_dim, kv_width(g));
+                                                  m.kv_heads, spec.strategy.tensor, m.head_dim, width_text(g));
   return {"Keys and values",
           {fmt::format("{} bytes a token over all stages: {}", grouped(static_cast<double>(token)), formula),
            fmt::format("{} a sequence on the rank with the most, in blocks of {} tokens; {} sequences fit",

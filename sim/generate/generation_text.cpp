@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "sim/generate/formats_text.h"
 #include "sim/generate/generate.h"
 #include "sim/print/table.h"
 #include "sim/print/text.h"
@@ -95,6 +96,9 @@ std::string to_json(const Spec& spec, const GenerationReport& r) {
                      {"mfu", r.prefill.front().report.mfu},
                      {"mbu", r.bandwidth_share},
                      {"largest_batch", r.source == "simulated" ? json(r.largest_batch) : json()},
+                     {"weights_format", text_of(spec.strategy.weights)},
+                     {"bits_per_weight", bits_of_weights(spec)},
+                     {"cache_format", name_of(g.kv_precision)},
                      {"memory",
                       {{"capacity_bytes", r.memory.capacity},
                        {"allowed_bytes", r.memory.allowed},
@@ -127,6 +131,7 @@ std::string generation_text(const Spec& spec, const GenerationReport& r, const S
   line("all", fmt::format("{}, {} tokens/s, {} a GPU", time_text(r.total_s), grouped(r.tokens_per_s),
                           grouped(r.tokens_per_s / gpus)));
   if (r.source == "simulated") line("limited by", limit_text(r));
+  if (const std::string formats = formats_text(spec); !formats.empty()) line("weights", formats);
   line("memory", memory_line(r, style));
   if (r.source == "simulated")
     line("largest batch", fmt::format("{} sequences", grouped(static_cast<double>(r.largest_batch))));

@@ -38,19 +38,19 @@ PassLimits busy_times(const Spec& spec, const Prediction& p) {
   return sums;
 }
 
-// Returns the bytes of an element of a product's weights. In NVFP4 an element takes half a byte, and 16 elements share
-// a scale of one byte.
-double weight_width(const Op& op, Bytes width) {
-  if (op.precision == Precision::nvfp4) return 0.5625;
-  return is_eight_bit(op.precision) ? 1 : static_cast<double>(width);
+// Returns the bytes of the weights of a product, of which `matrices` lie one above the other.
+double weight_bytes_of(const Op& op, const WeightFormat& format, std::int64_t out, std::int64_t in,
+                       std::int64_t matrices, Bytes width) {
+  if (format.narrow()) return static_cast<double>(weight_bytes(format, out, in, matrices));
+  return static_cast<double>(out * in * (is_eight_bit(op.precision) ? 1 : width));
 }
 
 void add_reads(const Op& op, Bytes width, PassReads& reads) {
   if (const auto* a = std::get_if<FlashAttention>(&op.work)) reads.cache += cache_bytes(*a);
   if (const auto* g = std::get_if<Gemm>(&op.work); g != nullptr && g->heads == 0)
-    reads.weights += static_cast<double>(g->n * g->k * g->batch) * weight_width(op, width);
+    reads.weights += weight_bytes_of(op, g->weights, g->n * g->batch, g->k, g->batch, width);
   if (const auto* g = std::get_if<GroupedGemm>(&op.work))
-    reads.weights += static_cast<double>(g->groups * g->out * g->in) * weight_width(op, width);
+    reads.weights += weight_bytes_of(op, g->weights, g->groups * g->out, g->in, g->groups, width);
 }
 
 }  // namespace

@@ -77,13 +77,24 @@ ServedRow row_of(const JsonValue& item) {
   return row;
 }
 
-// The precision of the matrix products in the words of a spec; "" if specs do not have that precision.
-std::string precision_of(const ServedRow& row) {
+// The formats of a row in the words of a spec: the precision of the matrix products, and keys of strategy.quantise; an
+// empty precision if specs do not have the row's.
+struct RowFormats {
+  std::string precision, quantise;
+};
+
+// GPUs without products in 4 bits widen such weights to bf16 (vLLM and TensorRT-LLM: Marlin and CUTLASS kernels for
+// weights alone). Weights in int4 alone have groups of 128, the default of AutoAWQ and AutoGPTQ.
+RowFormats formats_of(const ServedRow& row) {
   const std::string& word =
       row.gemm_precision.empty() || row.gemm_precision == "fp8_block" ? row.precision : row.gemm_precision;
-  if (word == "fp4" || word == "nvfp4") return "nvfp4";
-  if (word.empty() || word == "bfloat16") return "bf16";
-  return word == "fp8" || word == "bf16" || word == "fp16" ? word : "";
+  if (word == "fp4" || word == "nvfp4") {
+    const int capability = find_gpu(row.gpu).compute_capability;
+    return capability > 0 && capability < 100 ? RowFormats{"bf16", "{weights: nvfp4}"} : RowFormats{"nvfp4", "{}"};
+  }
+  if (word == "int4_wo") return {"bf16", "{weights: int4}"};
+  if (word.empty() || word == "bfloat16") return {"bf16", "{}"};
+  return {word == "fp8" || word == "bf16" || word == "fp16" ? word : "", "{}"};
 }
 
 std::string stack_of(const ServedRow& row) {
@@ -101,7 +112,8 @@ std::string cluster_of(const ServedRow& row) {
 }
 
 Spec spec_of(const ServedRow& row, std::int64_t batch, std::int64_t output) {
-  const std::string precision = precision_of(row), model = canonical_model(row.model);
+  const RowFormats formats = formats_of(row);
+  const std::string &precision = formats.precision, model = canonical_model(row.model);
   if (precision.empty()) throw Error(fmt::format("precision {} is not built in", row.precision));
   // NVIDIA's checkpoints in 8 and 4 bits ask for a cache in 8 bits (kv_cache_quant_algo), which TensorRT-LLM follows.
   const bool narrow = (precision == "fp8" || precision == "nvfp4") && stack_of(row) == "tensorrt-llm";
@@ -113,9 +125,9 @@ Spec spec_of(const ServedRow& row, std::int64_t batch, std::int64_t output) {
   const auto text = [&](std::string_view with_experts) {
     return fmt::format(
         "{{model: {}, workload: generate, generate: {{batch: {}, input: {}, output: {}{}}}, cluster: {}, gpus: {}, "
-        "software: {}, strategy: {{tensor: {}, pipeline: {}, data: {}, precision: {}{}}}}}",
+        "software: {}, strategy: {{tensor: {}, pipeline: {}, data: {}, precision: {}, quantise: {}{}}}}}",
         model, (batch + data - 1) / data * data, row.input, output, cache, cluster_of(row), row.gpus, stack_of(row),
-        tensor, row.pipeline, data, precision, with_experts);
+        tensor, row.pipeline, data, precision, formats.quantise, with_experts);
   };
   const Spec plain = parse_spec(text(""), "row");
   return plain.model.moe && !experts.empty() ? parse_spec(text(experts), "row") : plain;

@@ -138,6 +138,55 @@ GenerationReport measured_generation(const Spec& spec, const Plan& unfolded, std
   return r;
 }
 
+// Joins what another rank knows of a row, of which each has other columns, to `row`.
+static void join(LogitRow& row, const LogitRow& other) {
+  const auto add = [](double& largest, double with, std::initializer_list<std::pair<double*, double>> sums) {
+    const double most = std::max(largest, with);
+    for (const auto& [sum, added] : sums) *sum = *sum * std::exp(largest - most) + added * std::exp(with - most);
+    largest = most;
+  };
+  if (row.columns == 0) {
+    row = other;
+    return;
+  }
+  row.columns += other.columns;
+  row.distance += other.distance;
+  row.furthest = std::max(row.furthest, other.furthest);
+  add(row.wide_largest, other.wide_largest, {{&row.wide_sum, other.wide_sum}, {&row.weighted, other.weighted}});
+  add(row.narrow_largest, other.narrow_largest, {{&row.narrow_sum, other.narrow_sum}});
+}
+
+LogitErrors logit_errors(std::span<const RankRun> runs) {
+  std::map<std::pair<std::int64_t, std::int64_t>, LogitRow> rows;
+  for (const RankRun& run : runs) {
+    for (const LogitRow& row : run.logits) join(rows[{row.sequence, row.position}], row);
+  }
+  LogitErrors e;
+  double columns = 0;
+  for (const auto& [key, row] : rows) {
+    ++e.rows;
+    columns += static_cast<double>(row.columns);
+    e.mean += row.distance;
+    e.largest = std::max(e.largest, row.furthest);
+    e.divergence += row.weighted / row.wide_sum - row.wide_largest - std::log(row.wide_sum) + row.narrow_largest +
+                    std::log(row.narrow_sum);
+    e.same_tokens += row.same_token ? 1 : 0;
+  }
+  if (e.rows == 0) return e;
+  e.mean /= columns;
+  e.divergence /= static_cast<double>(e.rows);
+  e.same_tokens /= static_cast<double>(e.rows);
+  return e;
+}
+
+std::string text_of(const LogitErrors& e) {
+  if (e.rows == 0) return "";
+  return fmt::format(
+      "  error of the logits, against the model as it is: mean {:.3g}, largest {:.3g}, KL {:.3g} nats; {:.1f} % of {} "
+      "greedy tokens are the same\n",
+      e.mean, e.largest, e.divergence, 100 * e.same_tokens, e.rows);
+}
+
 std::map<std::int64_t, std::vector<std::int64_t>> texts_of(std::span<const RankRun> runs) {
   std::map<std::int64_t, std::vector<std::int64_t>> all;
   for (const RankRun& run : runs) all.insert(run.texts.begin(), run.texts.end());

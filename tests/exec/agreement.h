@@ -139,6 +139,8 @@ inline Spec on_one_rank(const Spec& spec) {
   s = {.micro_batch = s.micro_batch,
        .global_batch = s.global_batch,
        .precision = Precision::fp32,
+       .weights = s.weights,
+       .inputs = s.inputs,
        .gradient_precision = Precision::fp32,
        .optimizer = s.optimizer,
        .clip = s.clip,

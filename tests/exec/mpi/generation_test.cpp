@@ -12,10 +12,13 @@ constexpr std::int64_t kSequences = 4, kPromptTokens = 24, kNewTokens = 8;
 struct GenerationCase {
   std::string model, strategy;
   std::string generate = "";
+  // what the reference has too: a key of strategy, and a key of generate
+  std::string quantise = "", cache = "";
 };
 
 void PrintTo(const GenerationCase& c, std::ostream* out) {
-  *out << c.model.substr(0, c.model.find(',')) << ", " << c.strategy << ", " << c.generate;
+  *out << c.model.substr(0, c.model.find(',')) << ", " << c.strategy << ", " << c.generate << ", " << c.quantise << ", "
+       << c.cache;
 }
 
 using Texts = std::map<std::int64_t, std::vector<std::int64_t>>;  // tokens by number of the sequence
@@ -30,6 +33,9 @@ Spec generating(const std::string& model, const std::string& strategy, const std
           (strategy.find("data:") == std::string::npos ? ", data: 1" : "") + (strategy.empty() ? "" : ", " + strategy)),
       "case");
 }
+
+// Two lists of keys as one.
+std::string joined(const std::string& a, const std::string& b) { return a + (a.empty() || b.empty() ? "" : ", ") + b; }
 
 Text prompts_of(const Spec& spec) {
   return read_text(ORRERY_SOURCE_DIR "/exec/program/data/text.txt", spec.model.vocab, kPromptTokens);
@@ -50,14 +56,15 @@ Execution generate(MPI_Comm world, const Spec& spec, const PromptReader& prompt 
 }
 
 // The greedy tokens of one rank that computes the whole text so far again for each token.
-const Texts& reference_texts(const std::string& model) {
+const Texts& reference_texts(const std::string& model, const std::string& quantise = "",
+                             const std::string& cache = "") {
   static std::map<std::string, Texts> known;
-  const auto [it, fresh] = known.try_emplace(model);
+  const auto [it, fresh] = known.try_emplace(model + quantise + cache);
   if (!fresh) return it->second;
   Texts& texts = it->second;
   const Text prompts = prompts_of(generating(model, "", ""));
   for (std::int64_t made = 0; made < kNewTokens; ++made) {
-    const Spec one = generating(model, "", "", kPromptTokens + made, 1);
+    const Spec one = generating(model, quantise, cache, kPromptTokens + made, 1);
     const auto read = [&](std::int64_t sequence, std::int64_t first, std::int64_t count, std::int64_t* to) {
       std::vector<std::int64_t> all(static_cast<std::size_t>(kPromptTokens));
       prompts.copy(sequence, kPromptTokens, {0, kPromptTokens}, 0, all.data());
@@ -90,7 +97,7 @@ class Generations : public testing::TestWithParam<GenerationCase> {};
 
 TEST_P(Generations, HaveTheTokensOfFullForwards) {
   const GenerationCase& c = GetParam();
-  const Spec spec = generating(c.model, c.strategy, c.generate);
+  const Spec spec = generating(c.model, joined(c.strategy, c.quantise), joined(c.generate, c.cache));
   MPI_Comm some = ranks_for(spec);
   if (some == MPI_COMM_NULL) return;
   const Texts texts = gathered(some, generate(some, spec));
@@ -98,12 +105,14 @@ TEST_P(Generations, HaveTheTokensOfFullForwards) {
   MPI_Comm_rank(some, &rank);
   MPI_Comm_free(&some);
   if (rank > 0) return;
-  EXPECT_EQ(texts, reference_texts(c.model));
+  EXPECT_EQ(texts, reference_texts(c.model, c.quantise, c.cache));
 }
 
 const std::string kServedLatent =
     "{name: tiny-latent, layers: 2, hidden: 64, heads: 4, feed_forward: 96, vocab: 250, mla: {q_lora_rank: 24, "
     "kv_lora_rank: 20, qk_nope_head_dim: 12, qk_rope_head_dim: 8, v_head_dim: 10}}";
+const std::string kEvenlyWide = "{name: tiny-wide, layers: 2, hidden: 64, heads: 4, feed_forward: 128, vocab: 250}";
+const std::string kTwelve = "{name: tiny-twelve, layers: 2, hidden: 48, heads: 4, feed_forward: 96, vocab: 250}";
 const std::string kServedExperts = with_experts("tiny-experts", "experts: 8, top_k: 2, feed_forward: 48");
 const std::string kServedShared =
     with_experts("tiny-shared", "experts: 8, top_k: 2, feed_forward: 48, shared_feed_forward: 32, shared_gate: true");
@@ -141,6 +150,40 @@ const GenerationCase kGenerated[] = {
     {kServedShared, "tensor: 2, expert: 2, pipeline: 2"},
 };
 INSTANTIATE_TEST_SUITE_P(Layouts, Generations, testing::ValuesIn(kGenerated));
+
+constexpr char kInFp8[] = "quantise: {weights: fp8}", kInInt8[] = "quantise: {weights: int8}",
+               kInInt4[] = "quantise: {weights: int4, group: 8}", kInNvfp4[] = "quantise: {weights: nvfp4}",
+               kWithZeros[] = "quantise: {weights: int4, group: 12, zero_points: true}",
+               kClippedInt8[] = "quantise: {weights: int8, group: tensor, calibration: kl}",
+               kInMxfp8[] = "quantise: {weights: mxfp8}";
+
+const GenerationCase kQuantised[] = {
+    {kLlama, "", "chunk: 7", kInFp8},
+    {kLlama, "tensor: 4", "chunk: 5, kv_block: 4", kInFp8},
+    {kLlama, "tensor: 8", "", kInInt8},
+    {kLlama, "tensor: 2, pipeline: 2, data: 2, micro_batch: 1", "chunk: 9, kv_block: 5", kInInt8},
+    {kLlama, "tensor: 4, data: 2", "chunk: 10", kInInt4},
+    {kLlama, "pipeline: 4", "chunk: 11", kInInt4},
+    {kLlama, "tensor: 2", "", kInNvfp4},
+    {kLlama, "pipeline: 2", "chunk: 6", kInNvfp4},
+    {kEvenlyWide, "tensor: 2, pipeline: 2", "", kInMxfp8},
+    {kEvenlyWide, "tensor: 4", "", kClippedInt8},
+    {kEvenlyWide, "pipeline: 2", "chunk: 6", kClippedInt8},
+    {kTwelve, "tensor: 2", "", kWithZeros},
+    {kGpt, "tensor: 2, pipeline: 2", "", kInInt8},
+    {kQwen, "tensor: 4", "chunk: 5", kInFp8},
+    {kServedLatent, "tensor: 2, pipeline: 2", "chunk: 9", kInInt8},
+    {kServedLatent, "tensor: 4", "", kInFp8},
+    {kServedExperts, "tensor: 4, expert: 4", "chunk: 8", kInFp8},
+    {kServedExperts, "tensor: 4, expert: 2", "", kInInt8},
+    {kServedExperts, "data: 2, expert: 2, pipeline: 2", "", kInInt4},
+    {kLlama, "tensor: 4, data: 2", "chunk: 10, kv_block: 3", "", "kv_precision: int8"},
+    {kLlama, "tensor: 2, pipeline: 2", "chunk: 7", "", "kv_precision: int4"},
+    {kLlama, "tensor: 2", "kv_block: 1", "", "kv_precision: fp8"},
+    {kWindow, "tensor: 2, pipeline: 3", "chunk: 13, kv_block: 3", "", "kv_precision: int8"},
+    {kQwen, "pipeline: 3, micro_batch: 2", "chunk: 5", kInInt8, "kv_precision: int4"},
+};
+INSTANTIATE_TEST_SUITE_P(Quantised, Generations, testing::ValuesIn(kQuantised));
 
 }  // namespace
 }  // namespace orrery

@@ -48,8 +48,9 @@ bool stands_alone(const std::string& key) {
          !key.starts_with("cluster.network.sites.") && !key.starts_with("cluster.network.groups") &&
          !key.starts_with("cluster.network.torus") && key != "cluster.network.job_nodes" &&
          !key.starts_with("cluster.gpu") && key != "cluster.node" && key != "cluster.network.file" &&
-         !key.starts_with("distill") && key != "strategy.stage_replicas" && key != "model.lora.targets" &&
-         key != "model.lora.weights";
+         !key.starts_with("distill") && key != "strategy.stage_replicas" &&
+         (!key.starts_with("strategy.quantise.") || key == "strategy.quantise.weights") &&
+         key != "model.lora.targets" && key != "model.lora.weights";
 }
 
 std::set<std::string> words_in(const std::string& text, std::string_view between) {

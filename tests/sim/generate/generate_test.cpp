@@ -124,5 +124,71 @@ TEST(Generation, FewTokensReadFewExperts) {
   EXPECT_LT(token_s(1), 0.6 * token_s(64));
 }
 
+// Bytes of the layers' matrices of Llama 3.1 8B on one GPU by their format; embedding, output and norms stay in 16
+// bits.
+TEST(Generation, WeightsTakeTheBytesOfTheirFormat) {
+  const auto weights = [](std::string_view quantise) {
+    return predicted(generation("llama-3.1-8b", "{batch: 8, input: 128, output: 8}",
+                                fmt::format("{{quantise: {}}}", quantise), 1))
+        .memory.weights;
+  };
+  const std::int64_t outputs = 6144 + 4096 + 2 * 14336 + 4096;  // of the four matrices of a layer
+  const std::int64_t n = std::int64_t{6144 + 4096 + 3 * 14336} * 4096, layers = 32;
+  const Bytes others = weights("{}") - 2 * layers * n;
+  EXPECT_EQ(weights("{weights: fp8}"), others + layers * (n + 4 * 4));
+  EXPECT_EQ(weights("{weights: int8}"), others + layers * (n + 4 * outputs));
+  EXPECT_EQ(weights("{weights: int4, group: 64}"), others + layers * (n / 2 + 2 * n / 64));
+  EXPECT_EQ(weights("{weights: awq}"), others + layers * (n / 2 + 2 * n / 128 + n / 128 / 2));
+  EXPECT_EQ(weights("{weights: nvfp4}"), others + layers * (n / 2 + n / 16 + 4 * 4));
+}
+
+// Codes of whole numbers have a scale and a zero point for each head's key and value.
+TEST(Generation, CacheOfWholeNumbersHasScales) {
+  const auto cache = [](std::string_view precision) {
+    return predicted(generation("llama-3.1-8b",
+                                fmt::format("{{batch: 8, input: 1000, output: 24, kv_precision: {}}}", precision), "{}",
+                                1))
+        .memory.cache_a_sequence;
+  };
+  EXPECT_EQ(cache("int8"), 2 * 32 * 8 * (128 + 4) * 1024);
+  EXPECT_EQ(cache("int4"), 2 * 32 * 8 * (64 + 4) * 1024);
+}
+
+// A pass of narrow weights and cache is not faster than its bytes, and of a single sequence about as much faster as
+// they are fewer; with many rows, products that widen weights take longer than those that need not.
+TEST(Generation, NarrowWeightsAreReadAsTheyAreStored) {
+  const auto report = [](std::string_view strategy, std::int64_t batch) {
+    return predicted(generation("llama-3.1-70b",
+                                fmt::format("{{batch: {}, input: 2048, output: 64, kv_precision: int8}}", batch),
+                                strategy, 8));
+  };
+  const GenerationReport wide = report("{tensor: 8}", 1);
+  for (const std::string_view format : {"fp8", "int8", "int4", "nvfp4", "spqr"}) {
+    const GenerationReport r = report(fmt::format("{{tensor: 8, quantise: {{weights: {}}}}}", format), 1);
+    EXPECT_GE(r.decode[1].period_s, r.decode[1].reads.sum() / 3.35e12) << format;
+    EXPECT_LT(r.decode[1].reads.weights, 0.6 * wide.decode[1].reads.weights) << format;
+    EXPECT_LT(r.token_s, wide.token_s) << format;
+    EXPECT_GT(r.largest_batch, wide.largest_batch) << format;
+  }
+  const double prompts = report("{tensor: 8}", 16).first_token_s;
+  EXPECT_GT(report("{tensor: 8, quantise: {weights: int4}}", 16).first_token_s, prompts);
+  EXPECT_LT(report("{tensor: 8, quantise: {weights: fp8, activations: fp8}}", 16).first_token_s, prompts);
+}
+
+// A product of one row that widens its weights takes little longer than reading them.
+TEST(Generation, FewRowsWaitForNarrowWeightsAlone) {
+  const auto token_s = [](std::string_view quantise) {
+    const Spec spec = parse_spec(
+        fmt::format(
+            "{{model: llama-2-7b, workload: generate, generate: {{batch: 1, input: 256, output: 256}}, cluster: "
+            "{{gpu: a100-sxm-80gb, gpus_per_node: 1}}, gpus: 1, software: vllm, strategy: {{precision: fp16, "
+            "quantise: {}}}}}",
+            quantise),
+        "t.yaml");
+    return predict_batch(spec, profile_for(spec, "")).token_s;
+  };
+  EXPECT_GT(token_s("{}") / token_s("{weights: awq}"), 1.6);
+}
+
 }  // namespace
 }  // namespace orrery

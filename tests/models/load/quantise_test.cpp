@@ -1,0 +1,103 @@
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+
+#include "models/base/error.h"
+#include "models/load/load_spec.h"
+#include "models/planner/make_plan.h"
+
+namespace orrery {
+namespace {
+
+Spec quantised(std::string_view strategy, std::string_view workload = "generate: {batch: 8, input: 64, output: 8}",
+               std::string_view gpu = "h100-sxm") {
+  return parse_spec(fmt::format("{{model: llama-3.2-1b, sequence: 64, {}, cluster: {{gpu: {}, gpus_per_node: 8, nodes: "
+                                "1}}, gpus: 4, software: vllm, strategy: {}}}",
+                                workload, gpu, strategy),
+                    "t.yaml");
+}
+
+std::string quantise_refusal(std::string_view strategy,
+                             std::string_view workload = "generate: {batch: 8, input: 64, output: 8}",
+                             std::string_view gpu = "h100-sxm") {
+  try {
+    make_plan(quantised(strategy, workload, gpu));
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "";
+}
+
+TEST(Quantise, NamesFormats) {
+  const auto of = [](std::string_view word) {
+    return quantised(fmt::format("{{quantise: {{weights: {}}}}}", word)).strategy;
+  };
+  EXPECT_EQ(of("fp8").weights, (WeightFormat{.code = WeightCode::fp8, .group = kTensorGroup}));
+  EXPECT_EQ(of("int8").weights, (WeightFormat{.code = WeightCode::int8, .group = kChannelGroup}));
+  EXPECT_EQ(of("int4").weights, (WeightFormat{.code = WeightCode::int4, .group = 128}));
+  EXPECT_EQ(of("nvfp4").weights, (WeightFormat{.code = WeightCode::nvfp4, .group = 16}));
+  EXPECT_EQ(of("awq").weights, (WeightFormat{.code = WeightCode::int4, .group = 128, .zeros = true}));
+  EXPECT_EQ(of("gptq").weights, of("int4").weights);
+  EXPECT_EQ(of("smoothquant").precision, Precision::int8);
+  EXPECT_EQ(of("spqr").weights.outliers, 10'000);
+  EXPECT_EQ(of("int4").precision, Precision::bf16);
+}
+
+// An eight-bit precision stores the weights as its products read them.
+TEST(Quantise, FollowsThePrecision) {
+  EXPECT_EQ(quantised("{precision: fp8}").strategy.weights.code, WeightCode::fp8);
+  EXPECT_EQ(quantised("{precision: nvfp4}", "generate: {batch: 8, input: 64}", "b200").strategy.weights.code,
+            WeightCode::nvfp4);
+  EXPECT_FALSE(quantised("{precision: bf16}").strategy.weights.narrow());
+  EXPECT_FALSE(quantised("{precision: fp8}", "workload: train").strategy.weights.narrow());
+  const Spec both = quantised("{quantise: {weights: fp8, activations: fp8}}");
+  EXPECT_EQ(both.strategy.precision, Precision::fp8);
+  EXPECT_EQ(both.generation->kv_precision, Precision::bf16);
+}
+
+TEST(Quantise, RefusesWhatDoesNotFit) {
+  const auto says = [](std::string_view quantise, std::string_view part) {
+    const std::string text = quantise_refusal(fmt::format("{{quantise: {}}}", quantise));
+    EXPECT_NE(text.find(part), std::string::npos) << quantise << ": " << text;
+  };
+  says("{weights: int5}", "int5");
+  says("{group: 64}", "none; the other keys");
+  says("{weights: int4, group: 0}", "0 is not between 1");
+  says("{weights: nvfp4, group: 32}", "blocks of 16");
+  says("{weights: fp8, zero_points: true}", "no zero points");
+  says("{weights: fp8, outliers: 0.01}", "has none");
+  says("{weights: int4, outliers: 0.7}", "not between 0 and 0.5");
+  says("{weights: int8, activations: fp8}", "no product reads both");
+  says("{weights: int4, activations: int4}", "no product has such inputs");
+  says("{weights: int4, group: 96}", "does not divide the");
+  EXPECT_EQ(quantise_refusal("{quantise: {weights: int4, activations: int8}}"), "");
+  EXPECT_NE(
+      quantise_refusal("{precision: fp8, quantise: {weights: int4, activations: int8}}").find("leave one of them out"),
+      std::string::npos);
+  EXPECT_NE(quantise_refusal("{precision: int8}", "workload: train").find("none in which a model trains"),
+            std::string::npos);
+}
+
+// Groups end where a rank's part of a row ends: of the 8192 inputs of the MLP's second matrix, 4 ranks have 2048 each.
+TEST(Quantise, GroupsLieInsideAShard) {
+  EXPECT_EQ(quantise_refusal("{tensor: 4, data: 1, quantise: {weights: int4, group: 512}}"), "");
+  EXPECT_NE(quantise_refusal("{tensor: 4, data: 1, quantise: {weights: int4, group: 1024}}").find("fewer tensor ranks"),
+            std::string::npos);
+}
+
+TEST(Quantise, TrainingRoundsBoth) {
+  const Spec spec = quantised("{quantise: {weights: int4}}", "workload: train");
+  EXPECT_EQ(spec.strategy.weights, (WeightFormat{.code = WeightCode::int4, .group = 32}));
+  EXPECT_EQ(spec.strategy.inputs, (WeightFormat{.code = WeightCode::int8, .group = 32}));
+  const auto says = [](std::string_view strategy, std::string_view part) {
+    const std::string text = quantise_refusal(strategy, "workload: train");
+    EXPECT_NE(text.find(part), std::string::npos) << strategy << ": " << text;
+  };
+  says("{quantise: {weights: awq}}", "without zero points");
+  says("{quantise: {weights: int4, group: channel}}", "training needs a number");
+  says("{quantise: {weights: int4, activations: none}}", "rounds weights and inputs");
+  says("{precision: fp8, quantise: {weights: int4}}", "not built yet");
+}
+
+}  // namespace
+}  // namespace orrery
