@@ -205,7 +205,8 @@ void round_matrix(const CodedMatrix& m, const float* from, float* to) {
       WeightRange range;
       for (std::int64_t i = 0; i < count; ++i) range.add(x[i]);
       const Scale scale = scale_of(m, range, 0, false);
-      for (std::int64_t i = 0; i < count; ++i) to[r * m.in + first + i] = number_of(m, code_of(m, x[i], scale), scale);
+      for (std::int64_t i = 0; i < count; ++i)
+        to[r * m.in + first + i] = std::isnan(x[i]) ? x[i] : number_of(m, code_of(m, x[i], scale), scale);
     }
   }
 }
@@ -213,6 +214,11 @@ void round_matrix(const CodedMatrix& m, const float* from, float* to) {
 std::int64_t vector_bytes(int bits, std::int64_t n) { return (n * bits + 7) / 8 + 4; }
 
 void quantize_vector(int bits, std::int64_t n, const float* from, std::byte* to) {
+  if (std::any_of(from, from + n, [](float x) { return std::isnan(x); })) {  // all of it is read back as NaN
+    put(to + (n * bits + 7) / 8, 0, to_fp16(std::numeric_limits<float>::quiet_NaN()).bits);
+    put(to + (n * bits + 7) / 8, 1, to_fp16(0).bits);
+    return;
+  }
   const auto [least, largest] = std::minmax_element(from, from + n);
   const auto most = static_cast<float>((1 << bits) - 1);
   const Fp16 zero = to_fp16(*least), step = to_fp16((*largest - *least) / most);

@@ -40,7 +40,8 @@ Bytes weight_bytes(const WeightFormat& f, std::int64_t out, std::int64_t in, std
   const std::int64_t n = out * in, scales = scales_of(f, out, in, matrices);
   Bytes bytes = words_of(n, code_bits(f.code));
   if (f.scale_group > 0) {
-    bytes += words_of(2 * scales, kStatisticBits) + kStatisticScales * ceil_div(scales, f.scale_group);
+    const std::int64_t kinds = f.zeros ? 2 : 1;  // scales, and zero points
+    bytes += words_of(kinds * scales, kStatisticBits) + kinds * kStatisticScales / 2 * ceil_div(scales, f.scale_group);
   } else {
     bytes += 4 * ceil_div(scales * row_of(f.code).scale, 4) + (f.zeros ? words_of(scales, code_bits(f.code)) : 0);
   }

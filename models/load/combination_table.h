@@ -125,6 +125,7 @@ inline constexpr Pair kPairs[] = {
     {&kRounds, &kTiling, kNotYet, kOut},
     {&kRounds, &kFrozenWeights, kNotYet, kOut},
     {&kRounds, &kTwoModels, kNotYet, kOut},
+    {&kRounds, &kImages, kNotYet, kOut},
     {&kRounds, &kIndexer, kNotYet, "choose another model"},
     {&kRounds, &kCompressed, kNotYet, "choose another model"},
     {&kRounds, &kStreams, kNotYet, "choose another model"},

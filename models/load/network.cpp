@@ -12,8 +12,8 @@ namespace {
 constexpr SpecKey kNetworkKeys[] = {
     {"name", "built-in network (orrery list networks)", "llama3-roce", "name"},
     {"file", "keys of this map from a file that orrery import-topology wrote", "fabric.yaml"},
-    {"kind", "rails: a leaf for each NIC of a node; fat-tree: one for all; rail-only: rails without a spine", "rails",
-     "rails | fat-tree | rail-only | dragonfly | torus"},
+    {"kind", "rails: a leaf for each NIC of a node; fat-tree: one for all; rail-only: rails that are not joined",
+     "rails", "rails | fat-tree | rail-only | dragonfly | torus"},
     {"leaf", "a leaf switch", "{nodes: 32, uplinks: 32, Gbps: 400}"},
     {"spine", "parts of the spine, whose links to each other are shared", "{leaves: 64, ratio: 7}"},
     {"groups", "groups of leaves (dragonfly)", "{leaves: 16, links: 8, Gbps: 400}", "", "none"},
@@ -140,6 +140,8 @@ static const SpecNode* of_kind(const SpecSection& network, const SpecNode& at, s
 static void read_groups(const SpecSection& network, const SpecNode& at, const Cluster& c, Network& n) {
   const SpecNode* node = of_kind(network, at, "groups", n.kind == NetworkKind::dragonfly);
   if (node == nullptr) return;
+  if (const SpecNode* spine = network.find("spine"); spine != nullptr)
+    network.reader().fail(*spine, network.name("spine"), "a dragonfly has groups in its place");
   const SpecSection groups(network.reader(), node, "cluster.network.groups", kGroupKeys);
   for (const std::string_view key : {"leaves", "links"}) {
     if (groups.find(key) == nullptr) network.reader().fail(*node, groups.name(key), "missing");
@@ -164,12 +166,18 @@ static void read_torus(const SpecSection& network, const SpecNode& at, const Clu
 
 static void read_neighbours(const SpecSection& network, Network& n) {
   const SpecNode* node = network.find("neighbours");
-  if (node == nullptr) return;
+  if (node == nullptr) {
+    network.take("load", n.load);
+    return;
+  }
   const SpecSection neighbours(network.reader(), node, "cluster.network.neighbours", kNeighbourKeys);
   const SpecNode *jobs = neighbours.find("jobs"), *load = neighbours.find("load");
   if (load != nullptr && network.find("load") != nullptr)
     network.reader().fail(*load, neighbours.name("load"), "cluster.network.load says the same; leave one of them out");
-  if (load != nullptr) neighbours.take("load", n.load);
+  if (load != nullptr)
+    neighbours.take("load", n.load);
+  else
+    network.take("load", n.load);
   if (load != nullptr && jobs == nullptr) return;
   if (jobs == nullptr || jobs->kind != SpecNode::Kind::list || jobs->items.empty())
     network.reader().fail(*node, "cluster.network.neighbours.jobs", "a list of spec files is needed here");
@@ -187,7 +195,7 @@ static void read_leaf(const SpecSection& network, const SpecNode& at, const Clus
     return;
   }
   if (network.find("leaf") == nullptr && other) {
-    for (const std::string_view key : {"kind", "spine", "routing", "load"}) {
+    for (const std::string_view key : {"kind", "spine", "routing", "load", "neighbours"}) {
       if (const SpecNode* alone = network.find(key); alone != nullptr)
         network.reader().fail(*alone, network.name(key), "has no effect without cluster.network.leaf");
     }
@@ -289,7 +297,6 @@ void read_network(const SpecSection& cluster, Cluster& c) {
   routing.take_named(
       "kind", n.routing, find_routing, [](Routing r) { return name_of(r); }, "default");
   routing.take_count("queue_pairs", n.queue_pairs, kMostQueuePairs);
-  network.take("load", n.load);
   read_sites(network, n);
   read_placement(network, n);
   read_faults(network, c, n);
@@ -319,6 +326,7 @@ static Broken job_node_rules(const Spec& spec) {
 static Broken torus_rules(const Cluster& c) {
   const Network& n = *c.network;
   if (n.kind != NetworkKind::torus) return {};
+  if (n.torus.shape.empty()) return broken("cluster.network.torus.shape", "cluster.network.torus.shape: it is empty");
   std::int64_t nodes = 1;
   for (const std::int64_t along : n.torus.shape) {
     if (along < 1 || along > kMostRanks)
@@ -361,8 +369,6 @@ Broken network_rules(const Spec& spec) {
   if (const Broken wrong = torus_rules(c); !wrong.key.empty()) return wrong;
   if (n.kind == NetworkKind::dragonfly && !(n.groups.Gbps > 0))
     return broken("cluster.network.groups.Gbps", "cluster.network.groups.Gbps: {} is no rate of a link", n.groups.Gbps);
-  if (n.kind == NetworkKind::dragonfly && n.spine_leaves > 1)
-    return broken("cluster.network.spine", "cluster.network.spine: a dragonfly has groups in its place");
   if (c.nvlink_domain > c.gpus_per_node) {
     if (n.site_nodes * c.gpus_per_node % c.nvlink_domain != 0)
       return broken("cluster.network.sites.nodes",

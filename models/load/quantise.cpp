@@ -93,6 +93,9 @@ void read_outliers(const SpecSection& map, WeightFormat& format) {
   double share = static_cast<double>(format.outliers) / kMillion;
   if (map.take("outliers", share, "format") && !(share >= 0 && share <= 0.5))
     map.reader().fail(*map.find("outliers"), map.name("outliers"), fmt::format("{} is not between 0 and 0.5", share));
+  if (share > 0 && share < 1 / kMillion)
+    map.reader().fail(*map.find("outliers"), map.name("outliers"),
+                      fmt::format("{} is less than one in a million", share));
   format.outliers = std::llround(share * kMillion);
 }
 
@@ -160,6 +163,13 @@ void read_quantise(const SpecSection& section, const Spec& spec, Strategy& s) {
     map.reader().fail(
         *said, map.name("activations"),
         fmt::format("{} with precision: {}; leave one of them out", name_of(activations), name_of(s.precision)));
+  const SpecNode* precision = section.find("precision");
+  const bool other = activations != code_of(s.precision) && storage_bytes(s.precision) != 2;
+  if (activations != WeightCode::wide && precision != nullptr && other)
+    map.reader().fail(*precision, section.name("precision"),
+                      fmt::format("{}, but the format's activations are {}; leave it out, or choose "
+                                  "quantise.activations: none",
+                                  name_of(s.precision), name_of(activations)));
   if (activations != WeightCode::wide) take_precision(section.reader(), s, activations);
 }
 
@@ -201,6 +211,11 @@ Broken quantise_rules(const Spec& spec) {
   const WeightFormat& f = s.weights;
   if (s.precision == Precision::int4 || (s.precision == Precision::int8 && !spec.generation))
     return broken("precision", "precision: {} is none in which a model trains; quantise.activations has it",
+                  name_of(s.precision));
+  if (spec.generation && !f.narrow() && is_eight_bit(s.precision))
+    return broken("quantise.weights",
+                  "strategy.quantise.weights: none: products of precision {} read weights that are stored so; choose "
+                  "bf16, or leave it out",
                   name_of(s.precision));
   if (!f.narrow()) return {};
   if (!spec.generation) return training_rules(s);

@@ -53,13 +53,17 @@ std::vector<std::string> price_notes(const std::vector<Machine>& machines, const
   if (lacks(&FailurePlan::checkpoint)) lines.push_back("<=: a checkpoint's time is not known (cluster.nvme)");
   lines.push_back(
       fmt::format("prices of {}, rented by the GPU hour; they vary several times between providers", prices.date));
+  const bool networks =
+      std::any_of(machines.begin(), machines.end(), [](const Machine& m) { return m.cost.network_usd.has_value(); });
+  if (networks && !prices.network.source.empty())
+    lines.push_back(fmt::format("price of switches and links: uncertain; {}", prices.network.source));
   if (prices.usd_per_kWh > 0 && prices.write_off_years > 0)
     lines.push_back(fmt::format(
         "owned: the nodes' price written off over {:.3g} years (--write-off) while the run lasts, and their "
         "electricity"
-        " at {:.3g} $/kWh (--energy-price), with switches and links where cluster.network describes them; cooling and "
-        "buildings are not in it",
-        prices.write_off_years, prices.usd_per_kWh));
+        " at {:.3g} $/kWh (--energy-price), {} not in it",
+        prices.write_off_years, prices.usd_per_kWh,
+        networks ? "with switches and links; cooling and buildings are" : "cooling, buildings and switches are"));
   return lines;
 }
 

@@ -25,7 +25,8 @@ class Counter {
   const SwitchPrice& price_;
 };
 
-NetworkParts torus_parts(const Torus& torus, Counter count) {
+// Parts of a torus of which a job has `used` nodes.
+NetworkParts torus_parts(const Torus& torus, double used, Counter count) {
   double nodes = 1, links = 0;
   for (const std::int64_t along : torus.shape) nodes *= static_cast<double>(along);
   for (const std::int64_t along : torus.shape) {
@@ -33,7 +34,7 @@ NetworkParts torus_parts(const Torus& torus, Counter count) {
     const auto in_row = static_cast<double>(torus.wraps && along > 2 ? along : along - 1);
     links += nodes / static_cast<double>(along) * in_row;
   }
-  count.add_links(count.ports(links, torus.Gbps));
+  count.add_links(count.ports(links, torus.Gbps) * used / nodes);
   return count.parts;
 }
 
@@ -43,7 +44,7 @@ NetworkParts network_parts(const Cluster& c, std::int64_t nodes, const SwitchPri
   if (!c.network || price.ports < 1) return {};
   const Network& n = *c.network;
   Counter count(price);
-  if (n.kind == NetworkKind::torus) return torus_parts(n.torus, count);
+  if (n.kind == NetworkKind::torus) return torus_parts(n.torus, static_cast<double>(nodes), count);
   if (n.leaf_nodes == 0) return {};
   const std::int64_t rails = has_rails(n.kind) ? std::max(1, c.nics) : 1;
   const std::int64_t leaves = ceil_div(nodes, n.leaf_nodes);  // of each rail
@@ -53,7 +54,8 @@ NetworkParts network_parts(const Cluster& c, std::int64_t nodes, const SwitchPri
   // A single leaf needs nothing above it; the only leaves of several rails do, unless rails are not joined.
   const bool joined = leaves > 1 || (n.kind == NetworkKind::rails && rails > 1);
   const double up = joined ? count.ports(static_cast<double>(n.leaf_uplinks), n.leaf_Gbps) : 0;
-  const double global = dragonfly ? count.ports(static_cast<double>(n.groups.links), n.groups.Gbps) : 0;
+  const bool groups = dragonfly && leaves > n.groups.leaves;  // whether there is another group
+  const double global = groups ? count.ports(static_cast<double>(n.groups.links), n.groups.Gbps) : 0;
   count.add_links(nics);
   count.add_switches(leaves * rails, nics / all + up + global);
   if (dragonfly) {  // every link joins two leaves

@@ -20,7 +20,7 @@ constexpr std::int64_t kMostPorts = 100'000;
 const std::vector<std::string_view> kListKeys = {
     "about", "date", "rows", "usd_per_kWh", "electricity_source", "write_off_years", "write_off_source", "network"};
 const std::vector<std::string_view> kNetworkKeys = {"switch_ports", "port_Gbps", "switch_usd", "switch_kW",
-                                                    "link_usd",     "link_kW",   "uncertain",  "source"};
+                                                    "link_usd",     "link_kW",   "source"};
 const std::vector<std::string_view> kRowKeys = {"gpu",          "cloud_usd",     "cloud_low_usd", "cloud_high_usd",
                                                 "purchase_usd", "purchase_gpus", "uncertain",     "source"};
 
@@ -56,7 +56,8 @@ SwitchPrice switch_of(const JsonValue& row) {
                 .link_usd = dollars(row, "link_usd"),
                 .link_kW = amount(row, "link_kW", kMostKilowatts),
                 .source = row.text_or("source", "")};
-  if (p.ports < 1 || !(p.port_Gbps > 0)) row.fail("switch_ports and port_Gbps are needed: the ports of a switch");
+  if (p.ports < 1 || !(p.port_Gbps >= 1))
+    row.fail("switch_ports and port_Gbps of at least 1 are needed: a switch's ports");
   return p;
 }
 

@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "models/base/error.h"
+#include "models/load/load_spec.h"
 
 namespace orrery {
 namespace {
@@ -28,11 +29,11 @@ std::string network_of(const Network& n) {
   if (n.kind == NetworkKind::dragonfly)
     text += fmt::format(", groups: {{leaves: {}, links: {}}}", n.groups.leaves, n.groups.links);
   if (n.leaf_nodes > 0)
-    text += fmt::format(
-        ", kind: {}, leaf: {{nodes: {}, uplinks: {}}}, spine: {{leaves: {}, ratio: {}}}, routing: {{kind: {}, "
-        "queue_pairs: {}}}, load: {}",
-        name_of(n.kind), n.leaf_nodes, n.leaf_uplinks, n.spine_leaves, n.spine_ratio, name_of(n.routing), n.queue_pairs,
-        n.load);
+    text +=
+        fmt::format(", kind: {}, leaf: {{nodes: {}, uplinks: {}}}, routing: {{kind: {}, queue_pairs: {}}}, load: {}",
+                    name_of(n.kind), n.leaf_nodes, n.leaf_uplinks, name_of(n.routing), n.queue_pairs, n.load);
+  if (n.leaf_nodes > 0 && n.kind != NetworkKind::dragonfly)
+    text += fmt::format(", spine: {{leaves: {}, ratio: {}}}", n.spine_leaves, n.spine_ratio);
   if (n.site_nodes > 0)
     text += fmt::format(", sites: {{nodes: {}, Gbps: {}, ms: {}}}", n.site_nodes, n.site_Gbps, n.site_ms);
   text += n.placement == Placement::listed ? fmt::format(", job_nodes: [{}]", fmt::join(n.job_nodes, ", "))
@@ -68,6 +69,10 @@ std::string cluster_of(const std::string& node, std::int64_t nodes, const Cluste
 
 std::vector<SearchTarget> targets_of(const SearchCommandOptions& o, const std::vector<std::string>& more) {
   const Spec given = parse_open_spec(o.text.text, o.text.path, o.overrides).spec;
+  if (given.cluster.network && !given.cluster.network->jobs.empty())
+    throw Error(with_place(given,
+                           "cluster.network.neighbours.jobs: a search compares layouts of one job; give what the "
+                           "others take as cluster.network.load"));
   std::vector<std::string> nodes = o.clusters;
   if (nodes.empty()) nodes.emplace_back();
   std::vector<std::int64_t> gpus = o.gpus;

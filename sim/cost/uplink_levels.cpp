@@ -139,7 +139,7 @@ void LevelMaker::add_rail_change() {
   if (cluster_.network->kind != NetworkKind::rail_only || rails < 2 || !(link > 0)) return;
   add({.gpus = seats_.node_gpus(),
        .capacity = std::numeric_limits<double>::infinity(),
-       .forward = (1 - 1.0 / rails) / (static_cast<double>(seats_.node_gpus()) * link * 1e9),
+       .forward = 1 / (link * 1e9),
        .kind = UplinkKind::rail_change},
       0);
 }

@@ -52,7 +52,7 @@ struct UplinkLevel {
   double one_way = 0;
   bool detours = false;
   const Torus* torus = nullptr;  // whose links are the level
-  double forward = 0;            // seconds that a byte of a node spends in NVLink before it is on its NIC
+  double forward = 0;            // seconds that NVLink takes for a byte on its way to the NIC of another rail
   UplinkKind kind = UplinkKind::switches;
   std::int64_t domains = 1;  // number of domains that the job has ranks in
   // For each dimension, the most domain boundaries that the ring of one group crosses, and the pairs of ranks between

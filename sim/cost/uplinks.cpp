@@ -56,6 +56,13 @@ Seconds Uplinks::need(const UplinkLevel& level, Dimension d, Pattern pattern, co
   return std::max(all, level.detours ? std::min(direct, around) : direct);
 }
 
+// Returns the time in which the GPUs of a group on one node pass each other the bytes for NICs of other rails. Each has
+// a NIC, or several that work as one.
+Seconds Uplinks::forwarding(const UplinkLevel& level, const NodeTraffic& sent) const {
+  const double gpus = std::max(1.0, static_cast<double>(sent.nics) / nics_as_one_);
+  return (1 - 1 / gpus) * sent.bytes / gpus * level.forward;
+}
+
 // Returns the least time of a transfer between sites whose connections may each have as much on its way as NCCL's
 // buffer holds, until an acknowledgement is back. An all-to-all has a connection for every pair of ranks.
 Seconds Uplinks::waiting(const UplinkLevel& level, std::size_t d, Pattern pattern, const NodeTraffic& sent) const {
@@ -87,7 +94,7 @@ Seconds Uplinks::time(std::size_t op, Dimension d, Pattern pattern, const NodeTr
     const UplinkLevel& level = levels_[l];
     if ((sent.levels >> l & 1) == 0) continue;
     if (level.hashed_uplinks > 0) most = std::max(most, hashed_time(level, dimension, pattern, sent));
-    if (pattern == Pattern::pairs) trips += level.forward * sent.bytes;
+    if (pattern == Pattern::pairs) trips += forwarding(level, sent);
     if (!(level.away > 0)) continue;
     most = std::max(most, waiting(level, dimension, pattern, sent));
     trips += (sent.laps > 0 ? sent.laps * level.boundaries[dimension] : sent.trips) * level.away;

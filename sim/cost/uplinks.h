@@ -84,6 +84,7 @@ class Uplinks {
   Seconds need(const UplinkLevel& level, Dimension d, Pattern pattern, const NodeTraffic& sent) const;
   // need() of a level that the transfer uses, 0 of another
   Seconds needed(std::size_t level, Dimension d, Pattern pattern, const NodeTraffic& sent) const;
+  Seconds forwarding(const UplinkLevel& level, const NodeTraffic& sent) const;
   Seconds waiting(const UplinkLevel& level, std::size_t d, Pattern pattern, const NodeTraffic& sent) const;
   Seconds hashed_time(const UplinkLevel& level, std::size_t d, Pattern pattern, const NodeTraffic& sent) const;
 

@@ -8,7 +8,7 @@ namespace orrery {
 
 double bits_of_weights(const Spec& spec) {
   const WeightFormat& format = spec.strategy.weights;
-  if (!format.narrow()) return 0;
+  if (!format.narrow()) return 8.0 * static_cast<double>(storage_bytes(spec.strategy.precision));
   double bytes = 0, weights = 0;
   for (std::int64_t layer = 0; layer < spec.model.layers; ++layer) {
     for (const Parameter& p : layer_parameters(spec.model, layer)) {

@@ -116,7 +116,7 @@ Spec spec_of(const ServedRow& row, std::int64_t batch, std::int64_t output) {
   const std::string &precision = formats.precision, model = canonical_model(row.model);
   if (precision.empty()) throw Error(fmt::format("precision {} is not built in", row.precision));
   // NVIDIA's checkpoints in 8 and 4 bits ask for a cache in 8 bits (kv_cache_quant_algo), which TensorRT-LLM follows.
-  const bool narrow = (precision == "fp8" || precision == "nvfp4") && stack_of(row) == "tensorrt-llm";
+  const bool narrow = (precision == "fp8" || row.precision == "nvfp4") && stack_of(row) == "tensorrt-llm";
   const std::string cache =
       row.cache_precision == "fp8" || (row.cache_precision.empty() && narrow) ? ", kv_precision: fp8" : "";
   const std::int64_t data = row.attention_data, tensor = std::max<std::int64_t>(1, row.tensor / data);

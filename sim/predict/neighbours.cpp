@@ -58,22 +58,24 @@ Spec on_cluster_of(const Spec& first, const std::string& path) {
   spec.cluster.network = mine.network;
   spec.cluster.network->placement = own.network ? own.network->placement : Placement::contiguous;
   spec.cluster.network->job_nodes = own.network ? own.network->job_nodes : std::vector<std::int64_t>();
+  for (const std::int64_t node : spec.cluster.network->job_nodes) {
+    if (node >= mine.nodes)
+      fail_neighbours(first, fmt::format("{} has node {}, the cluster {}", path, node, mine.nodes));
+  }
   return spec;
 }
 
-// The numbers of nodes that share uplinks, level by level.
+// The numbers of nodes that share uplinks, level by level. Sites have links without a load.
 std::vector<std::int64_t> domain_nodes(const Network& n, std::int64_t nodes) {
   std::vector<std::int64_t> sizes;
-  if (n.kind == NetworkKind::torus) sizes.push_back(nodes);
   if (n.leaf_nodes > 0) sizes.push_back(n.leaf_nodes);
   if (n.leaf_nodes > 0 && n.spine_leaves > 1) sizes.push_back(n.leaf_nodes * std::min(n.spine_leaves, nodes));
   if (n.kind == NetworkKind::dragonfly) sizes.push_back(n.leaf_nodes * std::min(n.groups.leaves, nodes));
-  if (n.site_nodes > 0) sizes.push_back(n.site_nodes);
   return sizes;
 }
 
 // The share of a job's use of uplinks that another job meets: in the domain of which they share most, the nodes that
-// the job has there over the most that it has in any domain.
+// the job has there over the most that it has in any domain. Nothing of a job that is in one domain leaves it.
 double meeting(const NeighbourJob& of, const NeighbourJob& other) {
   double most = 0;
   for (const std::int64_t size : domain_nodes(*of.spec.cluster.network, of.spec.cluster.nodes)) {
@@ -81,6 +83,7 @@ double meeting(const NeighbourJob& of, const NeighbourJob& other) {
     std::set<std::int64_t> others;
     for (const std::int64_t node : of.nodes) ++own[node / size];
     for (const std::int64_t node : other.nodes) others.insert(node / size);
+    if (own.size() < 2 || others.size() < 2) continue;
     double largest = 0, shared = 0;
     for (const auto& [domain, nodes] : own) {
       largest = std::max(largest, nodes);
@@ -105,24 +108,28 @@ double use_of_uplinks(const Prediction& p) {
   return std::min(most, 1.0);
 }
 
-// The share of a job's uplinks that the others take.
+// The share of a job's uplinks that the others take: each what it needs, the least first, but no more than an equal
+// part of what is left for it and for those that need more, among which is the job itself.
 double load_on(const NeighbourJob& job, const std::vector<NeighbourJob>& jobs) {
-  double sum = 0;
-  int meet = 1;
+  std::vector<double> needs;
   for (const NeighbourJob& other : jobs) {
-    const double share = &other == &job ? 0 : other.use * meeting(other, job);
-    sum += share;
-    meet += share > 0 ? 1 : 0;
+    const double need = &other == &job ? 0 : other.use * meeting(other, job);
+    if (need > 0) needs.push_back(need);
   }
-  return std::min(sum, 1 - 1.0 / meet);
+  std::sort(needs.begin(), needs.end());
+  double left = 1;
+  for (std::size_t i = 0; i < needs.size(); ++i)
+    left -= std::min(needs[i], left / static_cast<double>(needs.size() - i + 1));
+  return 1 - left;
 }
 
 }  // namespace
 
 std::vector<NeighbourJob> neighbours_of(const Spec& spec, const Profile& profile, const std::atomic<bool>* stop) {
   const Network& n = *spec.cluster.network;
-  if (spec.cluster.nvlink_domain > spec.cluster.gpus_per_node)
-    fail_neighbours(spec, "not built yet where NVLink domains span nodes; give cluster.network.load");
+  if (spec.cluster.nvlink_domain > spec.cluster.gpus_per_node || n.kind == NetworkKind::torus)
+    fail_neighbours(spec, "not built yet on a torus, and where NVLink domains span nodes; give cluster.network.load");
+  if (spec.generation) fail_neighbours(spec, "not built yet for generated text; give cluster.network.load");
   std::vector<NeighbourJob> jobs = {{.path = "this spec", .spec = spec, .profile = profile}};
   for (const std::string& path : n.jobs) {
     jobs.push_back({.path = path, .spec = on_cluster_of(spec, path)});
@@ -143,9 +150,9 @@ std::vector<NeighbourJob> neighbours_of(const Spec& spec, const Profile& profile
       moved = std::max(moved, std::abs(p.report.step_time_s / std::max(job.step, 1e-12) - 1));
       job.step = p.report.step_time_s;
       if (round == 0) job.alone = job.step;
-      job.use = use_of_uplinks(p);
+      job.use = use_of_uplinks(p) * (1 - job.spec.cluster.network->load);  // of all of the uplinks
     }
-    if (moved < kSameStep) break;
+    if (moved < kSameStep || round + 1 == kMostShareRounds) break;
     for (NeighbourJob& job : jobs) job.spec.cluster.network->load = 1 - (1 - n.load) * (1 - load_on(job, jobs));
   }
   return jobs;

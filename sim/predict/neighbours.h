@@ -21,10 +21,12 @@ struct NeighbourJob {
 // The jobs of a cluster, the first of which is the one that is asked for. Each job's neighbours take from its uplinks
 // the share that they use on average, where both have nodes below the same uplinks; jobs that meet have at least equal
 // shares (max-min fairness). A job that is slowed uses less: shares are found in rounds until they stay the same. Jobs
-// are not in step with each other, so that no more than averages can be said.
+// are not in step with each other, so that no more than averages can be said. What a job uses of its fullest level of
+// uplinks is taken to be used on every level where it meets others.
 //
 // Jobs get nodes in their order: each the first ones that its own placement gives and that are left. All have the first
-// job's switches. Throws Error for a job that the nodes left are too few for, or whose nodes are of another kind.
+// job's switches and faults; neighbours of a neighbour are left out, and neighbours have built-in profiles. Throws
+// Error for a job that the nodes left are too few for, or whose nodes are of another kind.
 std::vector<NeighbourJob> neighbours_of(const Spec& spec, const Profile& profile,
                                         const std::atomic<bool>* stop = nullptr);
 

@@ -28,11 +28,12 @@ struct IntervalClass {
 };
 
 // Makes the 80 % interval of every class of at least ten steps, for a new publication: a normal distribution of ln
-// ratio, whose variance is that between publications plus that within one (a random-effects model; DerSimonian and
-// Laird 1986). Within one stack a publication counts as the square root of its rows, as these share a cluster; over all
-// stacks of a kind of GPU publications count equally, as the next stack is not known. As few publications tell little
-// of the variance between them, two more are added that lie one spread of all publications apart, and the mean is drawn
-// to 1 by one more. An interval always holds the prediction.
+// ratio, whose variance is that between publications plus that within one (a random-effects model as DerSimonian and
+// Laird 1986, but for their subtraction of what chance within publications adds to the variance between them). Within
+// one stack a publication counts as the square root of its rows, as these share a cluster; over all stacks of a kind of
+// GPU publications count equally, as the next stack is not known. As few publications tell little of the variance
+// between them, two more are added that lie one spread of all publications apart, and the mean is drawn to 1 by one
+// more. An interval always holds the prediction.
 std::vector<IntervalClass> interval_classes(const std::vector<StepResidual>& residuals);
 
 // Returns the contents of models/data/intervals.json.

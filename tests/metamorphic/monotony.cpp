@@ -90,7 +90,7 @@ double yielded_s(const Run& fast, const Run& slow) {
       if (same) (a.time_s > b.time_s ? longer : shorter) += std::abs(a.time_s - b.time_s);
     }
   }
-  return shorter > 0 ? longer : 0;
+  return std::min(longer, shorter);
 }
 
 // A network without switches, sites and faults is the fastest. Shares of a link are counted in 1/2^20 of it.

@@ -39,10 +39,10 @@ Scene::Scene(Document d, unsigned threads, std::shared_ptr<const Prepared> at_ha
         Prepared{build_pyramids(document.timeline, threads), AreaIndex(document.timeline, threads)});
 }
 
-Launch Scene::launch_of(EventId e, EventId most_tied) const {
+KernelLaunch Scene::launch_of(EventId e, EventId most_tied) const {
   if (timeline().events() > most_tied) return orrery::launch_of(timeline(), e);
   if (!launches_) launches_ = launches_of(timeline());
-  return launches_->empty() ? Launch{} : Launch{launches_->call[e], launches_->op[e]};
+  return launches_->empty() ? KernelLaunch{} : KernelLaunch{launches_->call[e], launches_->op[e]};
 }
 
 std::vector<std::shared_ptr<const Scene>> open_scenes(const std::vector<std::string>& paths, const SpecOptions& options,

@@ -42,7 +42,7 @@ struct Scene {
   // The launch of an event. Those of all events are found when the first is asked for, but in a trace of more than
   // `most_tied` events, where this takes seconds, that of the one alone. Not for several threads.
   static constexpr EventId kMostTied = 4'000'000;  // reading the ids of an event takes some 0.3 us
-  Launch launch_of(EventId e, EventId most_tied = kMostTied) const;
+  KernelLaunch launch_of(EventId e, EventId most_tied = kMostTied) const;
 
  private:
   mutable std::optional<Launches> launches_;

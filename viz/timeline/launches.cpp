@@ -88,7 +88,7 @@ class LaunchFinder {
 
 Launches launches_of(const Timeline& t) { return LaunchFinder(t).find(); }
 
-Launch launch_of(const Timeline& t, EventId e, EventId most_searched) {
+KernelLaunch launch_of(const Timeline& t, EventId e, EventId most_searched) {
   const EventIds wanted = ids_of(t, e);
   if (t.kind(e) == Kind::host || wanted.correlation == 0) return {};
   const std::int64_t rank = t.processes[t.tracks[track_of(t, e)].process].rank;

@@ -20,13 +20,13 @@ struct Launches {
 Launches launches_of(const Timeline& t);
 
 // The launch of one event; kNoEvent where it is not found.
-struct Launch {
+struct KernelLaunch {
   EventId call = kNoEvent, op = kNoEvent;
 };
 // Finds the launch of one event without finding those of all: the call with its correlation id among the last events of
 // each of the host's rows before the event begins (at most kMostSearched of them, some 30 ms), and the operator that
 // was running on the call's thread.
 inline constexpr EventId kMostSearched = 100'000;
-Launch launch_of(const Timeline& t, EventId e, EventId most_searched = kMostSearched);
+KernelLaunch launch_of(const Timeline& t, EventId e, EventId most_searched = kMostSearched);
 
 }  // namespace orrery

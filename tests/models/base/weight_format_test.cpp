@@ -47,8 +47,8 @@ TEST(WeightFormat, ProductsReadTheirOwnCodes) {
 
 TEST(WeightFormat, HasAText) {
   EXPECT_EQ(text_of(WeightFormat{}), "wide");
-  EXPECT_EQ(text_of({.code = WeightCode::fp8}), "fp8, a scale a matrix");
-  EXPECT_EQ(text_of({.code = WeightCode::int4, .group = 128, .zeros = true, .outliers = 10'000}),
+  EXPECT_EQ(text_of(WeightFormat{.code = WeightCode::fp8}), "fp8, a scale a matrix");
+  EXPECT_EQ(text_of(WeightFormat{.code = WeightCode::int4, .group = 128, .zeros = true, .outliers = 10'000}),
             "int4, a scale for 128 weights, zero points, 1 % outliers");
 }
 

@@ -25,7 +25,7 @@ TEST(Conditions, AreWrittenAndReadBack) {
   const Conditions read = conditions_of(JsonValue(written, "file"));
   EXPECT_EQ(json_of(read), json_of(sample()));
   EXPECT_EQ(text_of(read), "1740 MHz (1500 to 1980), 690 W, 61 C, limited by power and heat");
-  EXPECT_EQ(text_of({}), "not read");
+  EXPECT_EQ(text_of(Conditions{}), "not read");
 }
 
 TEST(Conditions, RefuseHalfAClock) {

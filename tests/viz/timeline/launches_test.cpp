@@ -45,7 +45,7 @@ TEST(Launches, OfOneEventIsThatOfAll) {
     const Timeline t = traces::read({traces::TorchTrace(layout, 0).text(1), traces::TorchTrace(layout, 1, 2).text(1)});
     const Launches launches = launches_of(t);
     for (EventId e = 0; e < t.events(); ++e) {
-      const Launch launch = launch_of(t, e);
+      const KernelLaunch launch = launch_of(t, e);
       EXPECT_EQ(launch.call, launches.call[e]) << layout.version << ": " << t.name(e);
       EXPECT_EQ(launch.op, launches.op[e]) << layout.version << ": " << t.name(e);
       EXPECT_EQ(launch_of(t, e, 0).call, kNoEvent);  // none of no events is it
