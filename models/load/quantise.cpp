@@ -164,7 +164,8 @@ void read_quantise(const SpecSection& section, const Spec& spec, Strategy& s) {
         *said, map.name("activations"),
         fmt::format("{} with precision: {}; leave one of them out", name_of(activations), name_of(s.precision)));
   const SpecNode* precision = section.find("precision");
-  const bool other = activations != code_of(s.precision) && storage_bytes(s.precision) != 2;
+  const bool wide = s.precision == Precision::bf16 || s.precision == Precision::fp16;
+  const bool other = activations != code_of(s.precision) && !wide;
   if (activations != WeightCode::wide && precision != nullptr && other)
     map.reader().fail(*precision, section.name("precision"),
                       fmt::format("{}, but the format's activations are {}; leave it out, or choose "

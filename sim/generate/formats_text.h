@@ -6,8 +6,8 @@
 
 namespace orrery {
 
-// Returns the bits that a weight of the layers' quantised matrices takes on average, scales and outliers included; 0 if
-// they are as wide as activations.
+// Returns the bits that a weight of the layers' quantised matrices takes on average, scales and outliers included;
+// those of the activations where weights are as wide.
 double bits_of_weights(const Spec& spec);
 // The format of weights and of the inputs of their products in words; "" if weights are as wide as activations: "int4,
 // a scale for 128 weights: 4.13 bits a weight of the layers; products widen them to bf16".

@@ -16,6 +16,7 @@
 #include "sim/predict/neighbours.h"
 #include "sim/predict/server_clocks.h"
 #include "sim/predict/step_quantiles.h"
+#include "sim/report/checkpoint.h"
 #include "sim/report/interval.h"
 
 namespace orrery {
@@ -63,6 +64,7 @@ void report_server_steps(Prediction& p, const Spec& spec, const Plan& folded, co
     for (double* sum : {&row.bytes_per_gpu, &row.time_s}) *sum /= static_cast<double>(made.steps);
     row.exposed_s /= clocks.steps;
   }
+  if (spec.strategy.checkpoint) r.checkpoint = checkpoint_cost(spec, folded, r.step_time_s);
   r.plan_hash = p.report.plan_hash;
   r.profile_hash = p.report.profile_hash;
   r.remarks = p.report.remarks;

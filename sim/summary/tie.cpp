@@ -56,11 +56,22 @@ class RunningOperators {
   std::vector<std::uint32_t> outer_;  // for each operator, the index of the operator around it
 };
 
+// Whether the field "External id" of a trace's kernels only repeats their correlation ids: that of a single kernel may
+// be equal by chance.
+bool repeats_correlation(const TraceRecords& records) {
+  std::int64_t equal = 0, other = 0;
+  for (const KernelRecord& k : records.kernels) {
+    if (k.operation != 0) ++(k.operation == k.launch ? equal : other);
+  }
+  return equal > other;
+}
+
 void tie_by_id(TraceRecords& records, std::vector<OperatorId>& ids) {
   sort_by(ids, [](const OperatorId& o) { return std::tuple(o.external, o.name); });
+  const bool all_repeat = repeats_correlation(records);
   for (KernelRecord& k : records.kernels) {
     if (k.tie != Tie::none) continue;
-    const bool repeats = k.operation == k.launch;  // the field "External id" then only repeats the correlation id
+    const bool repeats = all_repeat && k.operation == k.launch;
     const auto found =
         repeats || k.operation == 0 ? ids.end() : std::ranges::lower_bound(ids, k.operation, {}, &OperatorId::external);
     k.operation = found == ids.end() || found->external != k.operation ? kNoName : found->name;

@@ -127,6 +127,19 @@ TEST(WeightCodes, RoundingIsStoringAndReading) {
   }
 }
 
+// A number that has diverged stays none: no code stands for it.
+TEST(WeightCodes, WhatIsNoNumberStaysNone) {
+  std::vector<float> x = weights_like(5), y(x.size());
+  x[7] = std::nanf("");
+  round_matrix({.codes = WeightCodes::int8, .group = 16, .out = kRows, .in = kColumns}, x.data(), y.data());
+  EXPECT_TRUE(std::isnan(y[7]));
+  EXPECT_FALSE(std::isnan(y[6]));
+  std::vector<std::byte> stored(static_cast<std::size_t>(vector_bytes(8, kColumns)));
+  quantize_vector(8, kColumns, x.data(), stored.data());
+  widen_vector(8, kColumns, stored.data(), y.data());
+  EXPECT_TRUE(std::isnan(y[7]));
+}
+
 TEST(WeightCodes, VectorsOfTheCacheAreWithinHalfAStep) {
   const std::vector<float> x = weights_like(5);
   for (const int bits : {8, 4}) {

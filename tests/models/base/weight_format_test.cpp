@@ -35,6 +35,9 @@ TEST(WeightFormat, OutliersAndQuantisedScalesTakeTheirBits) {
   const double bits = 3 + 6.0 / 16 + 64.0 / 256 + 32 * 0.01;
   const double rows = 32.0 / kMatrixIn;  // where each row's outliers begin
   EXPECT_NEAR(8.0 * static_cast<double>(format_bytes(spqr)) / static_cast<double>(kMatrixWeights), bits + rows, 1e-4);
+  WeightFormat symmetric = spqr;
+  symmetric.zeros = false;
+  EXPECT_LT(format_bytes(symmetric), format_bytes(spqr));
 }
 
 TEST(WeightFormat, ProductsReadTheirOwnCodes) {

@@ -52,6 +52,12 @@ TEST(NetworkSpec, ReadsGroupsAndTori) {
   EXPECT_FALSE(torus.torus.wraps);
   EXPECT_EQ(torus.torus.Gbps, 8 * 400 / 6.0);
   EXPECT_NE(network_refusal("{kind: torus}").find("network.torus: missing"), std::string::npos);
+  EXPECT_NE(network_refusal("{kind: torus, torus: {shape: []}}").find("torus.shape: it is empty"), std::string::npos);
+  EXPECT_NE(network_refusal("{kind: dragonfly, leaf: {nodes: 4}, spine: {ratio: 7}, groups: {leaves: 4, links: 8}}")
+                .find("a dragonfly has groups in its place"),
+            std::string::npos);
+  EXPECT_NE(network_refusal("{sites: {nodes: 2, Gbps: 1, ms: 0}, neighbours: {load: 0.9}}").find("has no effect"),
+            std::string::npos);
   EXPECT_NE(network_refusal("{kind: torus, torus: {shape: [4, 4]}}").find("it has 16 nodes, the cluster 64"),
             std::string::npos);
   EXPECT_NE(network_refusal("{kind: torus, torus: {shape: [9223372036854775807, 4]}}").find("torus.shape"),

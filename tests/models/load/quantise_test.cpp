@@ -79,6 +79,18 @@ TEST(Quantise, RefusesWhatDoesNotFit) {
 }
 
 // Groups end where a rank's part of a row ends: of the 8192 inputs of the MLP's second matrix, 4 ranks have 2048 each.
+TEST(Quantise, RefusesWhatItWouldOverride) {
+  EXPECT_NE(quantise_refusal("{precision: fp8, quantise: {weights: smoothquant}}").find("activations are int8"),
+            std::string::npos);
+  EXPECT_NE(quantise_refusal("{precision: fp32, quantise: {weights: int8, activations: int8}}").find("fp32, but"),
+            std::string::npos);
+  EXPECT_EQ(quantise_refusal("{precision: bf16, quantise: {weights: smoothquant}}"), "");
+  EXPECT_NE(quantise_refusal("{precision: fp8, quantise: {weights: none}}").find("weights that are stored so"),
+            std::string::npos);
+  EXPECT_NE(quantise_refusal("{quantise: {weights: int4, outliers: 1.0e-7}}").find("one in a million"),
+            std::string::npos);
+}
+
 TEST(Quantise, GroupsLieInsideAShard) {
   EXPECT_EQ(quantise_refusal("{tensor: 4, data: 1, quantise: {weights: int4, group: 512}}"), "");
   EXPECT_NE(quantise_refusal("{tensor: 4, data: 1, quantise: {weights: int4, group: 1024}}").find("fewer tensor ranks"),

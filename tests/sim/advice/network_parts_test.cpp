@@ -52,6 +52,9 @@ TEST(NetworkParts, OfDragonfliesAndTori) {
   const NetworkParts torus = parts_of_network(128, "{kind: torus, torus: {shape: [8, 8, 2], Gbps: 800}}");
   EXPECT_EQ(torus.switches, 0);
   EXPECT_EQ(torus.links, 2 * (128 + 128 + 64));
+  const NetworkParts alone =
+      parts_of_network(32, "{kind: dragonfly, leaf: {nodes: 4, uplinks: 16}, groups: {leaves: 8, links: 16}}");
+  EXPECT_EQ(alone.links, 256 + 8 * 8) << "one group has no links to others";
 }
 
 TEST(NetworkParts, CostWhatTheListSays) {

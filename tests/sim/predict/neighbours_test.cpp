@@ -62,6 +62,24 @@ TEST(Neighbours, OnTheSameLeavesShareTheUplinks) {
   EXPECT_NE(report.remarks.back().find("b.yaml takes"), std::string::npos);
 }
 
+// A job that hardly sends costs hardly anything, also beside one that fills the uplinks.
+TEST(Neighbours, TakeNoMoreThanTheyUse) {
+  Cluster64 cluster;
+  cluster.save("b.yaml", job_text("scattered"));
+  cluster.save("light.yaml", job_text("scattered", "", 2));
+  const std::vector<NeighbourJob> two = jobs_of(cluster.beside("scattered", "b.yaml"));
+  const std::vector<NeighbourJob> three = jobs_of(cluster.beside("scattered", "b.yaml, light.yaml"));
+  EXPECT_LE(two[0].use + two[1].use, 1 + 1e-6);
+  EXPECT_LE(three[0].step, 1.2 * two[0].step);
+}
+
+// Jobs below one part of the spine, each on leaves of its own, share no uplink.
+TEST(Neighbours, OfOnePartOfTheSpineSlowNobody) {
+  Cluster64 cluster;
+  const Spec spec = cluster.beside("contiguous, spine: {leaves: 8, ratio: 1}", "b.yaml");
+  for (const NeighbourJob& j : jobs_of(spec)) EXPECT_EQ(j.step, j.alone);
+}
+
 TEST(Neighbours, AreRefusedWhereTheClusterIsTooSmall) {
   Cluster64 cluster;
   cluster.save("b.yaml", job_text("contiguous", "", 56));
