@@ -173,8 +173,8 @@ TEST(ImportKineto, OneRankOfTwoCannotTellWaiting) {
   std::map<std::string, std::int64_t> refused;
   const Profile p = profile_of({import_file(kImports + "kineto_rank0.json")}, refused);
   EXPECT_TRUE(p.measured.transfers.empty());
-  // also refused: exp, an event without shapes, an odd product, a kernel without an op
-  EXPECT_EQ(all_refused(refused), 4 + 2 + 2 + 2 + 1);
+  // also refused: exp, a product without shapes, a kernel without an op
+  EXPECT_EQ(all_refused(refused), 4 + 2 + 2 + 1);
 }
 
 TEST(ImportKineto, KernelsAreOpsOfAPlan) {
