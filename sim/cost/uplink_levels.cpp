@@ -18,6 +18,13 @@ constexpr double kGbps = 1e9 / 8;  // bytes per second
 // A number of GPUs above any cluster's.
 constexpr std::int64_t kAllGpus = 1'000'000'000'000;
 
+// The most pairs of a group of `size` ranks that one node has with ranks on other nodes. members: those on each node.
+double pairs_of_busiest_node(const std::map<std::int64_t, double>& members, double size) {
+  double most = 0;
+  for (const auto& [node, count] : members) most = std::max(most, count * (size - count));
+  return most;
+}
+
 // Makes the levels of a cluster, and counts what the groups of a plan send over them.
 class LevelMaker {
  public:
@@ -221,8 +228,7 @@ void LevelMaker::count_pairs(UplinkLevel& level, std::size_t dimension) const {
       ++in_node[seats_.node_of(rank)];
     }
     const auto size = static_cast<double>(group.size());
-    double node = 0;
-    for (const auto& [id, members] : in_node) node = std::max(node, members * (size - members));
+    const double node = pairs_of_busiest_node(in_node, size);
     if (node == 0) continue;
     level.node_pairs[dimension] = std::max(level.node_pairs[dimension], node);
     for (const auto& [domain, members] : in_domain) {
@@ -251,8 +257,7 @@ void LevelMaker::count_torus_pairs(UplinkLevel& level, std::size_t dimension) co
     std::map<std::int64_t, double> at;  // members at each node of the torus
     for (const std::int32_t rank : group) ++at[seats_.place_of(rank)];
     const auto size = static_cast<double>(group.size());
-    double node = 0;
-    for (const auto& [place, members] : at) node = std::max(node, members * (size - members));
+    const double node = pairs_of_busiest_node(at, size);
     if (node == 0) continue;
     level.node_pairs[dimension] = std::max(level.node_pairs[dimension], node);
     for (const auto& [from, a] : at) {
