@@ -14,7 +14,8 @@ const GenerationFigures& generation_figures() {
                              .product_start_us = of("product_start_us"),
                              .attention_start_us = of("attention_start_us"),
                              .direct_part = of("direct_part"),
-                             .direct_start_us = of("direct_start_us")};
+                             .direct_start_us = of("direct_start_us"),
+                             .expert_zipf = of("expert_zipf")};
   }();
   return figures;
 }

@@ -11,6 +11,9 @@ struct GenerationFigures {
   // Direct all-reduces (direct_all_reduce.h): the fraction of NVLink's rate that they reach, and their fixed time,
   // microseconds, which an all-reduce of no bytes takes.
   double direct_part = 1, direct_start_us = 0;
+  // How unequally tokens choose experts where a spec does not say (model.moe.imbalance): the share of the r-th most
+  // chosen expert is proportional to r^-expert_zipf.
+  double expert_zipf = 0;
 };
 const GenerationFigures& generation_figures();
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "models/base/units.h"
+#include "models/cost/expert_law.h"
 #include "models/plan/op.h"
 #include "models/spec/cluster.h"
 
@@ -63,9 +64,10 @@ struct KernelFamily {
 
 // Laws of kernels that run alone, fitted to measured kernels (models/data/kernel_laws.json).
 struct KernelLaws {
-  std::string source;  // what they were fitted to
+  std::string source, experts_source;  // what they were fitted to, and those of experts
   std::vector<KernelFamily<ProductLaw>> products;
   std::vector<KernelFamily<AttentionLaw>> attention;
+  std::vector<KernelFamily<ExpertLaw>> experts;
   std::map<std::string, KernelRates> rates;  // by GPU
 };
 

@@ -63,9 +63,22 @@ nlohmann::ordered_json json_of(const KernelFamily<Law>& family, const Keys& keys
   return json;
 }
 
+KernelFamily<ExpertLaw> experts_of_json(const JsonValue& json) {
+  KernelFamily<ExpertLaw> family = family_of_json<ExpertLaw>(json, kExpertShapeKeys);
+  read_numbers(json.at("law"), kExpertRateKeys, family.law);
+  return family;
+}
+
+nlohmann::ordered_json json_of_experts(const KernelFamily<ExpertLaw>& family) {
+  nlohmann::ordered_json json = json_of(family, kExpertShapeKeys);
+  write_numbers(json["law"], kExpertRateKeys, family.law);
+  return json;
+}
+
 // The file says this of itself.
 constexpr const char* kAbout =
-    "Laws of kernels that run alone in a burst. What a family's numbers mean stands in models/cost/kernel_laws.h. Six "
+    "Laws of kernels that run alone in a burst. What a family's numbers mean stands in models/cost/kernel_laws.h and "
+    "expert_law.h. Six "
     "numbers are a kind of GPU's own: fractions of the peaks of products in 16 and 8 bits and of the memory bandwidth, "
     "microseconds of a product's start, the fraction of the 16-bit peak that attention reaches with long heads, and "
     "its tail in blocks of queries.";
@@ -77,10 +90,12 @@ KernelLaws parse_kernel_laws(std::string_view text, const std::string& path) {
   const JsonValue root(parsed, path);
   KernelLaws laws;
   laws.source = root.at("_source").text();
+  laws.experts_source = root.at("_experts_source").text();
   for (const JsonValue& family : root.at("products").items())
     laws.products.push_back(family_of_json<ProductLaw>(family, kProductKeys));
   for (const JsonValue& family : root.at("attention").items())
     laws.attention.push_back(family_of_json<AttentionLaw>(family, kAttentionKeys));
+  for (const JsonValue& family : root.at("experts").items()) laws.experts.push_back(experts_of_json(family));
   for (const auto& [gpu, numbers] : root.at("gpus").members()) read_numbers(numbers, kRateKeys, laws.rates[gpu]);
   return laws;
 }
@@ -88,14 +103,19 @@ KernelLaws parse_kernel_laws(std::string_view text, const std::string& path) {
 KernelLaws rounded(KernelLaws laws) {
   for (auto& family : laws.products) round_numbers(kProductKeys, family.law);
   for (auto& family : laws.attention) round_numbers(kAttentionKeys, family.law);
+  for (auto& family : laws.experts) {
+    round_numbers(kExpertShapeKeys, family.law);
+    round_numbers(kExpertRateKeys, family.law);
+  }
   for (auto& [gpu, rates] : laws.rates) round_numbers(kRateKeys, rates);
   return laws;
 }
 
 std::string to_json(const KernelLaws& laws) {
-  nlohmann::ordered_json root = {{"_source", laws.source}, {"about", kAbout}};
+  nlohmann::ordered_json root = {{"_source", laws.source}, {"_experts_source", laws.experts_source}, {"about", kAbout}};
   for (const auto& family : laws.products) root["products"].push_back(json_of(family, kProductKeys));
   for (const auto& family : laws.attention) root["attention"].push_back(json_of(family, kAttentionKeys));
+  for (const auto& family : laws.experts) root["experts"].push_back(json_of_experts(family));
   root["gpus"] = nlohmann::ordered_json::object();
   for (const auto& [gpu, rates] : laws.rates) write_numbers(root["gpus"][gpu], kRateKeys, rates);
   return root.dump(1) + '\n';

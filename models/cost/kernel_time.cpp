@@ -132,6 +132,8 @@ struct KernelTime {
   // streams or as one grouped kernel, together they fill the multiprocessors, so they are timed as one batched product.
   // A grouped kernel reaches the rate of a single product; streams of kernels do not (grouped_fraction).
   Seconds operator()(const GroupedGemm& g) const {
+    if (profile.experts && rate_of(*profile.experts, op.precision, g.weights).fraction > 0)
+      return experts_time(g, op.precision, gpu, *profile.experts);
     const std::int64_t rows = std::max<std::int64_t>(1, ceil_div(g.rows, g.groups));
     const bool weights = g.role == Gemm::Role::weight_gradient, input = g.role == Gemm::Role::input_gradient;
     const Gemm one = {.m = weights ? g.out : rows,

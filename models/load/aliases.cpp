@@ -10,8 +10,8 @@ namespace orrery {
 namespace {
 
 // Suffixes of model names on the Hugging Face Hub that name variants of the same shape, such as "-instruct".
-constexpr std::string_view kVariants[] = {"-instruct", "-chat", "-base", "-it",   "-pt",
-                                          "-hf",       "-v0.1", "-2407", "-0528", "-0324"};
+constexpr std::string_view kVariants[] = {"-instruct", "-chat", "-base", "-it",   "-pt",  "-hf",
+                                          "-v0.1",     "-2407", "-0528", "-0324", "-fp8", "-nvfp4"};
 
 std::string plain(std::string_view given) {
   std::string text(given);
@@ -50,13 +50,13 @@ std::string canonical_model(std::string_view given) {
   };
   std::string name = plain(given.substr(given.rfind('/') + 1));
   if (name.starts_with("meta-")) name.erase(0, 5);
-  while (!is_known(name)) {
+  while (!is_known(canonical_value("model.base", name))) {
     const auto variant =
         std::find_if(std::begin(kVariants), std::end(kVariants), [&](std::string_view v) { return name.ends_with(v); });
     if (variant == std::end(kVariants)) return std::string(given);
     name.resize(name.size() - variant->size());
   }
-  return name;
+  return canonical_value("model.base", name);
 }
 
 }  // namespace orrery

@@ -22,6 +22,7 @@ constexpr SpecKey kSoftwareKeys[] = {
     {"dropout", "model.dropout where the spec is silent", "0.1"},
     {"attention", "attention where the spec is silent", "flash"},
     {"attention_kernel", "kernel of flash attention, as far as the GPU's profile has it", "fa2"},
+    {"expert_kernels", "whose kernels run the products of experts where a text is generated", "vllm"},
     {"fused_softmax", "mask, scale and softmax of unfused attention are one kernel", "true"},
     {"fused_activation", "bias and GeLU, or SwiGLU, are one kernel", "true"},
     {"fused_residual", "bias, dropout and residual sum are one kernel", "true"},

@@ -45,6 +45,14 @@ inline constexpr Named<FlashKernel> kFlashKernels[] = {{"fa1", FlashKernel::fa1}
                                                        {"ck", FlashKernel::ck},
                                                        {"aotriton", FlashKernel::aotriton}};
 
+// ExpertKernels says whose kernels run the experts' products of a model that generates text: those of the GPU's
+// profile, or of a kernels were measured.
+enum class ExpertKernels : std::uint8_t { profile, trtllm, vllm, sglang };
+inline constexpr Named<ExpertKernels> kExpertKernels[] = {{"profile", ExpertKernels::profile},
+                                                          {"trtllm", ExpertKernels::trtllm},
+                                                          {"vllm", ExpertKernels::vllm},
+                                                          {"sglang", ExpertKernels::sglang}};
+
 // LossTensor says which tensor a fused cross-entropy kernel works on. copy: an fp32 copy of the logits, which the
 // gradient overwrites. logits: the logits themselves; the gradient is written to another tensor. in_place: the logits
 // themselves, which the gradient overwrites.

@@ -74,6 +74,7 @@ constexpr SoftwareKey kKeys[] = {
     value_key<&Software::Layout::dropout>("dropout"),
     word_key<&Software::Kernels::attention, kAttentions>("attention", "attention"),
     word_key<&Software::Kernels::attention_kernel, kFlashKernels>("attention_kernel", "kernel"),
+    word_key<&Software::Kernels::expert_kernels, kExpertKernels>("expert_kernels", "kernels"),
     value_key<&Software::Kernels::fused_softmax>("fused_softmax"),
     value_key<&Software::Kernels::fused_activation>("fused_activation"),
     value_key<&Software::Kernels::fused_residual>("fused_residual"),

@@ -38,6 +38,7 @@ struct Software {
   struct Kernels {
     Attention attention = Attention::flash;  // default value of strategy.attention
     FlashKernel attention_kernel = FlashKernel::fa2;
+    ExpertKernels expert_kernels = ExpertKernels::profile;
     bool fused_softmax = true;     // whether mask, scale and softmax of unfused attention are one kernel
     bool fused_activation = true;  // whether bias + GeLU, or SwiGLU, are one kernel
     bool fused_residual = true;    // whether bias + dropout + residual add are one kernel

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "models/generation/generation_plan.h"
+#include "sim/predict/generation_profile.h"
 #include "sim/predict/predict.h"
 
 namespace orrery {
@@ -32,8 +33,7 @@ Section limits_section(const GenerationReport& r) {
 // The kernels of the middle pass of one token on the first class of ranks.
 Section kernels_section(const Spec& spec, const GenerationReport& r, const std::string& profile) {
   const GeneratedPass& shown = r.decode.empty() ? r.prefill.front() : r.decode[r.decode.size() / 2];
-  Profile rates = profile_for(spec, profile);
-  rates.generates = true;
+  const Profile rates = generation_profile(spec, profile_for(spec, profile));
   const Prediction p = predict(spec_of_pass(spec, {shown.tokens, shown.cached}), rates);
   std::map<std::string, std::pair<double, std::int64_t>> by_name;
   double sum = 0;

@@ -6,6 +6,7 @@
 #include "models/plan/repeat_steps.h"
 #include "sim/engine/simulate.h"
 #include "sim/generate/largest_batch.h"
+#include "sim/predict/generation_profile.h"
 #include "sim/predict/predict.h"
 
 namespace orrery {
@@ -93,7 +94,7 @@ void add_generation_figures(const Spec& spec, GenerationReport& r) {
 
 GeneratedMemory generation_memory(const Spec& spec, Profile profile, const std::atomic<bool>* stop) {
   const Generation& g = *spec.generation;
-  profile.generates = true;
+  profile = generation_profile(spec, std::move(profile));
   const std::int64_t tokens = g.chunk > 0 ? std::min(g.chunk, g.input) : g.input;
   const Prediction p = predict(pass_spec(spec, tokens, 0), std::move(profile), false, stop);
   return memory_of(spec, p.plan, p.report.memory);
@@ -107,7 +108,7 @@ GenerationReport predict_generation(const Spec& spec, Profile profile, const std
 
 GenerationReport predict_batch(const Spec& spec, Profile profile, const std::atomic<bool>* stop) {
   const Generation& g = *spec.generation;
-  profile.generates = true;
+  profile = generation_profile(spec, std::move(profile));
   GenerationReport result;
   const std::int64_t chunk = g.chunk > 0 ? g.chunk : g.input;
   for (std::int64_t cached = 0; cached < g.input; cached += chunk) {
@@ -125,7 +126,7 @@ GenerationReport predict_batch(const Spec& spec, Profile profile, const std::ato
 }
 
 double decode_period_s(const Spec& spec, Profile profile, std::int64_t cached) {
-  profile.generates = true;
+  profile = generation_profile(spec, std::move(profile));
   return pass_of(spec, profile, 1, cached, nullptr).made.period_s;
 }
 

@@ -8,6 +8,7 @@
 #include "models/load/load_spec.h"
 #include "models/planner/make_plan.h"
 #include "sim/engine/simulate.h"
+#include "sim/predict/generation_profile.h"
 
 namespace orrery {
 
@@ -54,8 +55,7 @@ Prediction predict_passes(const Spec& spec, Profile profile, const std::vector<G
                           const std::atomic<bool>* stop) {
   const auto start = std::chrono::steady_clock::now();
   Prediction p;
-  p.profile = std::move(profile);
-  p.profile.generates = true;
+  p.profile = generation_profile(spec, std::move(profile));
   p.plan = make_generation_plan(spec, passes, spec.software.host.step_us > 0);
   try {
     p.costs = costs_of(p.plan, spec, p.profile);

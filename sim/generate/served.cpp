@@ -15,6 +15,7 @@
 #include "models/load/load_spec.h"
 #include "sim/generate/generate.h"
 #include "sim/generate/pass_times.h"
+#include "sim/generate/served_spec.h"
 #include "sim/predict/predict.h"
 
 namespace orrery {
@@ -77,62 +78,6 @@ ServedRow row_of(const JsonValue& item) {
   return row;
 }
 
-// The formats of a row in the words of a spec: the precision of the matrix products, and keys of strategy.quantise; an
-// empty precision if specs do not have the row's.
-struct RowFormats {
-  std::string precision, quantise;
-};
-
-// GPUs without products in 4 bits widen such weights to bf16 (vLLM and TensorRT-LLM: Marlin and CUTLASS kernels for
-// weights alone). Weights in int4 alone have groups of 128, the default of AutoAWQ and AutoGPTQ.
-RowFormats formats_of(const ServedRow& row) {
-  const std::string& word =
-      row.gemm_precision.empty() || row.gemm_precision == "fp8_block" ? row.precision : row.gemm_precision;
-  if (word == "fp4" || word == "nvfp4") {
-    const int capability = find_gpu(row.gpu).compute_capability;
-    return capability > 0 && capability < 100 ? RowFormats{"bf16", "{weights: nvfp4}"} : RowFormats{"nvfp4", "{}"};
-  }
-  if (word == "int4_wo") return {"bf16", "{weights: int4}"};
-  if (word.empty() || word == "bfloat16") return {"bf16", "{}"};
-  return {word == "fp8" || word == "bf16" || word == "fp16" ? word : "", "{}"};
-}
-
-std::string stack_of(const ServedRow& row) {
-  if (row.framework.starts_with("TensorRT") || row.framework.starts_with("trtllm")) return "tensorrt-llm";
-  if (row.framework.starts_with("vllm") || row.framework.starts_with("vLLM")) return "vllm";
-  if (row.framework.starts_with("sglang") || row.framework.starts_with("SGLang")) return "sglang";
-  throw Error(fmt::format("stack {} is not built in", row.framework.substr(0, row.framework.find(' '))));
-}
-
-std::string cluster_of(const ServedRow& row) {
-  const bool rack = row.gpu.starts_with("gb");
-  const std::int64_t a_node = rack ? 4 : 8, nodes = (row.gpus + a_node - 1) / a_node;
-  return fmt::format("{{gpu: {}, gpus_per_node: {}, nodes: {}, nics: {}, nic_Gbps: 400{}}}", row.gpu, a_node, nodes,
-                     a_node, rack ? ", nvlink_domain: 72" : "");
-}
-
-Spec spec_of(const ServedRow& row, std::int64_t batch, std::int64_t output) {
-  const RowFormats formats = formats_of(row);
-  const std::string &precision = formats.precision, model = canonical_model(row.model);
-  if (precision.empty()) throw Error(fmt::format("precision {} is not built in", row.precision));
-  // NVIDIA's checkpoints in 8 and 4 bits ask for a cache in 8 bits (kv_cache_quant_algo), which TensorRT-LLM follows.
-  const bool narrow = (precision == "fp8" || row.precision == "nvfp4") && stack_of(row) == "tensorrt-llm";
-  const std::string cache =
-      row.cache_precision == "fp8" || (row.cache_precision.empty() && narrow) ? ", kv_precision: fp8" : "";
-  const std::int64_t data = row.attention_data, tensor = std::max<std::int64_t>(1, row.tensor / data);
-  const std::string experts =
-      row.expert > 0 ? fmt::format(", expert: {}{}", row.expert, data > 1 ? ", expert_tensor: 1" : "") : "";
-  const auto text = [&](std::string_view with_experts) {
-    return fmt::format(
-        "{{model: {}, workload: generate, generate: {{batch: {}, input: {}, output: {}{}}}, cluster: {}, gpus: {}, "
-        "software: {}, strategy: {{tensor: {}, pipeline: {}, data: {}, precision: {}, quantise: {}{}}}}}",
-        model, (batch + data - 1) / data * data, row.input, output, cache, cluster_of(row), row.gpus, stack_of(row),
-        tensor, row.pipeline, data, precision, formats.quantise, with_experts);
-  };
-  const Spec plain = parse_spec(text(""), "row");
-  return plain.model.moe && !experts.empty() ? parse_spec(text(experts), "row") : plain;
-}
-
 GenerationReport report_of(const Spec& spec) { return predict_batch(spec, profile_for(spec, "")); }
 
 // How a stack forms its passes, by its defaults.
@@ -172,7 +117,7 @@ LoopFigures under_load(const ServedRow& row, std::int64_t clients, std::int64_t 
   const auto load = [&](std::int64_t batch, std::int64_t input, std::int64_t output) {
     ServedRow like = row;
     like.input = input;
-    return spec_of(like, batch * data, output);
+    return served_spec(like, batch * data, output);
   };
   const PredictPass predict = {
       .prompts = [&](std::int64_t n, std::int64_t input) { return report_of(load(n, input, 1)).first_token_s; },
@@ -203,11 +148,11 @@ void add_figures(ServedCase& c) {
   const auto gpus = static_cast<double>(row.gpus);
   if (row.mode == "static batch") {
     c.figures = {
-        {"tokens/s, static", report_of(spec_of(row, row.batch, row.output)).tokens_per_s / gpus, row.value[0]}};
+        {"tokens/s, static", report_of(served_spec(row, row.batch, row.output)).tokens_per_s / gpus, row.value[0]}};
   } else if (says(row.metric, "first token latency")) {
-    c.figures = {{"first token", report_of(spec_of(row, row.batch, 1)).first_token_s * kMilli, row.value[0]}};
+    c.figures = {{"first token", report_of(served_spec(row, row.batch, 1)).first_token_s * kMilli, row.value[0]}};
   } else if (says(row.metric, "time per output token") && row.batch > 0 && row.input > 0) {
-    c.figures = {{"token", report_of(spec_of(row, row.batch, row.output)).token_s * kMilli, row.value[0]}};
+    c.figures = {{"token", report_of(served_spec(row, row.batch, row.output)).token_s * kMilli, row.value[0]}};
   } else if (says(row.mode, "one pool") && row.value.size() == 2) {
     const LoopFigures at = under_load(row, row.concurrency, row.requests);
     c.figures = {{"token, fixed concurrency", at.token_s * kMilli, row.value[1]},

@@ -12,49 +12,15 @@
 
 #include "models/base/error.h"
 #include "models/cost/kernel_law_keys.h"
+#include "sim/kernels/fit_experts.h"
+#include "sim/kernels/fit_numbers.h"
 #include "sim/kernels/law_rows.h"
-#include "sim/kernels/simplex.h"
 
 namespace orrery {
 namespace {
 
 constexpr std::size_t kFitRows = 1000;  // rows of a kind of GPU and precision that the fit uses
 constexpr int kFitRounds = 3;           // rounds of the GPUs' numbers and the family's
-constexpr int kCallsOfNumber = 60;      // evaluations for each number that is fitted at once
-constexpr double kFirstStep = 0.2;      // of the first simplex, in logarithms
-constexpr double kFarOff = 0.4;         // a row that is farther off, |ln(predicted / measured)|, does not count more
-
-// A number of a law as the simplex sees it: its logarithm, that of its odds (between 0 and 1), or itself in units.
-enum class NumberScale { logarithm, odds, units };
-constexpr double kLeastNumber = 1e-3;  // where a logarithm begins
-double seen(double number, NumberScale scale, double unit) {
-  if (scale == NumberScale::logarithm) return std::log(std::max(number, kLeastNumber) / unit);
-  const double share = std::clamp(number, kLeastNumber, 1 - kLeastNumber);
-  return scale == NumberScale::odds ? std::log(share / (1 - share)) : number / unit;
-}
-double number_of(double seen, NumberScale scale, double unit) {
-  if (scale == NumberScale::logarithm) return unit * std::exp(std::clamp(seen, -15.0, 15.0));
-  return scale == NumberScale::odds ? 1 / (1 + std::exp(-seen)) : seen * unit;
-}
-
-// A number that is fitted, and how the simplex sees it; it stays in the range that a file of laws allows.
-template <class Numbers>
-struct FreeNumber {
-  LawNumber<Numbers> key;
-  NumberScale scale = NumberScale::logarithm;
-  double unit = 1;
-  double seen_in(const Numbers& numbers) const { return seen(numbers.*key.number, scale, unit); }
-  double at(double seen) const { return std::clamp(number_of(seen, scale, unit), key.least, key.most); }
-};
-
-// Shares of a whole are seen by their odds, and other numbers by their logarithm.
-template <class Keys>
-auto free_numbers(const Keys& keys) {
-  using Key = std::remove_cvref_t<decltype(keys[0])>;
-  std::vector<FreeNumber<typename Key::Of>> numbers;
-  for (const Key& key : keys) numbers.push_back({key, key.most == 1 ? NumberScale::odds : NumberScale::logarithm});
-  return numbers;
-}
 
 std::vector<FreeNumber<AttentionLaw>> attention_numbers() {
   auto numbers = free_numbers(kAttentionKeys);
@@ -74,27 +40,6 @@ std::vector<FreeNumber<KernelRates>> rate_numbers(bool attention) {
   return numbers;
 }
 
-// Changes numbers so that f of them becomes least. A number that is 0, or that f does not depend on, stays as it is.
-template <class Numbers, class F>
-void minimise(Numbers& numbers, const std::vector<FreeNumber<Numbers>>& free, const F& f) {
-  std::vector<FreeNumber<Numbers>> kept;
-  const double before = f(numbers);
-  for (const FreeNumber<Numbers>& n : free) {
-    Numbers changed = numbers;
-    changed.*n.key.number /= 2;
-    if (numbers.*n.key.number != 0 && f(changed) != before) kept.push_back(n);
-  }
-  std::vector<double> start;
-  for (const FreeNumber<Numbers>& n : kept) start.push_back(n.seen_in(numbers));
-  const auto with = [&](const std::vector<double>& values) {
-    Numbers changed = numbers;
-    for (std::size_t i = 0; i < kept.size(); ++i) changed.*kept[i].key.number = kept[i].at(values[i]);
-    return changed;
-  };
-  const auto value = [&](const std::vector<double>& values) { return f(with(values)); };
-  numbers = with(least_by_simplex(value, start, kFirstStep, kCallsOfNumber * static_cast<int>(start.size())));
-}
-
 template <class Row>
 struct FitSample {
   Gpu gpu;
@@ -105,10 +50,7 @@ struct FitSample {
 template <class Row, class Law>
 double error_of(const FitSample<Row>& sample, const KernelRates& rates, const Law& law) {
   double sum = 0;
-  for (const Row& row : sample.rows) {
-    const double off = std::abs(std::log(time_of(row, sample.gpu, rates, law) / row.measured));
-    sum += off < kFarOff ? off : kFarOff;  // also where numbers give no finite time
-  }
+  for (const Row& row : sample.rows) sum += off(time_of(row, sample.gpu, rates, law), row.measured);
   return sum / static_cast<double>(sample.rows.size());
 }
 
@@ -187,28 +129,49 @@ std::vector<FitSample<AttentionRow>> attention_samples(const KernelRows& rows, K
   return samples;
 }
 
-// The text says what laws were fitted to: the number of rows of each table, and the GPUs whose numbers were kept.
-std::string source_of(const KernelRows& rows, const KernelLaws& laws) {
-  std::map<std::string, std::int64_t> tables;
+// Counts rows by their table, in words.
+class Tables {
+ public:
+  void count(const KernelRows& rows, const KernelRow& row) {
+    ++tables_[row.table < rows.tables.size() ? rows.tables[row.table] : row.gpu];
+  }
+  bool empty() const { return tables_.empty(); }
+  std::string text() const {
+    std::vector<std::string> list;
+    for (const auto& [table, n] : tables_) list.push_back(fmt::format("{} ({})", table, n));
+    return fmt::format("{}", fmt::join(list, ", "));
+  }
+
+ private:
+  std::map<std::string, std::int64_t> tables_;
+};
+
+constexpr const char* kHowFitted =
+    "fitted by orrery validate --kernels --fit to four of five groups of shapes, {} rows of each precision and GPU at "
+    "most, of these tables (rows): {}";
+
+// Says in the laws what they were fitted to: the number of rows of each table, and the GPUs whose numbers were kept.
+void name_sources(const KernelRows& rows, KernelLaws& laws) {
+  Tables tables, of_experts;
   std::set<std::string> fitted, kept;
   for (const KernelRow& row : rows.rows) {
+    if (is_used_to_fit_experts(row, laws)) of_experts.count(rows, row);
     if (!is_used_to_fit(row, laws)) continue;
-    ++tables[row.table < rows.tables.size() ? rows.tables[row.table] : row.gpu];
+    tables.count(rows, row);
     fitted.insert(row.gpu + (is_attention(row) ? " (attention)" : " (products)"));
   }
-  if (tables.empty())
+  if (tables.empty() && of_experts.empty())
     throw Error(
-        "--fit: no table has rows of the kernels that laws are fitted to; give tables of products or attention");
+        "--fit: no table has rows of the kernels that laws are fitted to; give tables of products, attention or "
+        "experts");
+  if (!of_experts.empty()) laws.experts_source = fmt::format(kHowFitted, kFitRowsOfExperts, of_experts.text());
+  if (tables.empty()) return;
   for (const auto& [gpu, rates] : laws.rates) {
     for (const char* part : {" (products)", " (attention)"})
       if (!fitted.contains(gpu + part)) kept.insert(gpu + part);
   }
-  std::vector<std::string> of_tables;
-  for (const auto& [table, n] : tables) of_tables.push_back(fmt::format("{} ({})", table, n));
-  return fmt::format(
-      "fitted by orrery validate --kernels --fit to four of five groups of shapes, {} rows of each precision "
-      "and GPU at most, of these tables (rows): {}; numbers kept: {}",
-      kFitRows, fmt::join(of_tables, ", "), kept.empty() ? "none" : fmt::format("{}", fmt::join(kept, ", ")));
+  laws.source = fmt::format(kHowFitted, kFitRows, tables.text()) +
+                fmt::format("; numbers kept: {}", kept.empty() ? "none" : fmt::format("{}", fmt::join(kept, ", ")));
 }
 
 }  // namespace
@@ -251,7 +214,13 @@ KernelLaws fit_kernel_laws(const KernelRows& rows, KernelLaws laws, std::string_
     auto samples = attention_samples(rows, laws, family.gpus, without);
     if (!samples.empty()) fit_family(samples, family.law, attention_numbers(), rate_numbers(true));
   }
-  if (without.empty()) laws.source = source_of(rows, laws);
+  if (without.empty()) {
+    for (auto& family : laws.experts) {
+      says(family.name);
+      fit_experts(rows, family);
+    }
+    name_sources(rows, laws);
+  }
   return rounded(std::move(laws));
 }
 

@@ -39,12 +39,23 @@ double median_error(std::vector<double> ratios, double level, double share = 0.5
 struct KnownGpu {
   Gpu gpu;
   Profile profile;
+
+  std::map<std::string, Profile> by_framework;
+
+  // The constants of experts in a framework for inference.
+  const Profile& of_experts(const std::string& framework) {
+    const auto [at, is_new] = by_framework.try_emplace(framework, profile);
+    if (!is_new) return at->second;
+    at->second.generates = true;
+    if (const ExpertLaw* law = find_expert_law(framework, gpu)) at->second.experts = *law;
+    return at->second;
+  }
 };
 
 // The GPU with this name and its built-in constants; nullopt if either is not known.
 std::optional<KnownGpu> known_gpu(const std::string& name) {
   try {
-    KnownGpu known{find_gpu(name), {}};
+    KnownGpu known{find_gpu(name), {}, {}};
     known.profile = find_profile(known.gpu);
     return known;
   } catch (const Error&) {
@@ -54,10 +65,12 @@ std::optional<KnownGpu> known_gpu(const std::string& name) {
 
 // Predicted seconds of a row's ops; nullopt if the GPU does not have a rate for one of them. For attention, the
 // constants of cuDNN's kernels, the fastest of the frameworks', are used if the GPU has them.
-std::optional<double> predicted(const KernelRow& row, const KnownGpu& known) {
+std::optional<double> predicted(const KernelRow& row, KnownGpu& known) {
   double sum = 0;
+  const bool experts = row.kind.starts_with("experts");
+  const Profile& profile = experts ? known.of_experts(row.framework) : known.profile;
   try {
-    for (const Op& op : row.ops) sum += kernel_time(op, 2, known.gpu, known.profile, "cudnn");
+    for (const Op& op : row.ops) sum += kernel_time(op, 2, known.gpu, profile, "cudnn");
   } catch (const Error&) {
     return std::nullopt;
   }

@@ -144,7 +144,48 @@ bool read_attention(const NamedCells& c, Precision precision, KernelRow& row) {
   return precision == Precision::bf16;
 }
 
-bool read_experts(const NamedCells& c, Precision precision, KernelRow& row) {
+// The precision of experts' products and the format of their weights that a word in the tables means; nullopt if plans
+// do not have it. In 4 bits alone, weights share a scale by 128 in whole numbers, and by 16 in floats.
+struct ExpertWord {
+  std::string_view word;
+  Precision precision;
+  WeightFormat weights;
+};
+constexpr ExpertWord kExpertWords[] = {
+    {"bfloat16", Precision::bf16, {}},
+    {"fp8", Precision::fp8, {.code = WeightCode::fp8}},
+    {"fp8_block", Precision::fp8, {.code = WeightCode::fp8, .group = 128}},
+    {"nvfp4", Precision::nvfp4, {.code = WeightCode::nvfp4, .group = 16}},
+    {"int4_wo", Precision::bf16, {.code = WeightCode::int4, .group = 128}},
+    {"w4a16_mxfp4", Precision::bf16, {.code = WeightCode::nvfp4, .group = 16}},
+};
+
+// The rows of a rank's experts are gathered, multiplied, and summed back, as a plan has it (models/layers/generation).
+void add_expert_ops(KernelRow& row, const ExpertWord& as, std::int64_t tokens, GroupedGemm product, std::int64_t width,
+                    std::int64_t hidden) {
+  const std::int64_t top_k = ceil_div(product.rows, tokens);
+  const auto quantised = [&](std::int64_t columns) {
+    if (is_eight_bit(as.precision)) row.ops.push_back(op_of(Cast{product.rows * columns, 2, 1}, Precision::bf16));
+  };
+  row.ops.push_back(op_of(Permute{tokens, top_k, hidden, product.rows, true, true}, Precision::bf16));
+  quantised(hidden);
+  const bool gated = row.kernel.find("nongated") == std::string::npos;
+  product.out = gated ? 2 * width : width;
+  product.in = hidden;
+  row.ops.push_back(op_of(product, as.precision));
+  row.ops.push_back(op_of(Activation{.rows = product.rows, .columns = width, .gated = gated}, Precision::bf16));
+  quantised(width);
+  product.out = hidden;
+  product.in = width;
+  row.ops.push_back(op_of(product, as.precision));
+  row.ops.push_back(op_of(Permute{tokens, top_k, hidden, product.rows, false, true}, Precision::bf16));
+}
+
+// Experts that no row is for are not read: with rows spread evenly, all are if there are as many rows.
+bool read_experts(const NamedCells& c, KernelRow& row) {
+  const auto* as = std::find_if(std::begin(kExpertWords), std::end(kExpertWords),
+                                [&](const ExpertWord& w) { return w.word == row.precision; });
+  if (as == std::end(kExpertWords)) return false;
   const std::int64_t ranks = c.whole("ep"), experts = c.whole("experts") / ranks;
   const std::int64_t rows = c.whole("tokens") * c.whole("topk") / ranks;  // at most 2^62
   const std::int64_t hidden = c.whole("hidden"), width = c.whole("inter") / c.whole("tp");
@@ -153,13 +194,9 @@ bool read_experts(const NamedCells& c, Precision precision, KernelRow& row) {
   check_elements({rows, 2 * width});
   check_elements({experts, 2 * width, hidden});
   row.kind = c.whole("tokens") < 64 ? "experts, few tokens" : "experts";
-  add_quantisation(row, precision, rows * hidden);
-  GroupedGemm up{.groups = experts, .rows = rows, .out = 2 * width, .in = hidden, .even = true};
-  GroupedGemm down{.groups = experts, .rows = rows, .out = hidden, .in = width, .even = true};
-  row.ops.push_back(op_of(up, precision));
-  row.ops.push_back(op_of(Activation{.rows = rows, .columns = width}, Precision::bf16));
-  add_quantisation(row, precision, rows * width);
-  row.ops.push_back(op_of(down, precision));
+  add_expert_ops(row, *as, ceil_div(c.whole("tokens"), ranks),
+                 {.groups = std::min(experts, rows), .rows = rows, .even = true, .weights = as->weights}, width,
+                 hidden);
   row.shapes = fnv1a(fmt::format("{} {} {} {}", hidden, width, experts, c.whole("topk")));
   return true;
 }
@@ -182,10 +219,10 @@ bool read_ops(const NamedCells& c, KernelRow& row) {
   if (c.has("src")) row.kernel = c.text("src");
   const auto precision = precision_of_word(row.precision);
   if (c.has("op")) return c.has("m") && c.has("k") && !c.has("n") && read_quantize(c, row);
+  if (c.has("tokens") && c.has("inter") && c.has("ep")) return read_experts(c, row);
   if (!precision) return false;
   if (c.has("m") && c.has("n") && c.has("k")) return read_gemm(c, *precision, row);
   if (c.has("seq") && c.has("heads") && c.has("head_dim") && c.has("batch")) return read_attention(c, *precision, row);
-  if (c.has("tokens") && c.has("inter") && c.has("ep")) return read_experts(c, *precision, row);
   return false;
 }
 

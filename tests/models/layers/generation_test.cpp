@@ -1,5 +1,7 @@
 #include "models/layers/generation.h"
 
+#include <cmath>
+
 #include <gtest/gtest.h>
 
 #include <fmt/format.h>
@@ -87,6 +89,24 @@ TEST(GenerationLayers, WorkIsTheSameOverTensorAndPipelineRanks) {
   EXPECT_NEAR(flops("{tensor: 4}", 4) / one, 1, 0.01);
   EXPECT_NEAR(flops("{pipeline: 4}", 4) / one, 1, 0.01);
   EXPECT_NEAR(flops("{data: 4}", 4) / one, 1, 0.01);
+}
+
+// Experts that a pass of 16 tokens reads: as many as are met where all are chosen alike, fewer where some are
+// preferred.
+TEST(GenerationLayers, FewTokensMeetFewExperts) {
+  const auto met = [](const std::string& model) {
+    const Plan plan = make_plan(layers_spec(model, "{batch: 16, input: 1, output: 1}", "{}", 1));
+    for (const Op& op : plan.ops)
+      if (const auto* g = std::get_if<GroupedGemm>(&op.work)) return g->groups;
+    return std::int64_t{0};
+  };
+  const auto chosen = [&](double zipf) {
+    return met(fmt::format("{{base: qwen3-30b-a3b, moe: {{imbalance: {{zipf: {}}}}}}}", zipf));
+  };
+  EXPECT_EQ(chosen(0), std::llround(128 * (1 - std::pow(1 - 8.0 / 128, 16))));
+  EXPECT_LT(chosen(0.9), chosen(0));
+  EXPECT_LT(chosen(1.5), chosen(0.9));
+  EXPECT_EQ(met("qwen3-30b-a3b"), chosen(0.9));
 }
 
 }  // namespace

@@ -75,6 +75,9 @@ TEST(Aliases, NamesOfTheHubAreBuiltInModels) {
   EXPECT_EQ(canonical_model("mistralai/Mixtral-8x7B-v0.1"), "mixtral-8x7b");
   EXPECT_EQ(canonical_model("mistralai/Mistral-7B-v0.3"), "mistral-7b-v0.3");
   EXPECT_EQ(canonical_model("meta-llama/Llama-2-70b-chat-hf"), "llama-2-70b");
+  EXPECT_EQ(canonical_model("nvidia/DeepSeek-R1-0528-NVFP4"), "deepseek-v3");
+  EXPECT_EQ(canonical_model("Qwen/Qwen3-32B-FP8"), "qwen3-32b");
+  EXPECT_EQ(canonical_model("openai/gpt-oss-120b"), "gpt-oss-120b");
   EXPECT_EQ(canonical_model("somebody/unknown-7b"), "somebody/unknown-7b");
 }
 

@@ -99,11 +99,29 @@ TEST(KernelRows, ExpertsOfOneRank) {
                            "trtllm,bfloat16,4096,7168,2048,8,256,1,8,power_law_1.2,900\n")
                            .read();
   ASSERT_EQ(r.rows.size(), 1U);
-  const GroupedGemm& up = std::get<GroupedGemm>(r.rows[0].ops[0].work);
+  const GroupedGemm& up = std::get<GroupedGemm>(r.rows[0].ops[1].work);  // after the rows are gathered
   EXPECT_EQ(up.groups, 32);
   EXPECT_EQ(up.rows, 4096);
   EXPECT_EQ(up.out, 4096);
-  EXPECT_EQ(std::get<GroupedGemm>(r.rows[0].ops[2].work).out, 7168);
+  EXPECT_EQ(std::get<GroupedGemm>(r.rows[0].ops[3].work).out, 7168);
+}
+
+// Experts that no token chose are not read; weights in 4 bits are widened; some kernels have no gate.
+TEST(KernelRows, ExpertsThatAreMetAndTheirFormats) {
+  const KernelRows r = Table(
+                           "fw,src,prec,tokens,hidden,inter,topk,experts,tp,ep,dist,us\n"
+                           "vllm,marlin,int4_wo,4,7168,2048,8,256,1,1,balanced,90\n"
+                           "vllm,cutlass,nvfp4,64,7168,2048,8,256,1,1,balanced,90\n"
+                           "trtllm,nongated,bfloat16,64,7168,2048,8,256,1,1,balanced,90\n"
+                           "vllm,x,w4a8,64,7168,2048,8,256,1,1,balanced,90\n")
+                           .read();
+  ASSERT_EQ(r.rows.size(), 3U);
+  const GroupedGemm& few = std::get<GroupedGemm>(r.rows[0].ops[1].work);
+  EXPECT_EQ(few.groups, 32);
+  EXPECT_EQ(few.weights.code, WeightCode::int4);
+  EXPECT_EQ(r.rows[0].ops[1].precision, Precision::bf16);
+  EXPECT_EQ(std::get<GroupedGemm>(r.rows[1].ops[2].work).groups, 256);  // after the cast
+  EXPECT_EQ(std::get<GroupedGemm>(r.rows[2].ops[1].work).out, 2048);
 }
 
 TEST(KernelRows, ErrorsSayWhereAndWhat) {

@@ -1,0 +1,99 @@
+#include "sim/generate/served_spec.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "models/base/error.h"
+#include "models/load/aliases.h"
+#include "models/load/load_spec.h"
+
+namespace orrery {
+namespace {
+
+// The formats of a row in the words of a spec: the precision of the matrix products, and keys of strategy.quantise; an
+// empty precision if specs do not have the row's.
+struct RowFormats {
+  std::string precision, quantise;
+};
+
+// Whether a model's published weights in 8 bits have a scale for each block of 128 x 128 (quantization_config.
+// weight_block_size in their config.json); others have one for a matrix.
+bool has_blocks(const std::string& model) {
+  constexpr std::string_view kOwners[] = {"deepseek", "qwen3", "minimax", "glm", "kimi"};
+  return std::ranges::any_of(kOwners, [&](std::string_view owner) { return model.starts_with(owner); });
+}
+
+// GPUs without products in 4 bits widen such weights to bf16 (vLLM and TensorRT-LLM: Marlin and CUTLASS kernels for
+// weights alone). Weights in int4 alone have groups of 128, the default of AutoAWQ and AutoGPTQ.
+RowFormats formats_of(const ServedRow& row) {
+  const std::string& word =
+      row.gemm_precision.empty() || row.gemm_precision == "fp8_block" ? row.precision : row.gemm_precision;
+  if (word == "fp4" || word == "nvfp4") {
+    const int capability = find_gpu(row.gpu).compute_capability;
+    return capability > 0 && capability < 100 ? RowFormats{"bf16", "{weights: nvfp4}"} : RowFormats{"nvfp4", "{}"};
+  }
+  if (word == "int4_wo") return {"bf16", "{weights: int4}"};
+  if (word.empty() || word == "bfloat16") return {"bf16", "{}"};
+  return {word == "fp8" || word == "bf16" || word == "fp16" ? word : "", "{}"};
+}
+
+std::string cluster_of(const ServedRow& row) {
+  const bool rack = row.gpu.starts_with("gb");
+  const std::int64_t a_node = rack ? 4 : 8, nodes = (row.gpus + a_node - 1) / a_node;
+  return fmt::format("{{gpu: {}, gpus_per_node: {}, nodes: {}, nics: {}, nic_Gbps: 400{}}}", row.gpu, a_node, nodes,
+                     a_node, rack ? ", nvlink_domain: 72" : "");
+}
+
+// Sets how many weights share a scale: blocks of 128 in 8 bits, and 32 in gpt-oss's 4 bits (mxfp4); fewer where a
+// rank's part of an expert's width is no multiple of that (192 of Qwen3-235B on 8 ranks, 360 of gpt-oss).
+void set_groups(const std::string& model, Spec& spec) {
+  WeightFormat& weights = spec.strategy.weights;
+  const Moe* moe = spec.model.moe ? &*spec.model.moe : nullptr;
+  const auto choose = [&](std::initializer_list<std::int64_t> groups) {
+    const std::int64_t part = moe != nullptr ? moe->feed_forward / spec.strategy.expert_tensor : 0;
+    for (const std::int64_t group : groups) {
+      weights.group = group;
+      if (part % group == 0) return;
+    }
+  };
+  if (weights.code == WeightCode::fp8 && has_blocks(model)) choose({128, 64, 32});
+  if (weights.code == WeightCode::nvfp4 && model.starts_with("gpt-oss") && !is_eight_bit(spec.strategy.precision))
+    choose({32, 40, 16});
+}
+
+}  // namespace
+
+std::string stack_of(const ServedRow& row) {
+  if (row.framework.starts_with("TensorRT") || row.framework.starts_with("trtllm")) return "tensorrt-llm";
+  if (row.framework.starts_with("vllm") || row.framework.starts_with("vLLM")) return "vllm";
+  if (row.framework.starts_with("sglang") || row.framework.starts_with("SGLang")) return "sglang";
+  throw Error(fmt::format("stack {} is not built in", row.framework.substr(0, row.framework.find(' '))));
+}
+
+Spec served_spec(const ServedRow& row, std::int64_t batch, std::int64_t output) {
+  const RowFormats formats = formats_of(row);
+  const std::string &precision = formats.precision, model = canonical_model(row.model);
+  if (precision.empty()) throw Error(fmt::format("precision {} is not built in", row.precision));
+  // NVIDIA's checkpoints in 8 and 4 bits ask for a cache in 8 bits (kv_cache_quant_algo), which TensorRT-LLM follows.
+  const bool narrow = (precision == "fp8" || row.precision == "nvfp4") && stack_of(row) == "tensorrt-llm";
+  const std::string cache =
+      row.cache_precision == "fp8" || (row.cache_precision.empty() && narrow) ? ", kv_precision: fp8" : "";
+  const std::int64_t data = row.attention_data, tensor = std::max<std::int64_t>(1, row.tensor / data);
+  const std::string experts =
+      row.expert > 0 ? fmt::format(", expert: {}{}", row.expert, data > 1 ? ", expert_tensor: 1" : "") : "";
+  const auto text = [&](std::string_view with_experts) {
+    return fmt::format(
+        "{{model: {}, workload: generate, generate: {{batch: {}, input: {}, output: {}{}}}, cluster: {}, gpus: {}, "
+        "software: {}, strategy: {{tensor: {}, pipeline: {}, data: {}, precision: {}, quantise: {}{}}}}}",
+        model, (batch + data - 1) / data * data, row.input, output, cache, cluster_of(row), row.gpus, stack_of(row),
+        tensor, row.pipeline, data, precision, formats.quantise, with_experts);
+  };
+  const Spec plain = parse_spec(text(""), "row");
+  Spec spec = plain.model.moe && !experts.empty() ? parse_spec(text(experts), "row") : plain;
+  set_groups(model, spec);
+  return spec;
+}
+
+}  // namespace orrery

@@ -1,0 +1,43 @@
+#include "sim/generate/served_spec.h"
+
+#include <gtest/gtest.h>
+
+#include "models/base/error.h"
+
+namespace orrery {
+namespace {
+
+ServedRow row(const std::string& model, const std::string& gpu, const std::string& precision) {
+  ServedRow r{.framework = "vllm 0.18", .model = model, .gpu = gpu, .precision = precision};
+  r.gpus = r.tensor = 8;
+  r.input = r.output = 128;
+  return r;
+}
+
+WeightFormat weights(const std::string& model, const std::string& gpu, const std::string& precision) {
+  return served_spec(row(model, gpu, precision), 4, 2).strategy.weights;
+}
+
+TEST(ServedSpec, WeightsHaveTheirCheckpointsGroups) {
+  EXPECT_EQ(weights("MiniMaxAI/MiniMax-M2.5", "h200-sxm", "fp8").group, 64);  // 1,536 over 8 ranks
+  EXPECT_EQ(weights("deepseek-r1", "h200-sxm", "fp8").group, 128);
+  EXPECT_EQ(weights("llama-3.1-70b", "h200-sxm", "fp8").group, kTensorGroup);
+  EXPECT_EQ(weights("gpt-oss-120b", "h200-sxm", "fp4").group, 40);  // 2,880 over 8 ranks
+}
+
+// GPUs of Hopper have no products in 4 bits.
+TEST(ServedSpec, FourBitsAreWidenedWhereProductsDoNotHaveThem) {
+  const Spec hopper = served_spec(row("deepseek-r1", "h200-sxm", "fp4"), 4, 2);
+  EXPECT_EQ(hopper.strategy.precision, Precision::bf16);
+  EXPECT_EQ(hopper.strategy.weights.code, WeightCode::nvfp4);
+  EXPECT_EQ(served_spec(row("deepseek-r1", "b200", "fp4"), 4, 2).strategy.precision, Precision::nvfp4);
+}
+
+TEST(ServedSpec, UnknownStacksAreRefused) {
+  ServedRow other = row("llama-3.1-8b", "h200-sxm", "fp8");
+  other.framework = "other 1";
+  EXPECT_THROW(served_spec(other, 4, 2), Error);
+}
+
+}  // namespace
+}  // namespace orrery
