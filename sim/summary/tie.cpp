@@ -20,21 +20,12 @@ struct OperatorId {
 // Finds the innermost operator that was running on a host thread at a given time.
 class RunningOperators {
  public:
-  explicit RunningOperators(std::deque<OperatorRecord>& operators) : operators_(operators) {
-    sort_by(operators, [](const OperatorRecord& o) { return std::tuple(o.thread, o.begin, -o.end, o.external); });
-    outer_.resize(operators_.size(), kNone);
-    std::uint32_t open = kNone;
-    for (std::uint32_t i = 0; i < operators_.size(); ++i) {
-      while (open != kNone && !(operators_[open].thread == operators_[i].thread && operators_[i].begin < end_of(open)))
-        open = outer_[open];
-      outer_[i] = open;
-      open = i;
-    }
-  }
+  explicit RunningOperators(std::deque<OperatorRecord>& operators) : operators_(operators) {}
 
   // The innermost operator that was running on the thread at this time; an annotation of the program if no operator
   // was; nullptr if neither was.
-  const OperatorRecord* at(std::uint32_t thread, std::int64_t time) const {
+  const OperatorRecord* at(std::uint32_t thread, std::int64_t time) {
+    if (outer_.size() != operators_.size()) nest();
     const auto after = std::partition_point(operators_.begin(), operators_.end(), [&](const OperatorRecord& o) {
       return std::tuple(o.thread, o.begin) <= std::tuple(thread, time);
     });
@@ -50,9 +41,23 @@ class RunningOperators {
 
  private:
   static constexpr std::uint32_t kNone = UINT32_MAX;
+
+  // Sorts the operators and finds the one around each. In traces of recent releases the ids of operators tell all, and
+  // nobody asks.
+  void nest() {
+    sort_by(operators_, [](const OperatorRecord& o) { return std::tuple(o.thread, o.begin, -o.end, o.external); });
+    outer_.resize(operators_.size(), kNone);
+    std::uint32_t open = kNone;
+    for (std::uint32_t i = 0; i < operators_.size(); ++i) {
+      while (open != kNone && !(operators_[open].thread == operators_[i].thread && operators_[i].begin < end_of(open)))
+        open = outer_[open];
+      outer_[i] = open;
+      open = i;
+    }
+  }
   std::int64_t end_of(std::uint32_t i) const { return operators_[i].end; }
 
-  const std::deque<OperatorRecord>& operators_;
+  std::deque<OperatorRecord>& operators_;
   std::vector<std::uint32_t> outer_;  // for each operator, the index of the operator around it
 };
 
@@ -79,7 +84,7 @@ void tie_by_id(TraceRecords& records, std::vector<OperatorId>& ids) {
   }
 }
 
-void tie_by_launch(KernelRecord& k, const LaunchRecord& launch, const RunningOperators& running) {
+void tie_by_launch(KernelRecord& k, const LaunchRecord& launch, RunningOperators& running) {
   if (k.tie != Tie::none) return;
   const OperatorRecord* const found = running.at(launch.thread, launch.begin);
   if (found == nullptr) return;
@@ -87,7 +92,8 @@ void tie_by_launch(KernelRecord& k, const LaunchRecord& launch, const RunningOpe
   k.tie = found->annotation ? Tie::annotation : Tie::launch;
 }
 
-void find_launches(TraceRecords& records, const RunningOperators& running) {
+void find_launches(TraceRecords& records) {
+  RunningOperators running(records.operators);
   sort_by(records.kernels, [](const KernelRecord& k) { return k.launch; });
   sort_by(records.launches, [](const LaunchRecord& l) { return std::tuple(l.correlation, l.begin); });
   auto launch = records.launches.begin();
@@ -112,7 +118,7 @@ void tie(TraceRecords& records) {
     }
     tie_by_id(records, ids);
   }
-  find_launches(records, RunningOperators(records.operators));
+  find_launches(records);
   records.operators = {};
   records.launches = {};
   sort_by(records.kernels, [](const KernelRecord& k) { return std::tuple(k.device, k.begin, k.end, k.name, k.waits); });
