@@ -1,8 +1,8 @@
 #include "sim/summary/event_parts.h"
 
 #include <algorithm>
-
-#include "models/base/error.h"
+#include <exception>
+#include <system_error>
 
 namespace orrery {
 namespace {
@@ -71,7 +71,7 @@ void EventParts::read_part(Part& part) const {
       part.reader->event(event);
       part.read_to = scan.position();
     }
-  } catch (const Error&) {
+  } catch (const std::exception&) {  // thrown again on the caller's thread, which reads the part one by one
     part.failed = true;
   }
 }
@@ -115,12 +115,21 @@ std::size_t EventParts::pass_on() {
   return end;
 }
 
+// Starts the further threads; where the system gives no more, the caller's thread reads what is left to read.
+void EventParts::start_threads() {
+  try {
+    while (threads_.size() + 1 < size_.threads) threads_.emplace_back([this] { help(); });
+  } catch (const std::system_error&) {
+    size_.threads = threads_.size() + 1;
+  }
+}
+
 std::size_t EventParts::read(std::string_view text) {
   if (gave_up_ || size_.threads < 2 || text.size() < 2 * size_.least) return 0;
   text_ = text;
   used_ = cut();
   next_ = 0;
-  while (threads_.size() + 1 < size_.threads) threads_.emplace_back([this] { help(); });
+  start_threads();
   {
     const std::lock_guard lock(mutex_);
     ++round_;

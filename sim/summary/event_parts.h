@@ -40,13 +40,14 @@ class EventParts {
     std::unique_ptr<PartReader> reader;
     std::size_t begin = 0, end = 0;  // offsets in the text; the part's last event may reach beyond the end
     std::size_t read_to = 0;         // offset of the first byte that is not read
-    bool failed = false;             // whether the reader threw Error
+    bool failed = false;             // whether the reader threw an exception
   };
 
   std::size_t cut();
   void read_part(Part& part) const;
   void read_parts();
   void help();
+  void start_threads();
   std::size_t pass_on();
 
   Size size_;

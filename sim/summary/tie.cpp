@@ -1,7 +1,10 @@
 #include "sim/summary/tie.h"
 
 #include <algorithm>
+#include <deque>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 namespace orrery {
 namespace {
@@ -12,10 +15,6 @@ void sort_by(List& list, const Key& key) {
   const auto less = [&](const auto& a, const auto& b) { return key(a) < key(b); };
   if (!std::is_sorted(list.begin(), list.end(), less)) std::sort(list.begin(), list.end(), less);
 }
-
-struct OperatorId {
-  std::uint32_t external = 0, name = 0;
-};
 
 // Finds the innermost operator that was running on a host thread at a given time.
 class RunningOperators {
@@ -61,8 +60,7 @@ class RunningOperators {
   std::vector<std::uint32_t> outer_;  // for each operator, the index of the operator around it
 };
 
-// Whether the field "External id" of a trace's kernels only repeats their correlation ids: that of a single kernel may
-// be equal by chance.
+// Whether the field "External id" of a trace's kernels only repeats their correlation ids.
 bool repeats_correlation(const TraceRecords& records) {
   std::int64_t equal = 0, other = 0;
   for (const KernelRecord& k : records.kernels) {
@@ -71,15 +69,32 @@ bool repeats_correlation(const TraceRecords& records) {
   return equal > other;
 }
 
-void tie_by_id(TraceRecords& records, std::vector<OperatorId>& ids) {
-  sort_by(ids, [](const OperatorId& o) { return std::tuple(o.external, o.name); });
+// Whether the launch of this correlation id is known. The launches must be sorted.
+bool has_launch(const TraceRecords& records, std::uint32_t correlation) {
+  return std::ranges::binary_search(records.launches, correlation, {}, &LaunchRecord::correlation);
+}
+
+// The name of the operator with this id, or kNoName. The operators must be sorted as tie_by_id() does.
+std::uint32_t operator_named(const std::deque<OperatorRecord>& operators, std::uint32_t id) {
+  const auto found = std::ranges::lower_bound(operators, id, {}, &OperatorRecord::external);
+  return found == operators.end() || found->external != id || found->annotation ? kNoName : found->name;
+}
+
+void tie_by_id(TraceRecords& records) {
   const bool all_repeat = repeats_correlation(records);
+  bool sorted = false;
   for (KernelRecord& k : records.kernels) {
     if (k.tie != Tie::none) continue;
-    const bool repeats = all_repeat && k.operation == k.launch;
-    const auto found =
-        repeats || k.operation == 0 ? ids.end() : std::ranges::lower_bound(ids, k.operation, {}, &OperatorId::external);
-    k.operation = found == ids.end() || found->external != k.operation ? kNoName : found->name;
+    // A kernel without an operator repeats its correlation id, even if other kernels name their operators (kineto,
+    // output_json.cpp, until 2025). If its launch is known, that tells the operator.
+    const bool repeats = k.operation == k.launch && (all_repeat || has_launch(records, k.launch));
+    if (repeats || k.operation == 0) {
+      k.operation = kNoName;
+      continue;
+    }
+    if (!std::exchange(sorted, true))
+      sort_by(records.operators, [](const OperatorRecord& o) { return std::tuple(o.external, o.annotation, o.name); });
+    k.operation = operator_named(records.operators, k.operation);
     if (k.operation != kNoName) k.tie = Tie::id;
   }
 }
@@ -95,7 +110,6 @@ void tie_by_launch(KernelRecord& k, const LaunchRecord& launch, RunningOperators
 void find_launches(TraceRecords& records) {
   RunningOperators running(records.operators);
   sort_by(records.kernels, [](const KernelRecord& k) { return k.launch; });
-  sort_by(records.launches, [](const LaunchRecord& l) { return std::tuple(l.correlation, l.begin); });
   auto launch = records.launches.begin();
   for (KernelRecord& k : records.kernels) {
     const std::uint32_t id = k.launch;
@@ -110,14 +124,8 @@ void find_launches(TraceRecords& records) {
 }  // namespace
 
 void tie(TraceRecords& records) {
-  {
-    std::vector<OperatorId> ids;
-    ids.reserve(records.operators.size());
-    for (const OperatorRecord& o : records.operators) {
-      if (o.external != 0 && !o.annotation) ids.push_back({o.external, o.name});
-    }
-    tie_by_id(records, ids);
-  }
+  sort_by(records.launches, [](const LaunchRecord& l) { return std::tuple(l.correlation, l.begin); });
+  tie_by_id(records);
   find_launches(records);
   records.operators = {};
   records.launches = {};

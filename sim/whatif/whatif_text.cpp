@@ -19,7 +19,10 @@ constexpr std::size_t kMostCells = 32;  // the most rows, and the most columns, 
 std::string name_text(const std::string& name) { return std::string(first_characters(name, sensible::kLongestWord)); }
 
 // A share as a text: "+12.5"; never "-0.0".
-std::string percent_text(double share) { return fmt::format("{:+.1f}", std::round(1000 * share) / 10 + 0.0); }
+std::string percent_text(double share) {
+  std::string text = fmt::format("{:+.1f}", 100 * share);
+  return text == "-0.0" ? "+0.0" : text;
+}
 
 // A share as a text: "12.5 % less", or "12.5 % more" if it is negative.
 std::string less_text(double share) {

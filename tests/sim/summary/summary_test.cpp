@@ -152,6 +152,17 @@ TEST(TraceSummary, FilesWithoutKernelsAreRefused) {
   EXPECT_EQ(summary_of(untimed).untimed, 2);
 }
 
+TEST(TraceSummary, ProcessesThatNameTheirRankTwiceAreCalledByIt) {
+  const TraceSummary s = summary_of(
+      R"x([{"ph":"M","name":"process_name","pid":1,"args":{"name":"rank 3 (rank 3)"}},
+          {"ph":"M","name":"process_name","pid":2,"args":{"name":"rank 4 (ranks 4, 5 x2)"}},
+          {"ph":"X","cat":"kernel","name":"a","pid":1,"tid":1,"ts":1,"dur":1},
+          {"ph":"X","cat":"kernel","name":"a","pid":2,"tid":1,"ts":1,"dur":1}])x");
+  ASSERT_EQ(s.ranks.size(), 2U);
+  EXPECT_EQ(s.ranks[0].name, "rank 3");
+  EXPECT_EQ(s.ranks[1].name, "rank 4 (ranks 4, 5 x2)");
+}
+
 TEST(TraceSummary, WhatIsLeftOutIsCountedByCategory) {
   const TraceSummary s = summary_of(
       R"([{"ph":"X","cat":"kernel","name":"a","pid":1,"tid":1,"ts":1,"dur":1},
