@@ -167,14 +167,17 @@ class RunEvents {
   // count, since they may begin with any kernel.
   std::int64_t step_at(const Noted& n) const {
     const double time = launch_of(n).value_or(n.begin);
-    const auto own = windows_.find(n.pid);
+    if (const auto own = windows_.find(n.pid); own != windows_.end()) return step_in(own->second, time);
     for (const auto& [pid, windows] : windows_) {
-      if (own != windows_.end() && pid != n.pid) continue;
-      for (const Window& w : windows) {
-        if (time >= w.begin && time < w.end) return w.step;
-      }
+      if (const std::int64_t step = step_in(windows, time); step >= 0) return step;
     }
     return windows_.empty() ? 0 : -1;
+  }
+
+  static std::int64_t step_in(const std::vector<Window>& windows, double time) {
+    const auto found =
+        std::find_if(windows.begin(), windows.end(), [&](const Window& w) { return time >= w.begin && time < w.end; });
+    return found == windows.end() ? -1 : found->step;
   }
 
   // When the host launched a kernel; nullopt if the file does not say it. Launches of several processes may have one
