@@ -46,7 +46,7 @@ inline constexpr Named<FlashKernel> kFlashKernels[] = {{"fa1", FlashKernel::fa1}
                                                        {"aotriton", FlashKernel::aotriton}};
 
 // ExpertKernels says whose kernels run the experts' products of a model that generates text: those of the GPU's
-// profile, or of a kernels were measured.
+// profile, or those of a framework whose kernels were measured.
 enum class ExpertKernels : std::uint8_t { profile, trtllm, vllm, sglang };
 inline constexpr Named<ExpertKernels> kExpertKernels[] = {{"profile", ExpertKernels::profile},
                                                           {"trtllm", ExpertKernels::trtllm},

@@ -31,7 +31,21 @@ const char* to_first_of(const char* at, const char* end, const char (&wanted)[si
   return at;
 }
 
+// Advances to the first byte that is not blank; up to fifteen blanks before the end are left to the caller.
+inline const char* past_blanks(const char* at, const char* end) {
+  for (; end - at >= 16; at += 16) {
+    const __m128i text = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
+    __m128i blank = _mm_cmpeq_epi8(text, _mm_set1_epi8(' '));
+    for (const char c : {'\n', '\t', '\r'}) blank = _mm_or_si128(blank, _mm_cmpeq_epi8(text, _mm_set1_epi8(c)));
+    if (const unsigned other = ~static_cast<unsigned>(_mm_movemask_epi8(blank)) & 0xffffU; other != 0)
+      return at + std::countr_zero(other);
+  }
+  return at;
+}
+
 #else
+
+inline const char* past_blanks(const char* at, const char*) { return at; }
 
 // Returns v with a high bit set in every byte that is zero, exact up to the first such byte (Mycroft's trick; Warren,
 // Hacker's Delight, 6-1).

@@ -14,6 +14,7 @@
 #include "sim/calibrate/import.h"
 #include "sim/calibrate/kineto_operators.h"
 #include "sim/engine/timing.h"
+#include "sim/summary/event.h"
 #include "sim/summary/kernel_class.h"
 #include "sim/summary/kernel_name.h"
 
@@ -36,8 +37,8 @@ class KinetoTrace {
     std::vector<std::size_t> kernels;
     std::set<std::string> devices;
     for (std::size_t e = 0; e < events.size(); ++e) {
-      const std::string category = events[e].text_or("cat", "");
-      if ((category != "kernel" && category != "Kernel") || events[e].text_or("ph", "") != "X") continue;
+      if (event_sort_of(events[e].text_or("cat", "")) != EventSort::kernel || events[e].text_or("ph", "") != "X")
+        continue;
       kernels.push_back(e);
       devices.insert(dump_of(events[e], "pid"));
     }

@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "sim/summary/event.h"
 #include "sim/summary/tie.h"
 
 namespace orrery {
@@ -15,6 +16,12 @@ std::uint32_t id_in(const JsonValue& event, const char* key) {
   const auto args = event.find("args");
   const auto found = args ? args->find(key) : std::nullopt;
   return found && found->raw().is_number_integer() ? static_cast<std::uint32_t>(found->raw().get<std::int64_t>()) : 0;
+}
+
+// PyTorch 1.12 and older write "external id" in small letters.
+std::uint32_t operator_id_in(const JsonValue& event) {
+  const std::uint32_t id = id_in(event, "External id");
+  return id != 0 ? id : id_in(event, "external id");
 }
 
 // Latest time of a trace in microseconds since 1970, in the year 2096, as in sim/summary.
@@ -43,11 +50,6 @@ HostTimes times_of(const JsonValue& event) {
   return {begin, begin + nanoseconds_of(microseconds_in(event, "dur"))};
 }
 
-bool is_launch(const std::string& category) {
-  return category.ends_with("_runtime") || category.ends_with("_driver") || category == "Runtime";
-}
-bool is_operator(const std::string& category) { return category == "cpu_op" || category == "Operator"; }
-
 }  // namespace
 
 std::uint32_t KinetoOperators::thread_of(const JsonValue& event) {
@@ -64,22 +66,22 @@ KinetoOperators::KinetoOperators(const std::vector<JsonValue>& events) : events_
   TraceRecords records;
   for (std::size_t e = 0; e < events.size(); ++e) {
     if (events[e].text_or("ph", "") != "X") continue;
-    const std::string category = events[e].text_or("cat", "");
+    const EventSort sort = event_sort_of(events[e].text_or("cat", ""));
     const auto name = static_cast<std::uint32_t>(e);
     const HostTimes t = times_of(events[e]);
-    if (category == "kernel" || category == "Kernel") {
+    if (sort == EventSort::kernel) {
       records.kernels.push_back({.begin = t.begin,
                                  .end = t.end,
                                  .launch = id_in(events[e], "correlation"),
-                                 .operation = id_in(events[e], "External id"),
+                                 .operation = operator_id_in(events[e]),
                                  .name = name});
-    } else if (is_launch(category)) {
+    } else if (sort == EventSort::launch) {
       if (const std::uint32_t id = id_in(events[e], "correlation"); id != 0)
         records.launches.push_back({t.begin, t.end, id, thread_of(events[e])});
-    } else if (is_operator(category) || category == "user_annotation") {
-      const bool annotation = !is_operator(category);
+    } else if (sort == EventSort::operation || sort == EventSort::annotation) {
+      const bool annotation = sort == EventSort::annotation;
       const std::uint32_t thread = thread_of(events[e]);
-      records.operators.push_back({t.begin, t.end, id_in(events[e], "External id"), thread, name, annotation});
+      records.operators.push_back({t.begin, t.end, operator_id_in(events[e]), thread, name, annotation});
       if (annotation) continue;
       operators_.push_back(e);
       thread_[e] = thread;

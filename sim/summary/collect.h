@@ -14,10 +14,13 @@ namespace orrery {
 struct TraceNames {
   Names names;
   std::vector<std::optional<KernelClass>> classes;  // class of kernel for each name; nullopt: not a kernel's name
+  std::vector<std::uint32_t> classed;               // the names of kernels, in the order in which they appear
 
   // Returns the index of a kernel's name among all names, and finds the kernel's class when the name first appears.
   // kind: the op kind that Orrery's own traces give for the kernel, "" in other traces (class_of_kernel()).
   std::uint32_t kernel(std::string_view name, std::string_view kind);
+  // Sets the class of a name that has none yet.
+  void set_class(std::uint32_t name, KernelClass kernel_class);
   KernelClass class_of(std::uint32_t name) const { return classes[name].value_or(KernelClass::other); }
 };
 

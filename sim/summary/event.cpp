@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "models/base/error.h"
+#include "sim/summary/event_parts.h"
 #include "sim/summary/stream.h"
 
 namespace orrery {
@@ -190,7 +192,10 @@ class TraceFileReader {
   void events() {
     take('[', "");
     TraceEvent event;
+    std::optional<EventParts> parts;
+    if (readers_.part) parts.emplace(readers_.part);
     while (true) {
+      if (parts) stream_.consume(parts->read(stream_.window()));
       char c = next();
       if (c == ',') {
         stream_.consume(1);
@@ -219,7 +224,34 @@ class TraceFileReader {
 
 }  // namespace
 
-bool read_trace_event(JsonScan& scan, std::string_view text, TraceEvent& event) {
+EventSort event_sort_of(std::string_view category) {
+  struct Row {
+    std::string_view category;
+    EventSort sort;
+  };
+  static constexpr Row rows[] = {{"kernel", EventSort::kernel},
+                                 {"cpu_op", EventSort::operation},
+                                 {"cuda_runtime", EventSort::launch},
+                                 {"gpu_memcpy", EventSort::copy},
+                                 {"gpu_memset", EventSort::copy},
+                                 {"cuda_driver", EventSort::launch},
+                                 {"user_annotation", EventSort::annotation},
+                                 {"wait", EventSort::wait},
+                                 {"Kernel", EventSort::kernel},
+                                 {"Memcpy", EventSort::copy},
+                                 {"Memset", EventSort::copy},
+                                 {"Operator", EventSort::operation},
+                                 {"Runtime", EventSort::launch}};
+  for (const Row& row : rows) {
+    if (row.category.size() == category.size() && row.category[0] == category[0] && row.category == category)
+      return row.sort;
+  }
+  // calls of runtime and driver libraries of other makers: hip_runtime (AMD), xpu_runtime (Intel), mtia_driver (Meta)
+  return category.ends_with("_runtime") || category.ends_with("_driver") ? EventSort::launch : EventSort::none;
+}
+
+// This runs twenty million times for a trace of 2 GB, and takes a third less time with all that it calls inlined.
+[[gnu::flatten]] bool read_trace_event(JsonScan& scan, std::string_view text, TraceEvent& event) {
   event = {};
   if (!scan.take('{')) return false;
   while (scan.peek() == '"') {

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -25,11 +27,31 @@ struct TraceEvent {
   Arguments args;
 };
 
+// Sorts of events, told apart by their category. PyTorch 1.12 and older write "Kernel", "Memcpy", "Memset", "Operator"
+// and "Runtime" where newer ones write "kernel", "gpu_memcpy", "gpu_memset", "cpu_op" and "cuda_runtime".
+enum class EventSort : std::uint8_t { none, kernel, copy, wait, operation, annotation, launch };
+EventSort event_sort_of(std::string_view category);
+
 // Reads the event at the scan's position; returns false if the text there is no event, or is cut off.
 bool read_trace_event(JsonScan& scan, std::string_view text, TraceEvent& event);
 
+// A reader of one part of a file at a time, while other threads read other parts.
+class PartReader {
+ public:
+  virtual ~PartReader() = default;
+  // Reads an event of the part. Throws Error if the file is damaged.
+  virtual void event(const TraceEvent& event) = 0;
+  // Passes on all that the part holds; called in the order of the file, by the thread that reads the file. Returns
+  // false if the part's events must be read one by one.
+  virtual bool pass_on() = 0;
+  virtual void drop() = 0;  // forgets the part, since no event begins where it seemed to begin
+};
+
 struct TraceReaders {
   std::function<void(const TraceEvent&)> event;
+  // A function that makes a reader of parts; none: all events are read one by one. Events that are in no part are
+  // passed to `event`, in the order of the file too.
+  std::function<std::unique_ptr<PartReader>()> part;
   // A function called with the key and the text of each member of the file's outermost object other than the events.
   std::function<void(std::string_view, std::string_view)> member;
   std::function<void()> piece;  // a function called about once a MiB of text, to show progress

@@ -18,6 +18,11 @@ std::size_t Names::Hash::operator()(std::string_view text) const {
   return h ^ (h >> 29);
 }
 
+std::optional<std::uint32_t> Names::find(std::string_view text) const {
+  const auto found = numbers_.find(text);
+  return found == numbers_.end() ? std::nullopt : std::optional(found->second);
+}
+
 std::uint32_t Names::number_of(std::string_view text) {
   const auto found = numbers_.find(text);
   if (found != numbers_.end()) return found->second;

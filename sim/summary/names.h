@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -13,6 +14,7 @@ namespace orrery {
 class Names {
  public:
   std::uint32_t number_of(std::string_view text);
+  std::optional<std::uint32_t> find(std::string_view text) const;
   const std::string& text(std::uint32_t number) const { return texts_[number]; }
   std::size_t size() const { return texts_.size(); }
 

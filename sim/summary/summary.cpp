@@ -103,11 +103,13 @@ class TraceSummer {
   }
 
   // Names a device by its rank. Profilers give the same name to all processes of a rank ("python3") and label the
-  // device's process "GPU 0"; Orrery's own traces name each process by its ranks.
+  // device's process "GPU 0"; Orrery's own traces name each process by its ranks:
+  // "rank 3 (rank 3)" or "stage 0 (ranks 0, 1, ... x16)".
   static void name_rank(const TraceRecords& records, const ProcessRecord& process, RankTotal& rank) {
     const std::string gpu = process.labels.starts_with("GPU") ? process.labels : "device " + process.pid;
-    if (process.name.find("(rank") != std::string::npos)
-      rank.name = process.name;
+    const std::string own = process.name.substr(0, process.name.find(" (rank"));
+    if (own != process.name)
+      rank.name = process.name == fmt::format("{0} ({0})", own) ? own : process.name;
     else if (!records.rank)
       rank.name = gpu;
     else

@@ -1,6 +1,7 @@
 #include "sim/summary/summary_text.h"
 
 #include <algorithm>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -61,10 +62,44 @@ std::string summary_head(const TraceSummary& s) {
   return text;
 }
 
-Table rank_table(const TraceSummary& s) {
+constexpr std::size_t kMostRankRows = 32;  // the most rows of the tables of ranks
+
+// One rank that stands for several: the means of their times, and the largest of their peaks of memory.
+RankTotal mean_of(std::span<const RankTotal> ranks) {
+  const auto count = static_cast<std::int64_t>(ranks.size());
+  if (count == 1) return ranks[0];
+  RankTotal mean;
+  mean.name = fmt::format("{} to {}", ranks.front().name, ranks.back().name);
+  for (const RankTotal& r : ranks) {
+    for (std::int64_t DeviceTimes::*const part :
+         {&DeviceTimes::window, &DeviceTimes::compute, &DeviceTimes::exposed_communication, &DeviceTimes::exposed_copy,
+          &DeviceTimes::communication, &DeviceTimes::copy, &DeviceTimes::idle_host, &DeviceTimes::idle_kernel,
+          &DeviceTimes::idle_peers, &DeviceTimes::idle_other})
+      mean.times.*part += r.times.*part / count;
+    mean.steps.count = std::max(mean.steps.count, r.steps.count);
+    if (r.steps.count > 0) mean.steps.sum += r.steps.sum / r.steps.count / count;
+    mean.allocated = std::max(mean.allocated, r.allocated);
+    mean.reserved = std::max(mean.reserved, r.reserved);
+  }
+  mean.steps.sum *= mean.steps.count;
+  return mean;
+}
+
+// The ranks, or as many groups of neighbouring ranks as the tables have room for.
+std::vector<RankTotal> shown_ranks(const std::vector<RankTotal>& ranks) {
+  const std::size_t rows = std::min(kMostRankRows, ranks.size());
+  std::vector<RankTotal> shown;
+  for (std::size_t i = 0; i < rows; ++i) {
+    const std::size_t begin = ranks.size() * i / rows, end = ranks.size() * (i + 1) / rows;
+    shown.push_back(mean_of(std::span(ranks).subspan(begin, end - begin)));
+  }
+  return shown;
+}
+
+Table rank_table(const std::vector<RankTotal>& ranks) {
   Table t;
   std::int64_t longest = 0, longest_step = 0;
-  for (const RankTotal& r : s.ranks) {
+  for (const RankTotal& r : ranks) {
     longest = std::max(longest, r.times.window);
     longest_step = std::max(longest_step, r.steps.count == 0 ? 0 : r.steps.sum / r.steps.count);
   }
@@ -75,15 +110,15 @@ Table rank_table(const TraceSummary& s) {
                {"exposed comm", "%"},
                {"exposed copy", "%"},
                {"idle", "%"},
-               {"of which host", "%"},
-               {"kernel gaps", "%"},
-               {"peers", "%"},
+               {"of which host late", "%"},
+               {"short gaps", "%"},
+               {"other ranks", "%"},
                {"other", "%"},
-               {"comm", "%"},
-               {"copy", "%"}};
+               {"all comm", "%"},
+               {"all copy", "%"}};
   const bool steps = longest_step > 0;
   if (steps) t.columns.insert(t.columns.end(), {{"steps", ""}, {"mean step", unit_word(step_scale)}});
-  for (const RankTotal& r : s.ranks) {
+  for (const RankTotal& r : ranks) {
     const DeviceTimes& d = r.times;
     std::vector<std::string> row = {r.name, number(seconds_of(d.window), scale)};
     for (const std::int64_t part : {d.compute, d.exposed_communication, d.exposed_copy, d.idle(), d.idle_host,
@@ -98,13 +133,13 @@ Table rank_table(const TraceSummary& s) {
   return t;
 }
 
-Table memory_table(const TraceSummary& s) {
+Table memory_table(const std::vector<RankTotal>& ranks) {
   double most = 0;
-  for (const RankTotal& r : s.ranks) most = std::max(most, static_cast<double>(std::max(r.allocated, r.reserved)));
+  for (const RankTotal& r : ranks) most = std::max(most, static_cast<double>(std::max(r.allocated, r.reserved)));
   const Scale scale = memory_scale(most);
   Table t;
   t.columns = {{"peak of memory", "", Align::left}, {"allocated", unit_word(scale)}, {"reserved", unit_word(scale)}};
-  for (const RankTotal& r : s.ranks) {
+  for (const RankTotal& r : ranks) {
     const auto cell = [&](std::int64_t bytes) {
       return bytes == 0 ? std::string("-") : number(static_cast<double>(bytes), scale);
     };
@@ -190,8 +225,12 @@ std::string summary_text(const TraceSummary& s, std::size_t top, const Style& st
   const auto add_table = [&](const Table& t) {
     if (!t.rows.empty()) text += '\n' + print(t, "", style.columns);
   };
-  add_table(rank_table(s));
-  add_table(memory_table(s));
+  const std::vector<RankTotal> ranks = shown_ranks(s.ranks);
+  if (ranks.size() < s.ranks.size())
+    text += fmt::format("  {} ranks; a row has the means of neighbours, and their largest peaks of memory\n",
+                        counted(static_cast<std::int64_t>(s.ranks.size())));
+  add_table(rank_table(ranks));
+  add_table(memory_table(ranks));
   add_table(class_table(s));
   add_table(kernel_table(s, top));
   add_table(operator_table(s, top));

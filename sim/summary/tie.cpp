@@ -1,7 +1,10 @@
 #include "sim/summary/tie.h"
 
 #include <algorithm>
+#include <deque>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 namespace orrery {
 namespace {
@@ -13,28 +16,15 @@ void sort_by(List& list, const Key& key) {
   if (!std::is_sorted(list.begin(), list.end(), less)) std::sort(list.begin(), list.end(), less);
 }
 
-struct OperatorId {
-  std::uint32_t external = 0, name = 0;
-};
-
 // Finds the innermost operator that was running on a host thread at a given time.
 class RunningOperators {
  public:
-  explicit RunningOperators(std::deque<OperatorRecord>& operators) : operators_(operators) {
-    sort_by(operators, [](const OperatorRecord& o) { return std::tuple(o.thread, o.begin, -o.end, o.external); });
-    outer_.resize(operators_.size(), kNone);
-    std::uint32_t open = kNone;
-    for (std::uint32_t i = 0; i < operators_.size(); ++i) {
-      while (open != kNone && !(operators_[open].thread == operators_[i].thread && operators_[i].begin < end_of(open)))
-        open = outer_[open];
-      outer_[i] = open;
-      open = i;
-    }
-  }
+  explicit RunningOperators(std::deque<OperatorRecord>& operators) : operators_(operators) {}
 
   // The innermost operator that was running on the thread at this time; an annotation of the program if no operator
   // was; nullptr if neither was.
-  const OperatorRecord* at(std::uint32_t thread, std::int64_t time) const {
+  const OperatorRecord* at(std::uint32_t thread, std::int64_t time) {
+    if (outer_.size() != operators_.size()) nest();
     const auto after = std::partition_point(operators_.begin(), operators_.end(), [&](const OperatorRecord& o) {
       return std::tuple(o.thread, o.begin) <= std::tuple(thread, time);
     });
@@ -50,14 +40,27 @@ class RunningOperators {
 
  private:
   static constexpr std::uint32_t kNone = UINT32_MAX;
+
+  // Sorts the operators and finds the one around each. In traces of recent releases the ids of operators tell all, and
+  // nobody asks.
+  void nest() {
+    sort_by(operators_, [](const OperatorRecord& o) { return std::tuple(o.thread, o.begin, -o.end, o.external); });
+    outer_.resize(operators_.size(), kNone);
+    std::uint32_t open = kNone;
+    for (std::uint32_t i = 0; i < operators_.size(); ++i) {
+      while (open != kNone && !(operators_[open].thread == operators_[i].thread && operators_[i].begin < end_of(open)))
+        open = outer_[open];
+      outer_[i] = open;
+      open = i;
+    }
+  }
   std::int64_t end_of(std::uint32_t i) const { return operators_[i].end; }
 
-  const std::deque<OperatorRecord>& operators_;
+  std::deque<OperatorRecord>& operators_;
   std::vector<std::uint32_t> outer_;  // for each operator, the index of the operator around it
 };
 
-// Whether the field "External id" of a trace's kernels only repeats their correlation ids: that of a single kernel may
-// be equal by chance.
+// Whether the field "External id" of a trace's kernels only repeats their correlation ids.
 bool repeats_correlation(const TraceRecords& records) {
   std::int64_t equal = 0, other = 0;
   for (const KernelRecord& k : records.kernels) {
@@ -66,20 +69,37 @@ bool repeats_correlation(const TraceRecords& records) {
   return equal > other;
 }
 
-void tie_by_id(TraceRecords& records, std::vector<OperatorId>& ids) {
-  sort_by(ids, [](const OperatorId& o) { return std::tuple(o.external, o.name); });
+// Whether the launch of this correlation id is known. The launches must be sorted.
+bool has_launch(const TraceRecords& records, std::uint32_t correlation) {
+  return std::ranges::binary_search(records.launches, correlation, {}, &LaunchRecord::correlation);
+}
+
+// The name of the operator with this id, or kNoName. The operators must be sorted as tie_by_id() does.
+std::uint32_t operator_named(const std::deque<OperatorRecord>& operators, std::uint32_t id) {
+  const auto found = std::ranges::lower_bound(operators, id, {}, &OperatorRecord::external);
+  return found == operators.end() || found->external != id || found->annotation ? kNoName : found->name;
+}
+
+void tie_by_id(TraceRecords& records) {
   const bool all_repeat = repeats_correlation(records);
+  bool sorted = false;
   for (KernelRecord& k : records.kernels) {
     if (k.tie != Tie::none) continue;
-    const bool repeats = all_repeat && k.operation == k.launch;
-    const auto found =
-        repeats || k.operation == 0 ? ids.end() : std::ranges::lower_bound(ids, k.operation, {}, &OperatorId::external);
-    k.operation = found == ids.end() || found->external != k.operation ? kNoName : found->name;
+    // A kernel without an operator repeats its correlation id, even if other kernels name their operators (kineto,
+    // output_json.cpp, until 2025). If its launch is known, that tells the operator.
+    const bool repeats = k.operation == k.launch && (all_repeat || has_launch(records, k.launch));
+    if (repeats || k.operation == 0) {
+      k.operation = kNoName;
+      continue;
+    }
+    if (!std::exchange(sorted, true))
+      sort_by(records.operators, [](const OperatorRecord& o) { return std::tuple(o.external, o.annotation, o.name); });
+    k.operation = operator_named(records.operators, k.operation);
     if (k.operation != kNoName) k.tie = Tie::id;
   }
 }
 
-void tie_by_launch(KernelRecord& k, const LaunchRecord& launch, const RunningOperators& running) {
+void tie_by_launch(KernelRecord& k, const LaunchRecord& launch, RunningOperators& running) {
   if (k.tie != Tie::none) return;
   const OperatorRecord* const found = running.at(launch.thread, launch.begin);
   if (found == nullptr) return;
@@ -87,9 +107,9 @@ void tie_by_launch(KernelRecord& k, const LaunchRecord& launch, const RunningOpe
   k.tie = found->annotation ? Tie::annotation : Tie::launch;
 }
 
-void find_launches(TraceRecords& records, const RunningOperators& running) {
+void find_launches(TraceRecords& records) {
+  RunningOperators running(records.operators);
   sort_by(records.kernels, [](const KernelRecord& k) { return k.launch; });
-  sort_by(records.launches, [](const LaunchRecord& l) { return std::tuple(l.correlation, l.begin); });
   auto launch = records.launches.begin();
   for (KernelRecord& k : records.kernels) {
     const std::uint32_t id = k.launch;
@@ -104,15 +124,9 @@ void find_launches(TraceRecords& records, const RunningOperators& running) {
 }  // namespace
 
 void tie(TraceRecords& records) {
-  {
-    std::vector<OperatorId> ids;
-    ids.reserve(records.operators.size());
-    for (const OperatorRecord& o : records.operators) {
-      if (o.external != 0 && !o.annotation) ids.push_back({o.external, o.name});
-    }
-    tie_by_id(records, ids);
-  }
-  find_launches(records, RunningOperators(records.operators));
+  sort_by(records.launches, [](const LaunchRecord& l) { return std::tuple(l.correlation, l.begin); });
+  tie_by_id(records);
+  find_launches(records);
   records.operators = {};
   records.launches = {};
   sort_by(records.kernels, [](const KernelRecord& k) { return std::tuple(k.device, k.begin, k.end, k.name, k.waits); });

@@ -56,6 +56,7 @@ void KernelRun::add(const Kernel& kernel) {
   } else {
     const KernelClass kind = class_of_kernel(kernel.name, kernel.kind);
     o.op = run_.op(name_of(kind), kind == KernelClass::collective);
+    if (kind == KernelClass::collective) ++without_group_;
   }
   part.work = works_.try_emplace(work, static_cast<std::uint32_t>(works_.size())).first->second;
   run_.operations.push_back(o);
@@ -116,6 +117,11 @@ MeasuredRun KernelRun::take() {
                    [&](std::size_t a, std::size_t b) { return run_.operations[a].begin < run_.operations[b].begin; });
   number_pools(order);
   number_groups(order);
+  if (without_group_ > 0 && run_.workers.size() > 1)
+    run_.remarks.push_back(fmt::format(
+        "{} collectives name no process group (PyTorch does from 2.2 on): waiting for other ranks counts as "
+        "moving",
+        without_group_));
   run_.sort_workers();
   return std::move(run_);
 }

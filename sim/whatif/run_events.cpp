@@ -14,6 +14,7 @@
 #include "models/base/sensible.h"
 #include "models/trace/json_scan.h"
 #include "sim/summary/event.h"
+#include "sim/summary/kernel_name.h"
 
 namespace orrery {
 namespace {
@@ -82,13 +83,13 @@ class RunEvents {
     if (e.phase != "X") return;
     const auto begin = seconds_of(e.ts), time = seconds_of(e.duration);
     if (!begin || !time || *time < 0) return;
-    if (!e.args.correlation.empty() && (e.category.ends_with("_runtime") || e.category.ends_with("_driver")))
-      note_launch(e, *begin);
-    if (e.name.starts_with(kStepName) && e.category == "user_annotation")
+    const EventSort sort = event_sort_of(e.category);
+    if (!e.args.correlation.empty() && sort == EventSort::launch) note_launch(e, *begin);
+    if (e.name.starts_with(kStepName) && (sort == EventSort::annotation || sort == EventSort::operation))
       windows_[std::string(e.pid)].push_back({number_behind(e.name, kStepName), *begin, *begin + *time});
-    const bool kernel = e.category == "kernel" || e.category == "gpu_memcpy" || e.category == "gpu_memset";
+    const bool kernel = sort == EventSort::kernel || sort == EventSort::copy;
     if (!kernel && e.args.object.find("\"seq_id\"") == std::string_view::npos) return;
-    Noted n{.pid = std::string(e.pid), .tid = std::string(e.tid), .name = unescaped(e.name)};
+    Noted n{.pid = std::string(e.pid), .tid = std::string(e.tid), .name = demangled(unescaped(e.name))};
     n.begin = *begin;
     n.time = *time;
     if (kernel) {
@@ -166,14 +167,17 @@ class RunEvents {
   // count, since they may begin with any kernel.
   std::int64_t step_at(const Noted& n) const {
     const double time = launch_of(n).value_or(n.begin);
-    const auto own = windows_.find(n.pid);
+    if (const auto own = windows_.find(n.pid); own != windows_.end()) return step_in(own->second, time);
     for (const auto& [pid, windows] : windows_) {
-      if (own != windows_.end() && pid != n.pid) continue;
-      for (const Window& w : windows) {
-        if (time >= w.begin && time < w.end) return w.step;
-      }
+      if (const std::int64_t step = step_in(windows, time); step >= 0) return step;
     }
     return windows_.empty() ? 0 : -1;
+  }
+
+  static std::int64_t step_in(const std::vector<Window>& windows, double time) {
+    const auto found =
+        std::find_if(windows.begin(), windows.end(), [&](const Window& w) { return time >= w.begin && time < w.end; });
+    return found == windows.end() ? -1 : found->step;
   }
 
   // When the host launched a kernel; nullopt if the file does not say it. Launches of several processes may have one

@@ -40,7 +40,8 @@ class KernelRun {
   void number_groups(const std::vector<std::size_t>& order);
 
   MeasuredRun run_;
-  std::vector<Part> parts_;  // for each operation of run_, what it takes part in
+  std::size_t without_group_ = 0;  // number of kernels of collectives that say nothing of their ranks
+  std::vector<Part> parts_;        // for each operation of run_, what it takes part in
   std::map<std::string, std::int32_t> workers_, lanes_;
   std::map<std::string, std::int64_t> groups_;
   std::map<std::string, std::uint32_t> works_;

@@ -12,6 +12,7 @@
 #include "models/base/error.h"
 #include "models/base/names.h"
 #include "models/base/quantile.h"
+#include "sim/whatif/step_replay.h"
 
 namespace orrery {
 namespace {
@@ -83,10 +84,8 @@ class RunQuestions {
   void answer_slowdowns(WhatifAnswer& a) const {
     for (const std::uint32_t op : longest_ops())
       a.by_op.push_back({run_.ops[op], slowdown(a, [&](const RunNode& n) { return n.op == op; })});
-    for (std::int32_t w = 0; w < std::ssize(run_.workers); ++w)
-      a.by_worker.push_back({run_.workers[static_cast<std::size_t>(w)], slowdown(a, [&](const RunNode& n) {
-                               return is_of(n, [&](std::int32_t worker, std::int32_t) { return worker == w; });
-                             })});
+    const std::vector<double> times = times_by_worker();
+    for (std::size_t w = 0; w < run_.workers.size(); ++w) a.by_worker.push_back({run_.workers[w], times[w] / a.even});
     for (std::int32_t s = 0; s < run_.stages && run_.stages > 1; ++s)
       a.by_stage.push_back({fmt::format("{}", s), slowdown(a, [&](const RunNode& n) {
                               return is_of(n, [&](std::int32_t, std::int32_t stage) { return stage == s; });
@@ -170,6 +169,26 @@ class RunQuestions {
 
   double slowdown(const WhatifAnswer& a, const std::function<bool(const RunNode&)>& keeps) const {
     return mean([&](const RunNode& n) { return keeps(n) ? n.time : even_[n.pool]; }, false) / a.even;
+  }
+
+  // For each worker, the mean step time if its nodes alone take their measured times, without gaps.
+  std::vector<double> times_by_worker() const {
+    std::vector<double> times(run_.workers.size(), 0);
+    for (const StepGraph& g : graphs_) {
+      std::vector<std::vector<std::uint32_t>> nodes(run_.workers.size());
+      const auto add = [&](std::int32_t worker, std::uint32_t node) {
+        std::vector<std::uint32_t>& list = nodes[static_cast<std::size_t>(worker)];
+        if (list.empty() || list.back() != node) list.push_back(node);
+      };
+      for (std::uint32_t i = 0; i < g.nodes.size(); ++i) {
+        if (g.nodes[i].ranks.empty()) add(g.nodes[i].worker, i);
+        for (const auto& [worker, stage] : g.nodes[i].ranks) add(worker, i);
+      }
+      StepReplay replay(g, even());
+      for (std::size_t w = 0; w < times.size(); ++w) times[w] += replay.with_measured(nodes[w]);
+    }
+    for (double& time : times) time /= static_cast<double>(graphs_.size());
+    return times;
   }
 
   static std::int32_t index_of(const std::vector<std::string>& names, const std::string& name, std::string_view what) {

@@ -13,10 +13,16 @@ namespace orrery {
 namespace {
 
 constexpr std::size_t kMostRows = 12;   // the most rows of a table of slowdowns
-constexpr std::size_t kMostCells = 32;  // the most ranks, and the most stages, in the map of ranks and stages
+constexpr std::size_t kMostCells = 32;  // the most rows, and the most columns, in the map of ranks and stages
 
 // The name of an op, a rank or a stage as tables show it: long names lose their ends.
 std::string name_text(const std::string& name) { return std::string(first_characters(name, sensible::kLongestWord)); }
+
+// A share as a text: "+12.5"; never "-0.0".
+std::string percent_text(double share) {
+  std::string text = fmt::format("{:+.1f}", 100 * share);
+  return text == "-0.0" ? "+0.0" : text;
+}
 
 // A share as a text: "12.5 % less", or "12.5 % more" if it is negative.
 std::string less_text(double share) {
@@ -52,25 +58,51 @@ std::string slowdowns_text(std::string_view title, std::string_view what, const 
   Table t;
   t.columns = {{std::string(what), "", Align::left}, {"slowdown", "%"}};
   for (std::size_t i = 0; i < std::min(kMostRows, list.size()); ++i)
-    t.rows.push_back({name_text(list[i].name), fmt::format("{:+.1f}", 100 * (list[i].slowdown - 1))});
+    t.rows.push_back({name_text(list[i].name), percent_text(list[i].slowdown - 1)});
   std::string text = '\n' + heading(title, style) + '\n' + print(t, "  ", style.columns);
   if (list.size() > kMostRows) text += fmt::format("  and {} less slow ones\n", list.size() - kMostRows);
   return text;
 }
 
+struct Range {
+  std::size_t begin = 0, end = 0;  // indices of the first, and behind the last
+};
+
+// Cuts a list into as many ranges of nearly equal length as the map has room for; a short list has one for each index.
+std::vector<Range> ranges_of(std::size_t size) {
+  const std::size_t count = std::min(kMostCells, size);
+  std::vector<Range> ranges;
+  for (std::size_t i = 0; i < count; ++i) ranges.push_back({size * i / count, size * (i + 1) / count});
+  return ranges;
+}
+
+// The map of ranks and stages. Where there are too many for a row each, a row stands for the slowest of several.
 std::string work_text(const WhatifAnswer& a, const Style& style) {
   if (a.work.size() < 2 && (a.work.empty() || a.work[0].size() < 2)) return "";
+  const std::vector<Range> rows = ranges_of(a.work.size()), columns = ranges_of(a.work[0].size());
+  const auto named = [](const Range& r, const auto& name) {
+    return r.end - r.begin == 1 ? name(r.begin) : fmt::format("{} to {}", name(r.begin), name(r.end - 1));
+  };
   Table t;
-  t.columns = {{"rank", "", Align::left}};
-  const std::size_t stages = std::min(kMostCells, a.work[0].size());
-  for (std::size_t s = 0; s < stages; ++s)
-    t.columns.push_back({a.work[0].size() > 1 ? fmt::format("stage {}", s) : "compute", "%"});
-  for (std::size_t w = 0; w < std::min(kMostCells, a.work.size()); ++w) {
-    std::vector<std::string> cells = {name_text(a.workers[w])};
-    for (std::size_t s = 0; s < stages; ++s) cells.push_back(fmt::format("{:+.1f}", 100 * (a.work[w][s] - 1)));
+  t.columns = {{rows.size() < a.work.size() ? "ranks" : "rank", "", Align::left}};
+  for (const Range& c : columns)
+    t.columns.push_back(
+        {a.work[0].size() > 1 ? "stage " + named(c, [](std::size_t i) { return fmt::format("{}", i); }) : "compute",
+         "%"});
+  for (const Range& r : rows) {
+    std::vector<std::string> cells = {named(r, [&](std::size_t i) { return name_text(a.workers[i]); })};
+    for (const Range& c : columns) {
+      double slowest = a.work[r.begin][c.begin];
+      for (std::size_t w = r.begin; w < r.end; ++w) {
+        for (std::size_t s = c.begin; s < c.end; ++s) slowest = std::max(slowest, a.work[w][s]);
+      }
+      cells.push_back(percent_text(slowest - 1));
+    }
     t.rows.push_back(std::move(cells));
   }
-  return '\n' + heading("Compute of each rank over even work", style) + '\n' + print(t, "  ", style.columns);
+  const bool several = rows.size() < a.work.size() || columns.size() < a.work[0].size();
+  return '\n' + heading("Compute of each rank over even work", style) + '\n' +
+         (several ? "  a cell is the slowest of its ranks and stages\n" : "") + print(t, "  ", style.columns);
 }
 
 std::string transfers_text(const WhatifAnswer& a, const Style& style) {

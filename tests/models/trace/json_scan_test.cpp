@@ -102,3 +102,17 @@ TEST(JsonScan, NumbersOfEveryLengthEndWhereTheyEnd) {
   JsonScan odd("1\x01\x02,");
   EXPECT_EQ(odd.raw(), "1\x01\x02");
 }
+
+// Blanks behind a line's end are passed over sixteen at a time; every other byte ends them.
+TEST(JsonScan, BlanksOfAnyNumberArePassedOver) {
+  for (std::size_t blanks = 0; blanks < 40; ++blanks) {
+    for (const char* end : {"1", "\x01", "\x0b", ""}) {
+      std::string text = "\n";
+      for (std::size_t i = 0; i < blanks; ++i) text += " \t\r\n"[i % 4];
+      const std::string whole = text + end;
+      JsonScan scan(whole);
+      EXPECT_EQ(scan.peek(), *end);
+      EXPECT_EQ(scan.position(), text.size());
+    }
+  }
+}

@@ -134,6 +134,8 @@ TEST(PyTorchOps, RefusalsSayWhy) {
 
 TEST(PyTorchOps, CollectivesHaveOneName) {
   EXPECT_EQ(collective_of_torch("_allgather_base"), "all_gather");
+  EXPECT_EQ(collective_of_torch("allgather_into_tensor_coalesced"), "all_gather");
+  EXPECT_EQ(collective_of_torch("_broadcast_oop"), "broadcast");
   EXPECT_EQ(collective_of_torch("recv"), "message");
   EXPECT_EQ(collective_of_torch("barrier"), "");
 }

@@ -152,6 +152,54 @@ TEST(TraceSummary, FilesWithoutKernelsAreRefused) {
   EXPECT_EQ(summary_of(untimed).untimed, 2);
 }
 
+TEST(TraceSummary, ProcessesThatNameTheirRankTwiceAreCalledByIt) {
+  const TraceSummary s = summary_of(
+      R"x([{"ph":"M","name":"process_name","pid":1,"args":{"name":"rank 3 (rank 3)"}},
+          {"ph":"M","name":"process_name","pid":2,"args":{"name":"rank 4 (ranks 4, 5 x2)"}},
+          {"ph":"X","cat":"kernel","name":"a","pid":1,"tid":1,"ts":1,"dur":1},
+          {"ph":"X","cat":"kernel","name":"a","pid":2,"tid":1,"ts":1,"dur":1}])x");
+  ASSERT_EQ(s.ranks.size(), 2U);
+  EXPECT_EQ(s.ranks[0].name, "rank 3");
+  EXPECT_EQ(s.ranks[1].name, "rank 4 (ranks 4, 5 x2)");
+}
+
+// A file of several MiB, whose parts are read by several threads.
+TEST(TraceSummary, OfALargeFileIsTheSumOfItsEvents) {
+  const auto line = [](int i) {
+    return fmt::format(R"({{"ph":"X","cat":"kernel","name":"gemm {}","pid":{},"tid":7,"ts":{},"dur":2,)"
+                       R"("args":{{"External id":{},"correlation":{},"note":"}},{{"}}}},)"
+                       "\n",
+                       i % 3, i % 2, 10 * i, i / 2 + 1, i + 1'000'000);
+  };
+  const auto operation = [](int i) {
+    return fmt::format(R"({{"ph":"X","cat":"cpu_op","name":"op {}","pid":9,"tid":9,"ts":{},"dur":2,)"
+                       R"("args":{{"External id":{}}}}},)"
+                       "\n",
+                       i % 5, 20 * i, i + 1);
+  };
+  std::string text = "[\n";
+  for (int i = 0; i < 20'000; ++i) text += operation(i);
+  for (int i = 0; i < 40'000; ++i) text += line(i);
+  const TraceSummary s = summary_of(text + R"({"ph":"M","name":"process_labels","pid":1,"args":{"labels":"GPU 1"}}])");
+  EXPECT_EQ(s.events, 60'001);
+  EXPECT_EQ(s.kernels, 40'000);
+  EXPECT_EQ(s.time, 80'000'000);
+  EXPECT_EQ(tied_by(s, Tie::id), 40'000);
+  ASSERT_EQ(s.ranks.size(), 2U);
+  EXPECT_EQ(s.ranks[0].name, "device 0");
+  EXPECT_EQ(s.ranks[1].name, "GPU 1");
+  EXPECT_EQ(s.ranks[0].times.window, 39'998 * 10'000 + 2000);
+  EXPECT_EQ(s.by_operator.size(), 5U);
+  EXPECT_EQ(s.by_kernel.size(), 3U);
+  try {
+    summary_of(text + "17]");
+    ADD_FAILURE() << "damage was not seen";
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find(":60002: what stands here is neither a value nor an event"), std::string::npos)
+        << e.what();
+  }
+}
+
 TEST(TraceSummary, WhatIsLeftOutIsCountedByCategory) {
   const TraceSummary s = summary_of(
       R"([{"ph":"X","cat":"kernel","name":"a","pid":1,"tid":1,"ts":1,"dur":1},

@@ -1,5 +1,8 @@
 #include "sim/summary/summary_text.h"
 
+#include <algorithm>
+
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -29,6 +32,25 @@ TEST(SummaryText, TellsTimesClassesKernelsAndWhatIsUnknown) {
     }
     at = end + 1;
   }
+}
+
+TEST(SummaryText, AThousandRanksShareRows) {
+  TraceSummary s;
+  for (int rank = 0; rank < 1024; ++rank) {
+    RankTotal r;
+    r.name = fmt::format("rank {}", rank);
+    r.times.window = 1'000'000'000;
+    r.times.compute = rank < 16 ? 1'000'000'000 : 500'000'000;
+    r.times.idle_other = r.times.window - r.times.compute;
+    r.steps = {.count = 2, .sum = 900'000'000};
+    r.allocated = rank == 40 ? 3 << 20 : 1 << 20;
+    s.ranks.push_back(r);
+  }
+  const std::string text = summary_text(s, 15, {});
+  for (const char* part : {"1,024 ranks; a row has the means", "rank 0 to rank 31      1.00     75.0",
+                           "rank 992 to rank 1023  1.00     50.0", "450.0\n", "rank 32 to rank 63          3.00"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << '\n' << text;
+  EXPECT_LT(std::count(text.begin(), text.end(), '\n'), 80);
 }
 
 TEST(SummaryJson, HasEveryFigure) {

@@ -42,6 +42,21 @@ TEST(Tie, AnIdThatRepeatsTheCorrelationIsNoOperators) {
   EXPECT_EQ(r.kernels[3].operation, kNoName);
 }
 
+// Kernel 9 has no operator, and its id is that of one that ran elsewhere; the id of kernel 6 is its operator's, whose
+// launch was not recorded.
+TEST(Tie, AnIdThatRepeatsTheCorrelationIsNoOperatorsAmongOthersThatAre) {
+  TraceRecords r;
+  r.kernels = {kernel(100, 5, 7), kernel(200, 9, 9), kernel(300, 6, 6), kernel(400, 4, 7), kernel(500, 3, 7)};
+  r.operators = {{0, 20, 7, 1, 70, false}, {30, 60, 6, 1, 60, false}, {0, 90, 9, 2, 90, false}};
+  r.launches = {{5, 8, 5, 1}, {40, 42, 9, 1}};
+  tie(r);
+  EXPECT_EQ(r.kernels[0].operation, 70U);
+  EXPECT_EQ(r.kernels[1].operation, 60U);  // which ran on the thread of the launch
+  EXPECT_EQ(r.kernels[1].tie, Tie::launch);
+  EXPECT_EQ(r.kernels[2].operation, 60U);
+  EXPECT_EQ(r.kernels[2].tie, Tie::id);
+}
+
 TEST(Tie, KernelsWithoutALaunchStayUntied) {
   TraceRecords r;
   r.kernels = {kernel(200, 0, 0), kernel(100, 3, 0)};

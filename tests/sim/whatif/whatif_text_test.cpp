@@ -1,5 +1,8 @@
 #include "sim/whatif/whatif_text.h"
 
+#include <algorithm>
+
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 namespace orrery {
@@ -29,6 +32,20 @@ TEST(WhatifText, LongNamesLoseTheirEndsAndRemarksAreShown) {
   const std::string text = whatif_text(a, {}, {});
   EXPECT_NE(text.find(std::string(39, 'a') + " "), std::string::npos) << text;
   EXPECT_NE(text.find("\n  3 transfers are not matched\n"), std::string::npos) << text;
+}
+
+TEST(WhatifText, AThousandRanksShareRowsThatShowTheSlowest) {
+  WhatifAnswer a{.steps = 1, .measured = 2, .replayed = 2, .without_gaps = 2, .even = 2};
+  for (int rank = 0; rank < 1024; ++rank) {
+    a.workers.push_back(fmt::format("{}", rank));
+    a.work.push_back({rank == 1000 ? 1.5 : 1.0});
+  }
+  const std::string text = whatif_text(a, {}, {});
+  for (const char* part :
+       {"a cell is the slowest of its ranks and stages\n", "0 to 31         +0.0\n", "992 to 1023    +50.0\n"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+  const auto begin = text.find("Compute of each rank");
+  EXPECT_LE(std::count(text.begin() + static_cast<std::ptrdiff_t>(begin), text.end(), '\n'), 36);
 }
 
 }  // namespace
