@@ -220,7 +220,7 @@ void Canvas::paint_bands(QPainter& painter, const Scene& scene, const View& view
        b != bands.end() && b->begin < scale.end;) {
     const double from = std::max(0.0, scale.x_of(b->begin)), to = std::min(scale.width, scale.x_of(b->end));
     const QColor colour = colour_of_phase(static_cast<std::size_t>(b->phase));
-    const double gap = to - from > 3 ? 1 : 0;
+    const double gap = to - from > kFramed ? 1 : 0;
     painter.fillRect(QRectF(CanvasFrame::kGutter + from, y + 2, std::max(1.0, to - from - gap),
                             row.track == kNone ? row.height - 4 : kStrip),
                      colour);

@@ -108,7 +108,7 @@ QString models_of(const Report& r) {
                     time / r.step_time_s, colour_of_phase(i));
     limits += "<br>" + html_of(fmt::format("{}: {}", m.name, m.limit));
   }
-  return rows.isEmpty() ? QString() : section("Whose time it is", rows) + "<p>of the step" + limits + "</p>";
+  return rows.isEmpty() ? QString() : section("Whose time it is", rows) + "<p>in shares of the step" + limits + "</p>";
 }
 
 // Returns the figures of a generated text, and what its prompts and its tokens wait for.
