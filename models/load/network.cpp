@@ -2,6 +2,9 @@
 #include <algorithm>
 #include <set>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include "models/base/data.h"
 #include "models/base/input_file.h"
 #include "models/load/reader.h"
@@ -166,11 +169,12 @@ static void read_torus(const SpecSection& network, const SpecNode& at, const Clu
 
 static void read_neighbours(const SpecSection& network, Network& n) {
   const SpecNode* node = network.find("neighbours");
+  const SpecSection neighbours(network.reader(), node, "cluster.network.neighbours", kNeighbourKeys);
   if (node == nullptr) {
     network.take("load", n.load);
+    neighbours.record("jobs", "", nullptr, "default");
     return;
   }
-  const SpecSection neighbours(network.reader(), node, "cluster.network.neighbours", kNeighbourKeys);
   const SpecNode *jobs = neighbours.find("jobs"), *load = neighbours.find("load");
   if (load != nullptr && network.find("load") != nullptr)
     network.reader().fail(*load, neighbours.name("load"), "cluster.network.load says the same; leave one of them out");
@@ -178,10 +182,11 @@ static void read_neighbours(const SpecSection& network, Network& n) {
     neighbours.take("load", n.load);
   else
     network.take("load", n.load);
-  if (load != nullptr && jobs == nullptr) return;
+  if (load != nullptr && jobs == nullptr) return neighbours.record("jobs", "", nullptr, "default");
   if (jobs == nullptr || jobs->kind != SpecNode::Kind::list || jobs->items.empty())
     network.reader().fail(*node, "cluster.network.neighbours.jobs", "a list of spec files is needed here");
   for (const SpecNode& job : jobs->items) n.jobs.push_back(beside(network.reader().path, job.text));
+  neighbours.record("jobs", fmt::format("[{}]", fmt::join(n.jobs, ", ")), jobs, "");
 }
 
 static void read_leaf(const SpecSection& network, const SpecNode& at, const Cluster& c, Network& n) {

@@ -12,4 +12,8 @@ namespace orrery {
 // task, which already ran with the wrong weights, run a second time.
 Plan repeat_steps(const Plan& plan, const std::vector<bool>& redoes_update);
 
+// Returns a plan that repeats a plan of one step so many times, in which a rank begins a step when all its tasks of the
+// step before have ended. Its host issues tasks ahead meanwhile, and other ranks may be in another step.
+Plan repeat_in_turn(const Plan& plan, std::int64_t steps);
+
 }  // namespace orrery

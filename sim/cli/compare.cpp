@@ -2,6 +2,7 @@
 #include <atomic>
 #include <exception>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <thread>
 
@@ -194,6 +195,13 @@ std::vector<std::string> figures(const Report& r, const Scales& scales) {
           r.memory.fits ? "yes" : "NO: " + lack_text(r.memory)};
 }
 
+// The share of a step that belongs to a frozen model beside the one that trains, in %; "-" for a step of one model.
+std::string frozen_figure(const Report& r) {
+  if (r.models.size() < 2) return "-";
+  const TimeSplit& time = r.models[1].time_s;
+  return fmt::format("{:.1f}", 100 * std::accumulate(time.begin(), time.end(), 0.0) / r.step_time_s);
+}
+
 // Days, rent and owner's cost (millions of dollars) of a training run as texts for a row of the table; "-" where a
 // figure is not known.
 std::vector<std::string> run_figures(const RunCost& cost) {
@@ -251,6 +259,9 @@ Table table_of(const std::vector<Case>& cases, const std::vector<Axis>& axes, bo
         Column{"memory", std::string(scales.memory.unit)}, Column{"fits", "", Align::left}}) {
     t.columns.push_back(column);
   }
+  const bool frozen =
+      std::any_of(cases.begin(), cases.end(), [](const Case& c) { return c.report && !c.report->models.empty(); });
+  if (frozen) t.columns.insert(t.columns.end() - 2, {"frozen", "model %"});
   if (run) t.columns.insert(t.columns.end() - 1, {{"run", "days"}, {"rent", "M$"}, {"owned", "M$"}});
   for (const Case& c : cases) {
     std::vector<std::string> row;
@@ -259,6 +270,7 @@ Table table_of(const std::vector<Case>& cases, const std::vector<Axis>& axes, bo
     std::vector<std::string> rest(t.columns.size() - labels, "-");
     if (c.report) {
       rest = figures(*c.report, scales);
+      if (frozen) rest.insert(rest.end() - 2, frozen_figure(*c.report));
       if (const std::vector<std::string> last = run_figures(*c.cost); run)
         rest.insert(rest.end() - 1, last.begin(), last.end());
     } else

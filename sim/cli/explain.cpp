@@ -22,6 +22,7 @@
 #include "sim/predict/predict.h"
 #include "sim/print/section.h"
 #include "sim/report/critical_path.h"
+#include "sim/report/report_parts.h"
 #include "sim/report/report_text.h"
 #include "sim/report/validated_rows.h"
 
@@ -330,6 +331,7 @@ std::string parameters_text(const Spec& spec) {
 std::vector<Section> deciding(const Spec& spec, const Prediction& p, unsigned threads) {
   Section limit = {.title = "What limits the step"};
   limit.lines.push_back(fmt::format("step of {}: {}", time_text(p.report.step_time_s), p.report.limit));
+  if (const std::string models = models_text(p.report); !models.empty()) limit.lines.push_back(models);
   if (p.report.variation) limit.lines.push_back(variation_line(p.report));
   return {limit, critical(p), technique_effects(spec, p, threads)};
 }

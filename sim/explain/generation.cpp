@@ -6,8 +6,10 @@
 #include <fmt/format.h>
 
 #include "models/generation/generation_plan.h"
+#include "sim/generate/formats_text.h"
 #include "sim/predict/generation_profile.h"
 #include "sim/predict/predict.h"
+#include "sim/print/text.h"
 
 namespace orrery {
 namespace {
@@ -98,10 +100,44 @@ Section cache_section(const Spec& spec, const GenerationReport& r) {
           {}};
 }
 
+// A section on what the formats of weights and cache save against the spec with weights and cache as wide as
+// activations.
+Section formats_section(const Spec& spec, const GenerationReport& r, const std::string& profile) {
+  Section section{.title = "What formats of few bits save and cost here, by simulation without them"};
+  if (!is_quantised(spec)) return section;
+  Spec wide = unquantised(spec);
+  if (is_eight_bit(wide.strategy.precision)) wide.strategy.precision = Precision::bf16;
+  const GenerationReport other = predict_batch(wide, profile_for(wide, profile));
+  if (const std::string weights = formats_text(spec); !weights.empty()) section.lines.push_back("weights: " + weights);
+  if (spec.generation->kv_precision != wide.generation->kv_precision)
+    section.lines.push_back(fmt::format("keys and values: {}, else {}", name_of(spec.generation->kv_precision),
+                                        name_of(wide.generation->kv_precision)));
+  const Scale memory = memory_scale(static_cast<double>(other.memory.sum()));
+  const Scale first = time_scale(std::max(r.first_token_s, other.first_token_s));
+  const Scale each = time_scale(std::max(r.token_s, other.token_s));
+  Table& t = section.table;
+  t.columns = {{"", "", Align::left},
+               {"first token", std::string(first.unit)},
+               {"each token", std::string(each.unit)},
+               {"weights", std::string(memory.unit)},
+               {"keys and values", std::string(memory.unit)},
+               {"in all", std::string(memory.unit)}};
+  const auto add = [&](const char* name, const GenerationReport& of) {
+    t.rows.push_back({name, number(of.first_token_s, first), number(of.token_s, each),
+                      number(static_cast<double>(of.memory.weights), memory),
+                      number(static_cast<double>(of.memory.cache), memory),
+                      number(static_cast<double>(of.memory.sum()), memory)});
+  };
+  add("as it is", r);
+  add("without them", other);
+  return section;
+}
+
 }  // namespace
 
 std::vector<Section> generation_sections(const Spec& spec, const GenerationReport& r, const std::string& profile) {
-  return {limits_section(r), kernels_section(spec, r, profile), bound_section(spec, r), cache_section(spec, r)};
+  return {limits_section(r), kernels_section(spec, r, profile), bound_section(spec, r), cache_section(spec, r),
+          formats_section(spec, r, profile)};
 }
 
 }  // namespace orrery

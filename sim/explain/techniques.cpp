@@ -340,7 +340,7 @@ void add_overlap(const Spec& spec, List& list) {
 List techniques(const Spec& spec) {
   List list;
   for (const auto add : {add_sharding, add_tensor, add_pipeline, add_context, add_experts, add_recompute, add_memory,
-                         add_training, add_offload, add_overlap})
+                         add_training, add_offload, add_overlap, add_neighbours})
     add(spec, list);
   std::stable_partition(list.begin(), list.end(), [](const Technique& t) { return t.used; });
   return list;

@@ -18,6 +18,9 @@ void drop_sharding_options(Strategy& s);
 // and what training samples consist of.
 void add_training(const Spec& spec, std::vector<Technique>& list);
 
+// Adds to the list the jobs that share the cluster's switches with this one.
+void add_neighbours(const Spec& spec, std::vector<Technique>& list);
+
 // Adds to the list the techniques that spend time or bytes to save memory: ZeRO-R, tiling, kinds of attention.
 void add_memory(const Spec& spec, std::vector<Technique>& list);
 

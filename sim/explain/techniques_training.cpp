@@ -51,6 +51,12 @@ void drop_sharding_options(Strategy& s) {
 void add_training(const Spec& spec, List& list) {
   add_transfers(spec, list);
   const Strategy& s = spec.strategy;
+  if (s.weights.narrow())
+    list.push_back({fmt::format("weights rounded to {} in forward (quantisation-aware training)", text_of(s.weights)),
+                    true, "nothing of the step: the model learns weights that lose little in this format",
+                    s.inputs.narrow() ? "matrices and the inputs of their products are rounded before every product"
+                                      : "matrices are rounded before every product",
+                    "without it", changed(spec, [](Strategy& x) { x.weights = x.inputs = {}; })});
   if (s.optimizer.eight_bit)
     list.push_back({"moments of 8 bits", true, "moments take a byte each, and a scale a block",
                     "they are rounded anew in every step", "with moments of fp32", changed(spec, [](Strategy& x) {
@@ -79,6 +85,16 @@ void add_training(const Spec& spec, List& list) {
                     "ranks with longer documents keep the others waiting", "with samples of one document",
                     std::move(whole)});
   }
+}
+
+void add_neighbours(const Spec& spec, List& list) {
+  if (!spec.cluster.network || spec.cluster.network->jobs.empty()) return;
+  Spec alone = spec;
+  alone.cluster.network->jobs.clear();
+  const std::size_t jobs = spec.cluster.network->jobs.size();
+  list.push_back({fmt::format("{} other job{} on the cluster", jobs, jobs > 1 ? "s" : ""), true,
+                  "the nodes that this job leaves are used",
+                  "jobs take from each other what they send over the same uplinks", "without them", std::move(alone)});
 }
 
 }  // namespace orrery

@@ -13,6 +13,7 @@
 #include "sim/page/summary.h"
 #include "sim/page/words.h"
 #include "sim/print/text.h"
+#include "sim/report/report_parts.h"
 
 namespace orrery {
 namespace {
@@ -82,6 +83,12 @@ std::vector<std::pair<std::string, std::vector<std::string>>> differing(const st
   return result;
 }
 
+// Returns what limits a step, and of a step of two models also what each of them waits for.
+std::string limit_of(const Report& r) {
+  const std::string models = models_text(r);
+  return models.empty() ? r.limit : fmt::format("{}; {}", r.limit, models);
+}
+
 // The table of the comparison, with further columns: each spec's interval of step times, the time that 95 % of clusters
 // stay below where some spec's GPUs differ, and what limits each step. Step times hold their exact values as data.
 std::string specs_markup(const ComparePage& page) {
@@ -102,7 +109,7 @@ std::string specs_markup(const ComparePage& page) {
     t.rows[i].push_back(known ? time_text(r->step_time_low_s) + " to " + time_text(r->step_time_high_s) : "-");
     if (vary) t.rows[i].push_back(r != nullptr && r->variation ? time_text(r->variation->p95) : "-");
     // The last column, which is the widest, holds the reason why a spec cannot be predicted.
-    t.rows[i].push_back(r != nullptr ? r->limit : page.specs[i].reason);
+    t.rows[i].push_back(r != nullptr ? limit_of(*r) : page.specs[i].reason);
     if (r == nullptr) t.rows[i][before - 1] = "impossible";
   }
   return table_markup(t, {}, [&](std::size_t row, std::size_t column) {

@@ -1,6 +1,7 @@
 // Writes the page of a spec that generates text.
 #include <fmt/format.h>
 
+#include "sim/generate/formats_text.h"
 #include "sim/page/bars.h"
 #include "sim/page/colours.h"
 #include "sim/page/document.h"
@@ -56,6 +57,8 @@ std::string generation_memory(const GenerationReport& r) {
 std::string generation_page(const Spec& spec, const GenerationReport& r, const SpecNotes& notes) {
   const Generation& g = *spec.generation;
   std::string summary = generation_cards(spec, r);
+  summary += paragraph("limited by " + limit_text(r));
+  if (const std::string weights = formats_text(spec); !weights.empty()) summary += paragraph("weights: " + weights);
   for (const std::string& remark : r.prefill.front().report.remarks) summary += paragraph("Note: " + remark);
   std::string body = part("Summary", summary);
   body += part("Passes", table_markup(passes_table(r)));

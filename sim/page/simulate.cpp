@@ -12,6 +12,7 @@
 #include "sim/page/timeline.h"
 #include "sim/page/words.h"
 #include "sim/print/text.h"
+#include "sim/report/link_load.h"
 #include "sim/report/report_parts.h"
 
 namespace orrery {
@@ -34,6 +35,7 @@ std::string summary_part(const Spec& spec, const Report& r, const StepAdvice& ad
   if (!r.memory.fits) content += alarm_markup(fit_text(r));
   content += step_cards(r) + time_bar(r);
   content += paragraph(fmt::format("limited by {}", r.limit));
+  if (const std::string models = models_text(r); !models.empty()) content += paragraph(models);
   for (const std::string& remark : r.remarks) content += paragraph("Note: " + remark);
   if (spec.cluster.gpu.uncalibrated)
     content +=
@@ -45,11 +47,32 @@ std::string summary_part(const Spec& spec, const Report& r, const StepAdvice& ad
   return part("Summary", content);
 }
 
-std::string attribution_part(const Report& r) {
+// How full the links of the cluster are over the step, where anything goes over them.
+std::string links_markup(const Spec& spec, const Prediction& p) {
+  Table t{{{"the fullest", "", Align::left},
+           {"which", "", Align::left},
+           {"carries", "GB/s"},
+           {"mean", "GB/s"},
+           {"mean", "%"},
+           {"peak", "%"}},
+          {}};
+  for (const LinkLoad& load : link_loads(p.plan, p.costs.timing, p.trace, spec.cluster)) {
+    const auto rate = [&](double share) {
+      return load.capacity > 0 ? fmt::format("{:.1f}", share * load.capacity / 1e9) : "-";
+    };
+    t.rows.push_back({load.name, load.of, rate(1), rate(load.mean), fmt::format("{:.1f}", 100 * load.mean),
+                      fmt::format("{:.1f}", 100 * load.peak)});
+  }
+  return t.rows.empty() ? "" : element("h3", "How full links are over the step") + '\n' + table_markup(t);
+}
+
+std::string attribution_part(const Spec& spec, const Prediction& p) {
+  const Report& r = p.report;
   std::string content = time_markup(r);
   if (!r.communication.empty())
     content += element("h3", "Transfers of a step") + '\n' + table_markup(communication_table(r)) +
                paragraph(exposed_note(r), "class=\"note\"");
+  content += links_markup(spec, p);
   if (!r.weights.empty()) content += table_markup(weights_table(r));
   return part("Where the time goes", content, "class=\"sheet\"");
 }
@@ -115,7 +138,7 @@ std::vector<std::string> under_title(const Spec& spec) {
 }  // namespace
 
 std::string simulate_page(const Spec& spec, const Prediction& p, const StepAdvice& advice, const SpecNotes& notes) {
-  std::string body = summary_part(spec, p.report, advice) + attribution_part(p.report);
+  std::string body = summary_part(spec, p.report, advice) + attribution_part(spec, p);
   body += part("Timeline", timeline_markup(p.plan, p.trace));
   body +=
       memory_part(spec, p) + machine_part(spec, advice.prices) + defaults_part(spec, notes) + spec_part(spec, notes);

@@ -79,6 +79,9 @@ bool same_rows(const CommunicationRow& a, const CommunicationRow& b) {
 template <class Function>
 void for_each_sum(Report& r, Function function) {
   for (double& time : r.time_s) function(time);
+  for (ModelTime& model : r.models) {
+    for (double& time : model.time_s) function(time);
+  }
   for (CommunicationRow& row : r.communication) {
     for (double* sum : {&row.bytes_per_gpu, &row.time_s, &row.exposed_s}) function(*sum);
   }

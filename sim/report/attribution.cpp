@@ -13,7 +13,9 @@ class Walker {
  public:
   Walker(const Plan& plan, const Trace& trace) : plan_(plan), trace_(trace), period_(period_of(plan, trace)) {
     result_.by_slot.resize(plan.classes.size());
+    result_.second_by_slot.resize(plan.classes.size());
     result_.exposed_by_op.resize(plan.ops.size(), 0);
+    two_models_ = std::any_of(plan.blocks.begin(), plan.blocks.end(), [](const Block& b) { return b.second; });
     for (TaskId t = 0; t < plan.task_count(); ++t) {
       if (last_ == kNone || trace.spans[t].ended > trace.spans[last_].ended) last_ = t;
     }
@@ -25,11 +27,13 @@ class Walker {
       for (TaskId t = plan_.classes[slot_].begin; t < plan_.classes[slot_].end; ++t) {
         if (plan_.op_of(t).lane != LaneKind::compute) continue;
         const Span& span = trace_.spans[t];
+        second_ = two_models_ && plan_.blocks[plan_.frames[plan_.tasks[t].frame].block].second;
         from_ = busy_until;
         if (span.entered > from_) why(t, span.entered);
         busy_until = std::max(from_, span.ended);
         charge(busy_kind(plan_.op_of(t)), std::max(from_, span.entered), busy_until);
       }
+      second_ = false;
       from_ = busy_until;
       if (last_ != kNone && trace_.step_time > from_) met(last_, trace_.step_time);
     }
@@ -42,6 +46,7 @@ class Walker {
   Picoseconds charge(TimeKind kind, Picoseconds begin, Picoseconds end) {
     const Picoseconds time = std::max<Picoseconds>(0, std::min(end, period_.end) - std::max(begin, period_.begin));
     result_.by_slot[slot_][static_cast<std::size_t>(kind)] += time;
+    if (second_) result_.second_by_slot[slot_][static_cast<std::size_t>(kind)] += time;
     return time;
   }
 
@@ -139,7 +144,9 @@ class Walker {
   Attribution result_;
   TaskId last_ = kNone;
   std::uint32_t slot_ = 0;
-  Picoseconds from_ = 0;  // start of the idle time of a compute lane that is being explained
+  bool two_models_ = false;  // whether the plan has a frozen model beside the one that trains
+  bool second_ = false;      // whether time is charged to the frozen model beside the one that trains
+  Picoseconds from_ = 0;     // start of the idle time of a compute lane that is being explained
 };
 
 }  // namespace

@@ -14,6 +14,9 @@ namespace orrery {
 struct Attribution {
   // for each class of ranks, the picoseconds of each TimeKind; over all kinds they sum to the step time
   std::vector<std::array<Picoseconds, kTimeKinds>> by_slot;
+  // For each class of ranks, the part of by_slot in which the compute lane ran or awaited an op of the frozen model
+  // beside the one that trains (Block::second).
+  std::vector<std::array<Picoseconds, kTimeKinds>> second_by_slot;
   // For each op of the plan, the time in which compute waited for the op's transfers, summed over ranks.
   std::vector<Picoseconds> exposed_by_op;
 };

@@ -36,6 +36,19 @@ void add_time(Report& r, const Plan& plan, const Attribution& a) {
   for (int k = 0; k < kTimeKinds; ++k) r.time_s[k] = means[k].over(plan.workers()) / kPicosecondsPerSecond;
 }
 
+// Splits the step's time between the model that trains and the frozen one beside it.
+void add_models(Report& r, SecondModel::Role role, const Plan& plan, const Attribution& a) {
+  ModelTime trained{std::string(trained_name(role)), r.time_s, ""}, second{std::string(name_of(role)), {}, ""};
+  for (int k = 0; k < kTimeKinds; ++k) {
+    RankMean mean;
+    for (std::size_t s = 0; s < plan.classes.size(); ++s)
+      mean.add(a.second_by_slot[s][k], plan.classes[s].multiplicity);
+    second.time_s[k] = mean.over(plan.workers()) / kPicosecondsPerSecond;
+    trained.time_s[k] = std::max(0.0, trained.time_s[k] - second.time_s[k]);
+  }
+  r.models = {std::move(trained), std::move(second)};
+}
+
 // Returns the time from the begin of one step to the begin of the next if stages do not wait for each other between
 // steps: the longest time that any stage takes from its first forward (and the work before it) to its last update.
 // Other stages need not be waited for: those that begin later also end later, and the part of the gradient norm that a
@@ -247,15 +260,15 @@ void add_weights(Report& r, const Plan& plan) {
   }
 }
 
-// Returns a sentence that names the largest parts of the step's time.
-std::string limits(const Report& r) {
+// Returns a sentence that names the largest parts of a time as shares of a step of `step_s` seconds.
+std::string limits(const TimeSplit& time_s, double step_s) {
   std::vector<std::pair<double, std::string_view>> parts;
   parts.reserve(kTimeKinds);
-  for (int k = 0; k < kTimeKinds; ++k) parts.emplace_back(r.time_s[k], name_of(static_cast<TimeKind>(k)));
+  for (int k = 0; k < kTimeKinds; ++k) parts.emplace_back(time_s[k], name_of(static_cast<TimeKind>(k)));
   std::stable_sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
   std::string text;
-  for (std::size_t i = 0; i < 3 && parts[i].first > 0.01 * r.step_time_s; ++i) {
-    text += fmt::format("{}{} {:.0f} %", i == 0 ? "" : ", ", parts[i].second, 100 * parts[i].first / r.step_time_s);
+  for (std::size_t i = 0; i < 3 && parts[i].first > 0.01 * step_s; ++i) {
+    text += fmt::format("{}{} {:.0f} %", i == 0 ? "" : ", ", parts[i].second, 100 * parts[i].first / step_s);
   }
   std::replace(text.begin(), text.end(), '_', ' ');
   return text;
@@ -263,17 +276,10 @@ std::string limits(const Report& r) {
 
 }  // namespace
 
-std::string_view name_of(TimeKind k) {
-  static constexpr std::array<std::string_view, kTimeKinds> names = {
-      "compute",          "recompute",    "exposed_tensor", "exposed_context", "exposed_expert",
-      "exposed_pipeline", "exposed_data", "offload",        "optimizer",       "bubble",
-      "imbalance",        "launch",       "other"};
-  return names[static_cast<std::size_t>(k)];
-}
-
 void add_rates(Report& r, const Spec& spec, const Plan& plan) {
   r.bubble_fraction = r.time_s[static_cast<std::size_t>(TimeKind::bubble)] / r.step_time_s;
-  r.limit = limits(r);
+  r.limit = limits(r.time_s, r.step_time_s);
+  for (ModelTime& model : r.models) model.limit = limits(model.time_s, r.step_time_s);
   const double gpus = static_cast<double>(plan.workers());
   r.tokens_per_s = static_cast<double>(spec.strategy.global_batch * spec.sequence) / r.step_time_s;
   r.tokens_per_s_per_gpu = r.tokens_per_s / gpus;
@@ -318,6 +324,7 @@ Report make_report(const Spec& spec, const Plan& plan, const Trace& trace, std::
   add_time(r, plan, a);
   r.time_s[static_cast<std::size_t>(TimeKind::other)] += memory.remapping_s;
   if (plan.steps_overlap && plan.steps == 1) overlap_steps(r, seconds(trace.step_time - staggered_period(plan, trace)));
+  if (spec.second) add_models(r, spec.second->role, plan, a);
   r.step_time_low_s = r.step_time_s;  // initial values; predict() later sets the interval
   r.step_time_high_s = r.step_time_s;
   add_rates(r, spec, plan);

@@ -87,6 +87,16 @@ struct WeightRow {
   std::int64_t versions = 1, staleness = 0;
 };
 
+// The part of a step in which ranks compute one of two models, or wait to do so, a mean over ranks: of the model that
+// trains and of the frozen one beside it (SecondModel). The parts of both models sum to the step's time_s.
+struct ModelTime {
+  std::string name;  // "student", "teacher"; "policy", "reference"
+  TimeSplit time_s{};
+  std::string limit;  // the largest parts of the model's time, as shares of the step, in the words of Report::limit
+};
+// Returns what the model that trains is called beside a second one: "student", "policy".
+std::string_view trained_name(SecondModel::Role role);
+
 // The time of a step that half of all clusters, and 95 of 100, stay below, if their GPUs and kernels differ as
 // cluster.variation says (step_quantiles.h).
 struct StepQuantiles {
@@ -107,6 +117,7 @@ struct Report {
   double mfu_full_attention = 0, model_tflops_full_attention = 0, hardware_tflops_full_attention = 0;
   double bubble_fraction = 0;
   TimeSplit time_s{};
+  std::vector<ModelTime> models;  // the two models of a step that has a frozen one beside the model that trains
   MemoryReport memory;
   std::vector<CommunicationRow> communication;
   // The weight versions of each class of ranks; empty: all gradients are computed with the newest weights.

@@ -45,6 +45,12 @@ json time_json(const TimeSplit& split) {
   return time;
 }
 
+json models_json(const std::vector<ModelTime>& models) {
+  json list = json::array();
+  for (const ModelTime& m : models) list.push_back({{"name", m.name}, {"time_s", time_json(m.time_s)}});
+  return list;
+}
+
 json communication_json(const std::vector<CommunicationRow>& rows) {
   json list = json::array();
   for (const CommunicationRow& c : rows) {
@@ -100,6 +106,7 @@ std::string to_json(const Report& r) {
                {"remarks", r.remarks},
                {"cost", {{"gpu_hours", r.gpu_hours}, {"usd", nullptr}}},
                {"simulation", simulation_json(r)}};
+  if (!r.models.empty()) root["models"] = models_json(r.models);
   if (r.variation) root["variation"] = {{"step_p50_s", r.variation->p50}, {"step_p95_s", r.variation->p95}};
   if (r.checkpoint)
     root["checkpoint"] = {{"bytes", r.checkpoint->bytes},           {"node_bytes", r.checkpoint->of_node},

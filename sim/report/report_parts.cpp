@@ -1,6 +1,7 @@
 #include "sim/report/report_parts.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -66,10 +67,33 @@ std::string fit_text(const Report& r) {
   return fmt::format("DOES NOT FIT: the allocator finds no room in {} per GPU", capacity);
 }
 
+std::string_view name_of(TimeKind k) {
+  static constexpr std::array<std::string_view, kTimeKinds> names = {
+      "compute",          "recompute",    "exposed_tensor", "exposed_context", "exposed_expert",
+      "exposed_pipeline", "exposed_data", "offload",        "optimizer",       "bubble",
+      "imbalance",        "launch",       "other"};
+  return names[static_cast<std::size_t>(k)];
+}
+
+std::string_view trained_name(SecondModel::Role role) {
+  return role == SecondModel::Role::teacher ? "student" : "policy";
+}
+
+std::string models_text(const Report& r) {
+  std::vector<std::string> parts;
+  for (const ModelTime& m : r.models) {
+    const double share = std::accumulate(m.time_s.begin(), m.time_s.end(), 0.0) / r.step_time_s;
+    parts.push_back(fmt::format("the {} {}{:.0f} %{} ({})", m.name, parts.empty() ? "takes " : "", 100 * share,
+                                parts.empty() ? " of a step" : "", m.limit));
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
 Table time_table(const Report& r, std::size_t bars) {
   Table t;
   const Scale scale = time_scale(r.step_time_s);
   t.columns = {{"where the time goes", "", Align::left}, {"time", std::string(scale.unit)}, {"share", "%"}};
+  for (const ModelTime& m : r.models) t.columns.push_back({m.name, std::string(scale.unit)});
   if (bars > 0) t.columns.push_back({"", "", Align::left});
   for (int k = 0; k < kTimeKinds; ++k) {
     const double share = r.step_time_s > 0 ? r.time_s[k] / r.step_time_s : 0;
@@ -77,6 +101,7 @@ Table time_table(const Report& r, std::size_t bars) {
     std::string name(name_of(static_cast<TimeKind>(k)));
     std::replace(name.begin(), name.end(), '_', ' ');
     t.rows.push_back({name, number(r.time_s[k], scale), fmt::format("{:.1f}", 100 * share)});
+    for (const ModelTime& m : r.models) t.rows.back().push_back(number(m.time_s[k], scale));
     if (bars > 0) t.rows.back().push_back(bar(share, bars));
   }
   return t;

@@ -25,6 +25,10 @@ std::string fit_text(const Report& report);
 // with seconds and shares. bars: length of the longest bar in a last column, in characters; 0: no such column.
 Table time_table(const Report& report, std::size_t bars = 0);
 
+// Returns how the step's time is split between the two models of a step, and what each waits for: "the student takes 43
+// % of a step (compute 30 %, launch 10 %), the teacher 57 % (compute 34 %)"; "" for a step of one model.
+std::string models_text(const Report& report);
+
 // A table of memory with a row for each class of ranks (ranks that do the same) and a column for each category.
 Table memory_table(const Report& report);
 // The class of ranks (ranks that do the same) that needs the most memory of a GPU; nullptr if the report has none.

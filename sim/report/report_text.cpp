@@ -152,7 +152,9 @@ std::string report_text(const Spec& spec, const Report& report, const Style& sty
   if (report.variation) text += fmt::format("{}{}\n", kIndent, variation_line(report));
   if (report.checkpoint) text += checkpoint_text(spec, *report.checkpoint, kIndent);
   for (const std::string& remark : report.remarks) text += fmt::format("{}{}\n", kIndent, remark);
-  return text + fmt::format("{}limited by {}\n", kIndent, report.limit);
+  text += fmt::format("{}limited by {}\n", kIndent, report.limit);
+  if (const std::string models = models_text(report); !models.empty()) text += fmt::format("{}{}\n", kIndent, models);
+  return text;
 }
 
 }  // namespace orrery

@@ -84,4 +84,43 @@ inline Timeline made_pipeline(Picoseconds factor = 1) {
   return b.finish(0);
 }
 
+// A generated text on two stages: a prefill of 40 us, then eight passes of one token, 10 us each, with a sum over the
+// tensor ranks after each; keys and values that grow.
+inline Timeline made_generation() {
+  constexpr Picoseconds us = 1'000'000;
+  constexpr int kPasses = 9;
+  TimelineBuilder b;
+  b.timeline().phases = {"prefill", "decode"};
+  for (int i = 0; i < kPasses; ++i)
+    b.timeline().pass_of_batch.push_back(i == 0 ? "prefill" : "decode " + std::to_string(i));
+  for (std::uint32_t s = 0; s < 2; ++s) {
+    Process p;
+    p.name = "stage " + std::to_string(s);
+    p.rank = s;
+    p.order = s;
+    p.capacity = 80'000'000'000;
+    p.counters.push_back({"memory", {"parameters", "activations", "buffers"}, {}, {}});
+    p.counters.push_back({kCacheCounter, {"in use"}, {}, {}});
+    b.add_process(p);
+    const auto compute = b.add_thread(s, "compute", 0), tensor = b.add_thread(s, "tensor", 1);
+    for (int i = 0; i < kPasses; ++i) {
+      const std::int8_t phase = i == 0 ? 0 : 1;
+      const Picoseconds begin = (i == 0 ? 0 : 44 + 12 * (i - 1)) * us + s * us, length = (i == 0 ? 40 : 10) * us;
+      const auto attention = b.label("attention", Kind::forward, KernelClass::attention, phase);
+      const auto mlp = b.label("mlp up", Kind::forward, KernelClass::gemm, phase);
+      const auto sum = b.label("mlp down reduce", Kind::tensor, KernelClass::collective, phase);
+      b.add({begin, begin + length / 2, compute, attention, 0}, {i, 0, 0});
+      b.add({begin + length / 2, begin + length, compute, mlp, 0}, {i, 0, 0});
+      b.add({begin + length - us, begin + length + us, tensor, sum, 0}, {i, 0, 0});
+      Counter &memory = b.process(s).counters[0], &cache = b.process(s).counters[1];
+      for (Counter* c : {&memory, &cache}) c->times.push_back(begin);
+      for (const double v : {30e9, i == 0 ? 12e9 : 2e9, 20e9}) memory.values.push_back(v);
+      cache.values.push_back(16e9 + 0.5e9 * i);
+    }
+  }
+  b.timeline().title = "made text";
+  b.timeline().source = "made up";
+  return b.finish(0);
+}
+
 }  // namespace orrery

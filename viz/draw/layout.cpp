@@ -15,12 +15,12 @@ constexpr std::size_t kMostOpen = 4;
 // number of events of a lane that are sampled to find out which kinds of work the lane does
 constexpr std::uint32_t kSampled = 64;
 
-// Returns the number of compute events in a lane, among a sample of its events.
-int computing_events(const Timeline& t, const Track& track) {
-  int found = 0;
+// Returns the number of compute events in a lane, as a sample of its events says.
+std::int64_t computing_events(const Timeline& t, const Track& track) {
+  std::int64_t found = 0;
   const EventId step = std::max<EventId>(1, track.count / kSampled);
   for (EventId i = 0; i < track.count; i += step) found += computes(t.kind(track.first + i)) ? 1 : 0;
-  return found;
+  return found * step;
 }
 
 bool only_host(const Timeline& t, const Track& track) {
@@ -95,9 +95,9 @@ class Rows {
 
 std::uint32_t compute_track(const Timeline& timeline, std::uint32_t process) {
   std::uint32_t best = kNone;
-  int most = 0;
+  std::int64_t most = 0;
   for (const std::uint32_t id : timeline.processes[process].tracks) {
-    const int found = computing_events(timeline, timeline.tracks[id]);
+    const std::int64_t found = computing_events(timeline, timeline.tracks[id]);
     if (found > most) {
       most = found;
       best = id;
@@ -107,10 +107,12 @@ std::uint32_t compute_track(const Timeline& timeline, std::uint32_t process) {
   return best == kNone && !tracks.empty() ? tracks[0] : best;
 }
 
-Layout lay_out(const Timeline& timeline, const LayoutOptions& options) {
+Layout lay_out(const Timeline& timeline, const LayoutOptions& options, const std::vector<std::string>& links) {
   Layout layout;
   Rows rows(timeline, options, layout);
   rows.add_pinned();
+  for (std::uint32_t i = 0; i < links.size(); ++i)
+    rows.add({RowKind::link, 0, kLinkHeight, kNone, kNone, i, links[i], true, false});
   std::vector<std::uint32_t> order(timeline.processes.size());
   std::iota(order.begin(), order.end(), 0U);
   std::erase_if(order, [&](std::uint32_t p) { return options.hidden.contains(p); });

@@ -9,14 +9,15 @@
 
 namespace orrery {
 
-// The kinds of rows of the drawn timeline, from top to bottom. A closed (collapsed) process (rank) is one row, which
-// shows its compute lane; a closed group of processes is one row, which shows the compute lane of its first process.
-enum class RowKind : std::uint8_t { group, process, track, counter };
+// The kinds of rows of the drawn timeline, from top to bottom; link: how full a link of the cluster is. A closed
+// (collapsed) process (rank) is one row, which shows its compute lane; a closed group of processes is one row, which
+// shows the compute lane of its first process.
+enum class RowKind : std::uint8_t { link, group, process, track, counter };
 struct Row {
   RowKind kind = RowKind::track;
   int y = 0, height = 0;  // position (of the top, from the top of the first row) and height in pixels
-  std::uint32_t process = 0, track = kNone;
-  std::uint32_t counter = 0;
+  std::uint32_t process = 0, track = kNone;  // process: kNone for a link
+  std::uint32_t counter = 0;                 // index of the counter in its process, or of the link
   std::string text;
   bool open = true;  // whether a group or process is open, that is, shows the rows below it
   bool pinned = false;
@@ -35,6 +36,7 @@ struct LayoutOptions {
   std::set<std::uint32_t> hidden;
   bool host = false;  // whether to show lanes that have only host events
   bool counters = true;
+  bool fabric = false;  // whether to show how full the links of the cluster are
 };
 
 // The rows and their vertical positions, for drawing and for finding the row under the mouse; independent of the width.
@@ -47,9 +49,11 @@ struct Layout {
   std::vector<int> row_of_track;
 };
 
-inline constexpr int kLaneHeight = 18, kHeaderHeight = 18, kClosedHeight = 20, kCounterHeight = 64, kGroupHeight = 20;
+inline constexpr int kLaneHeight = 18, kHeaderHeight = 18, kClosedHeight = 20, kCounterHeight = 64, kGroupHeight = 20,
+                     kLinkHeight = 50;
 
-Layout lay_out(const Timeline& timeline, const LayoutOptions& options);
+// links: names of the links of the cluster whose rows stand above those of the processes, if options.fabric says so.
+Layout lay_out(const Timeline& timeline, const LayoutOptions& options, const std::vector<std::string>& links = {});
 // Returns the layout options with which a trace is opened: if there are few processes, the lanes of all are shown; else
 // every process is one row.
 LayoutOptions default_options(const Timeline& timeline);

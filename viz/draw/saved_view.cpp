@@ -49,6 +49,7 @@ void members(SavedView& v, Visit visit) {
   visit("arrows", v.arrows);
   visit("counters", v.counters);
   visit("host", v.host);
+  visit("fabric", v.fabric);
   visit("slowest_first", v.slowest_first);
   visit("compare", v.compare);
   visit("critical_path", v.critical_path);
@@ -97,6 +98,7 @@ void take_layout(SavedView& view, const Timeline& t, const LayoutOptions& o) {
   for (const std::uint32_t p : o.closed) view.closed.push_back(name_in_view(t.processes[p]));
   for (const std::uint32_t track : o.pinned) view.pinned.push_back(lane_name(t, track));
   view.host = o.host;
+  view.fabric = o.fabric;
   view.counters = o.counters;
 }
 
@@ -115,6 +117,7 @@ LayoutOptions layout_of(const SavedView& view, const Timeline& t) {
     if (named(view.pinned, lane_name(t, track))) o.pinned.insert(track);
   }
   o.host = view.host;
+  o.fabric = view.fabric;
   o.counters = view.counters;
   return o;
 }

@@ -31,7 +31,8 @@ struct SavedView {
   std::vector<std::int64_t> closed_groups;  // values of coordinate `group_by` whose groups are closed (one row each)
   // names of the processes that are closed (one row each), and of the lanes pinned at the top of the window
   std::vector<std::string> closed, pinned;
-  bool arrows = true, counters = true, host = false, slowest_first = false, compare = false, critical_path = false;
+  bool arrows = true, counters = true, host = false, slowest_first = false, compare = false, critical_path = false,
+       fabric = false;
   std::string search;
   std::vector<Note> notes;
   bool operator==(const SavedView&) const = default;

@@ -15,6 +15,15 @@ std::vector<std::vector<Run>> runs_by_process(const Timeline& t) {
   return runs;
 }
 
+std::vector<std::vector<Band>> bands_by_process(const Timeline& t) {
+  std::vector<std::vector<Band>> bands(t.processes.size());
+  for (std::uint32_t p = 0; p < t.processes.size() && !t.phases.empty(); ++p) {
+    const std::uint32_t track = compute_track(t, p);
+    if (track != kNone) bands[p] = bands_of(t, t.tracks[track]);
+  }
+  return bands;
+}
+
 std::vector<std::vector<CounterPeak>> peaks_by_process(const Timeline& t) {
   std::vector<std::vector<CounterPeak>> peaks;
   for (const Process& p : t.processes) {
@@ -33,6 +42,7 @@ Scene::Scene(Document d, unsigned threads, std::shared_ptr<const Prepared> at_ha
     : document(std::move(d)),
       prepared(std::move(at_hand)),
       runs(runs_by_process(document.timeline)),
+      bands(bands_by_process(document.timeline)),
       peaks(peaks_by_process(document.timeline)) {
   if (!prepared)
     prepared = std::make_shared<const Prepared>(
@@ -43,6 +53,11 @@ KernelLaunch Scene::launch_of(EventId e, EventId most_tied) const {
   if (timeline().events() > most_tied) return orrery::launch_of(timeline(), e);
   if (!launches_) launches_ = launches_of(timeline());
   return launches_->empty() ? KernelLaunch{} : KernelLaunch{launches_->call[e], launches_->op[e]};
+}
+
+const std::vector<FabricLoad>& Scene::fabric() const {
+  if (!fabric_) fabric_ = document.simulated() ? fabric_of(*document.step) : std::vector<FabricLoad>{};
+  return *fabric_;
 }
 
 std::vector<std::shared_ptr<const Scene>> open_scenes(const std::vector<std::string>& paths, const SpecOptions& options,

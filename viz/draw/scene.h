@@ -6,7 +6,9 @@
 
 #include "viz/draw/area.h"
 #include "viz/draw/pyramid.h"
+#include "viz/predicted/fabric.h"
 #include "viz/read/load.h"
+#include "viz/timeline/bands.h"
 #include "viz/timeline/launches.h"
 #include "viz/timeline/runs.h"
 
@@ -36,6 +38,7 @@ struct Scene {
   std::shared_ptr<const Prepared> prepared;
   // for each process, the stretches of time in which its compute lane is busy with one micro-batch
   std::vector<std::vector<Run>> runs;
+  std::vector<std::vector<Band>> bands;         // for each process, the stretches of time of its phases
   std::vector<std::vector<CounterPeak>> peaks;  // for each process and each of its counters, the counter's peak
 
   const Timeline& timeline() const { return document.timeline; }
@@ -44,8 +47,13 @@ struct Scene {
   static constexpr EventId kMostTied = 4'000'000;  // reading the ids of an event takes some 0.3 us
   KernelLaunch launch_of(EventId e, EventId most_tied = kMostTied) const;
 
+  // How full the links of the cluster are over a simulated step, found when it is first asked for; none for traces. Not
+  // for several threads.
+  const std::vector<FabricLoad>& fabric() const;
+
  private:
   mutable std::optional<Launches> launches_;
+  mutable std::optional<std::vector<FabricLoad>> fabric_;
 };
 
 // Opens inputs as open_inputs() does, and computes the data for drawing. A large trace that was opened before is read

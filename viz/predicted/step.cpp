@@ -1,7 +1,6 @@
 #include "viz/predicted/step.h"
 
 #include <algorithm>
-#include <map>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -12,6 +11,7 @@
 #include "sim/generate/generated_steps.h"
 #include "sim/print/text.h"
 #include "sim/report/critical_path.h"
+#include "viz/predicted/phases.h"
 #include "viz/timeline/op_shape.h"
 #include "viz/timeline/timeline_builder.h"
 
@@ -19,37 +19,6 @@ namespace orrery {
 namespace {
 
 constexpr std::int64_t kHostLane = kLanes;
-
-Kind kind_of(Dimension d) {
-  switch (d) {
-    case Dimension::tensor:
-    case Dimension::kv:
-    case Dimension::tensor_row:
-    case Dimension::tensor_column:
-    case Dimension::tensor_depth:
-      return Kind::tensor;
-    case Dimension::context:
-    case Dimension::ulysses:
-      return Kind::context;
-    case Dimension::expert:
-    case Dimension::expert_tensor:
-      return Kind::expert;
-    case Dimension::pipeline:
-    case Dimension::embedding:
-    case Dimension::vocabulary:
-      return Kind::pipeline;
-    case Dimension::data:
-    case Dimension::data_in_node:
-    case Dimension::data_over_nodes:
-    case Dimension::replicate:
-    case Dimension::expert_data:
-    case Dimension::expert_replicate:
-    case Dimension::model:
-    case Dimension::world:
-      return Kind::data;
-  }
-  return Kind::communication;
-}
 
 std::string_view name_of(Phase phase) {
   static constexpr std::array<std::string_view, 5> names = {"forward", "backward", "input gradient", "weight gradient",
@@ -108,6 +77,8 @@ class PlanDetails : public DetailSource {
     d.emplace_back("on", plan.classes[plan.slot_of(t)].name);
     d.emplace_back("lane", std::string(orrery::name_of(op.lane)));
     d.emplace_back("block", plan.blocks[frame.block].name);
+    if (const auto& second = step_->spec.second)
+      d.emplace_back("model", plan.blocks[frame.block].second ? name_of(second->role) : trained_name(second->role));
     if (frame.layer >= 0) d.emplace_back("layer", std::to_string(frame.layer));
     if (frame.micro_batch >= 0) d.emplace_back("micro-batch", std::to_string(frame.micro_batch));
     d.emplace_back("task", std::to_string(t));
@@ -216,7 +187,11 @@ Process process_of(const Step& step, std::uint32_t s, std::span<const Coordinate
 
 void add_memory(const Step& step, TimelineBuilder& builder) {
   const Prediction& made = step.prediction;
-  for (const MemorySample& sample : memory_samples(step.spec, made.plan, made.costs, made.trace, made.profile)) {
+  const Trace& trace = step.memory ? *step.memory : made.trace;
+  Spec spec = step.spec;
+  if (step.first) spec.steps = 2;  // the memory of a single step is that of a later one
+  for (const MemorySample& sample : memory_samples(spec, made.plan, made.costs, trace, made.profile)) {
+    if (step.first && sample.time >= trace.step_time) continue;
     Process& p = builder.process(sample.slot);
     if (p.counters.empty()) {
       p.counters.push_back({"memory", {}, {}, {}});
@@ -227,6 +202,28 @@ void add_memory(const Step& step, TimelineBuilder& builder) {
     for (const Bytes bytes : sample.bytes) p.counters[0].values.push_back(static_cast<double>(bytes));
   }
 }
+
+// Labels of the plan's ops, phase by phase.
+class OpLabels {
+ public:
+  OpLabels(const Plan& plan, std::size_t phases, TimelineBuilder& builder) : ops_(plan.ops.size()) {
+    for (std::size_t phase = 0; phase < std::max<std::size_t>(1, phases); ++phase) {
+      for (const Op& op : plan.ops) {
+        const std::string kind = moves(op) ? "" : shape_of(op.work, plan.element_bytes).kind;
+        labels_.push_back(builder.label(op.name, kind_of(op),
+                                        moves(op) ? KernelClass::collective : class_of_kernel("", kind),
+                                        phases == 0 ? kNoPhase : static_cast<std::int8_t>(phase)));
+      }
+    }
+  }
+  std::uint32_t of(std::uint32_t op, std::int8_t phase) const {
+    return labels_[(phase == kNoPhase ? 0 : static_cast<std::size_t>(phase)) * ops_ + op];
+  }
+
+ private:
+  std::size_t ops_ = 0;
+  std::vector<std::uint32_t> labels_;
+};
 
 // Maps the lanes of a plan to the timeline's threads. A thread is added with the first event of its lane.
 class Threads {
@@ -260,6 +257,37 @@ void add_arrows(const Plan& plan, const Trace& trace, Picoseconds begin, Threads
 
 }  // namespace
 
+Kind kind_of(Dimension d) {
+  switch (d) {
+    case Dimension::tensor:
+    case Dimension::kv:
+    case Dimension::tensor_row:
+    case Dimension::tensor_column:
+    case Dimension::tensor_depth:
+      return Kind::tensor;
+    case Dimension::context:
+    case Dimension::ulysses:
+      return Kind::context;
+    case Dimension::expert:
+    case Dimension::expert_tensor:
+      return Kind::expert;
+    case Dimension::pipeline:
+    case Dimension::embedding:
+    case Dimension::vocabulary:
+      return Kind::pipeline;
+    case Dimension::data:
+    case Dimension::data_in_node:
+    case Dimension::data_over_nodes:
+    case Dimension::replicate:
+    case Dimension::expert_data:
+    case Dimension::expert_replicate:
+    case Dimension::model:
+    case Dimension::world:
+      return Kind::data;
+  }
+  return Kind::communication;
+}
+
 Kind kind_of(const Op& op) {
   if (const auto* c = std::get_if<Collective>(&op.work)) return kind_of(c->group);
   if (std::holds_alternative<Transfer>(op.work)) return Kind::pipeline;
@@ -287,12 +315,10 @@ StepTimeline timeline_of(std::shared_ptr<const Step> step) {
   const std::uint64_t source = builder.add_source(std::make_shared<PlanDetails>(step));
   const std::vector<Coordinates> places = coordinates(step->spec.strategy);
   for (std::uint32_t s = 0; s < plan.classes.size(); ++s) builder.add_process(process_of(*step, s, places));
-  std::vector<std::uint32_t> labels;
-  for (const Op& op : plan.ops) {
-    const std::string kind = moves(op) ? "" : shape_of(op.work, plan.element_bytes).kind;
-    labels.push_back(
-        builder.label(op.name, kind_of(op), moves(op) ? KernelClass::collective : class_of_kernel("", kind)));
-  }
+  const Phases phases(step->spec, plan);
+  builder.timeline().phases = phases.names();
+  builder.timeline().pass_of_batch = phases.passes();
+  const OpLabels labels(plan, phases.names().size(), builder);
   std::vector<std::uint32_t> waiting;
   for (const RankClass& slot : plan.classes) waiting.push_back(builder.label("wait for " + slot.name, Kind::wait));
   Threads threads(builder, plan.classes.size());
@@ -312,7 +338,7 @@ StepTimeline timeline_of(std::shared_ptr<const Step> step) {
       const std::uint32_t label = waiting[plan.slot_of(last_to_enter(plan, trace, task.match))];
       builder.add({begin + span.entered, begin + span.matched, thread, label, key | 1}, place);
     }
-    builder.add({begin + span.matched, begin + span.ended, thread, labels[task.op], key}, place);
+    builder.add({begin + span.matched, begin + span.ended, thread, labels.of(task.op, phases.of(frame)), key}, place);
   };
   for (std::int64_t i = 0; i < steps; ++i) {
     for (TaskId t = 0; t < plan.task_count(); ++t) add_task(t, i * trace.step_time);
@@ -320,6 +346,7 @@ StepTimeline timeline_of(std::shared_ptr<const Step> step) {
   }
   add_memory(*step, builder);
   StepTimeline result{step, builder.finish(0), std::vector<EventId>(plan.task_count(), kNoEvent)};
+  if (step->spec.generation) add_cache_use(*step, result.timeline);
   result.timeline.end = std::max(result.timeline.end, steps * trace.step_time);
   for (EventId e = 0; e < result.timeline.events(); ++e) {
     const std::uint64_t key = result.timeline.detail[e] & 0xffffffffffffffULL;
@@ -339,50 +366,6 @@ CriticalPath critical_path_of(const StepTimeline& s) {
   const std::vector<Picoseconds> by_task = slack(plan, trace);
   for (TaskId t = 0; t < plan.task_count(); ++t) result.slack[s.event_of_task[t]] = by_task[t];
   return result;
-}
-
-std::vector<std::string> alive_at(const StepTimeline& s, std::uint32_t process, Picoseconds time, std::size_t most) {
-  const Plan& plan = s.step->prediction.plan;
-  const Trace& trace = s.step->prediction.trace;
-  struct Sum {
-    Bytes bytes = 0;
-    std::int64_t count = 0;
-    Category category = Category::activations;
-  };
-  std::map<std::string, Sum> by_name;
-  const auto add = [&](const BlockBuffer& slot, std::int64_t sign) {
-    Sum& sum = by_name[slot.name];
-    sum.bytes += sign * slot.bytes;
-    sum.count += sign;
-    sum.category = slot.category;
-  };
-  std::vector<bool> held(plan.buffers, false);
-  const auto change = [&](TaskId t, const Operand& o, bool take) {
-    const std::uint32_t frame = frame_of(plan, plan.tasks[t].frame, o);
-    const BlockBuffer& slot = plan.blocks[plan.frames[frame].block].buffers[o.slot];
-    const std::uint32_t buffer = plan.frames[frame].first_buffer + o.slot;
-    if (slot.bytes == 0 || slot.lazy || slot.contiguous || held[buffer] == take) return;
-    held[buffer] = take;
-    if ((take ? trace.spans[t].entered : trace.spans[t].ended) <= time) add(slot, take ? 1 : -1);
-  };
-  for (const Frame& f : plan.frames) {
-    if (f.slot != process || !outlives_steps(plan.blocks[f.block].role)) continue;
-    for (const BlockBuffer& slot : plan.blocks[f.block].buffers) add(slot, 1);
-  }
-  for (TaskId t = plan.classes[process].begin; t < plan.classes[process].end; ++t) {
-    for (const Operand& o : plan.op_of(t).allocates) change(t, o, true);
-    for (const Operand& o : plan.op_of(t).frees) change(t, o, false);
-  }
-  std::vector<std::pair<std::string, Sum>> sorted(by_name.begin(), by_name.end());
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const auto& a, const auto& b) { return a.second.bytes > b.second.bytes; });
-  std::vector<std::string> lines;
-  for (const auto& [name, sum] : sorted) {
-    if (sum.bytes <= 0 || lines.size() >= most) break;
-    lines.push_back(fmt::format("{} {}{} ({})", memory_text(static_cast<double>(sum.bytes)), name,
-                                sum.count > 1 ? fmt::format(" x {}", sum.count) : "", orrery::name_of(sum.category)));
-  }
-  return lines;
 }
 
 }  // namespace orrery

@@ -12,9 +12,13 @@ namespace orrery {
 
 // A simulated training step with its plan. Dependencies of tasks, and so their slack, are known only from the plan; a
 // trace does not contain them.
+// first: whether it is the first step of a run, in whose course states such as an optimizer's moments are allocated.
+// memory: the trace whose use of memory is shown, if not that of the prediction.
 struct Step {
   Spec spec;
   Prediction prediction;
+  bool first = false;
+  std::shared_ptr<const Trace> memory = nullptr;
 };
 
 // The timeline of a simulated step, and for each task the event that shows it. The bar of a transfer begins when all
@@ -41,6 +45,7 @@ std::shared_ptr<const Step> predict_step(const Spec& spec, const SpecOptions& op
 StepTimeline timeline_of(std::shared_ptr<const Step> step);
 
 Kind kind_of(const Op& op);
+Kind kind_of(Dimension group);  // of transfers in groups of a dimension of parallelism
 
 // The events of the tasks on the critical path, and the slack of every event: the time by which it could be longer
 // without delaying the end of the step; -1 for events that show waiting instead of a task.

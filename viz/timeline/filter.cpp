@@ -28,6 +28,11 @@ Passing passing_of(const Timeline& t, const std::vector<Filter>& filters) {
     if (f.by == Filter::By::time) p.times.push_back(f);
     for (std::size_t l = 0; f.by == Filter::By::op && l < t.labels.size(); ++l)
       p.labels[l] = p.labels[l] && (t.labels[l].name == f.name) == f.keeps;
+    for (std::size_t l = 0; f.by == Filter::By::phase && l < t.labels.size(); ++l) {
+      const std::int8_t phase = t.labels[l].phase;
+      p.labels[l] =
+          p.labels[l] && (phase != kNoPhase && t.phases[static_cast<std::size_t>(phase)] == f.name) == f.keeps;
+    }
     for (std::size_t i = 0; f.by == Filter::By::rank && i < t.processes.size(); ++i)
       p.processes[i] = p.processes[i] && (t.processes[i].name == f.name) == f.keeps;
   }
@@ -61,10 +66,11 @@ MappedColumn<T> taken(const MappedColumn<T>& column, const std::vector<EventId>&
 }  // namespace
 
 std::string text_of(const Filter& f) {
+  constexpr const char* words[] = {"op", "phase", "rank"};
   const char* const how = f.keeps ? "only" : "without";
   if (f.by == Filter::By::time)
     return fmt::format("{} {} to {}", how, time_text(seconds(f.from)), time_text(seconds(f.to)));
-  return fmt::format("{} {} {}", how, f.by == Filter::By::op ? "op" : "rank", f.name);
+  return fmt::format("{} {} {}", how, words[static_cast<std::size_t>(f.by)], f.name);
 }
 
 void FilterHistory::add(Filter filter) {

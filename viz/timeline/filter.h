@@ -7,12 +7,12 @@
 
 namespace orrery {
 
-// One restriction of what is shown of a trace: to some of its ops, ranks or times, or to all but those.
+// One restriction of what is shown of a trace: to some of its ops, phases, ranks or times, or to all but those.
 struct Filter {
-  enum class By : std::uint8_t { op, rank, time };
+  enum class By : std::uint8_t { op, phase, rank, time };
   By by = By::op;
   bool keeps = true;  // whether only what is named is shown, else all but that
-  std::string name;   // name of the op or of the rank's process; of no use for a time
+  std::string name;   // name of the op, the phase or the rank's process; of no use for a time
   Picoseconds from = 0, to = 0;
   bool operator==(const Filter&) const = default;
 };

@@ -19,11 +19,11 @@ constexpr std::size_t kLongestShown = 60;  // greatest number of characters of a
 using StateKind = Pattern::State::Kind;
 
 // A node of the parsed pattern: characters, begin and end of text are leaves, the other nodes have children.
-struct Part {
+struct PatternPart {
   enum class Form : std::uint8_t { characters, begin, end, sequence, either, repeat };
   Form form = Form::sequence;
   std::bitset<256> characters;
-  std::vector<Part> parts;
+  std::vector<PatternPart> parts;
   int least = 0, most = -1;  // smallest and greatest number of repetitions; most -1: unlimited
 };
 
@@ -54,8 +54,8 @@ class PatternParser {
  public:
   explicit PatternParser(const std::string& text) : text_(text) {}
 
-  Part parse() {
-    Part whole = either(0);
+  PatternPart parse() {
+    PatternPart whole = either(0);
     if (at_ < text_.size()) fail();
     return whole;
   }
@@ -77,16 +77,16 @@ class PatternParser {
     return true;
   }
 
-  Part either(int depth) {
+  PatternPart either(int depth) {
     if (depth > kDeepestGroup) fail();
-    Part all{Part::Form::either, {}, {}};
+    PatternPart all{PatternPart::Form::either, {}, {}};
     do all.parts.push_back(sequence(depth));
     while (skip('|'));
     return all;
   }
 
-  Part sequence(int depth) {
-    Part all{Part::Form::sequence, {}, {}};
+  PatternPart sequence(int depth) {
+    PatternPart all{PatternPart::Form::sequence, {}, {}};
     while (!done() && peek() != '|' && peek() != ')') all.parts.push_back(repeated(atom(depth)));
     return all;
   }
@@ -100,8 +100,8 @@ class PatternParser {
     return value;
   }
 
-  Part repeated(Part one) {
-    Part all{Part::Form::repeat, {}, {}};
+  PatternPart repeated(PatternPart one) {
+    PatternPart all{PatternPart::Form::repeat, {}, {}};
     if (skip('*')) {
       all.least = 0;
     } else if (skip('+')) {
@@ -119,18 +119,18 @@ class PatternParser {
       return one;
     }
     skip('?');  // a lazy repetition is read like a greedy one: only whether the pattern matches counts
-    if (one.form == Part::Form::begin || one.form == Part::Form::end) fail();
+    if (one.form == PatternPart::Form::begin || one.form == PatternPart::Form::end) fail();
     if (peek() == '*' || peek() == '+' || peek() == '?' || peek() == '{') fail();
     all.parts.push_back(std::move(one));
     return all;
   }
 
-  Part atom(int depth) {
-    Part one{Part::Form::characters, {}, {}};
+  PatternPart atom(int depth) {
+    PatternPart one{PatternPart::Form::characters, {}, {}};
     const char c = take();
     if (c == '(') return group(depth);
-    if (c == '^') return {Part::Form::begin, {}, {}};
-    if (c == '$') return {Part::Form::end, {}, {}};
+    if (c == '^') return {PatternPart::Form::begin, {}, {}};
+    if (c == '$') return {PatternPart::Form::end, {}, {}};
     if (c == '*' || c == '+' || c == '?' || c == '{') fail();
     if (c == '[')
       one.characters = set();
@@ -143,9 +143,9 @@ class PatternParser {
     return one;
   }
 
-  Part group(int depth) {
+  PatternPart group(int depth) {
     if (skip('?') && !skip(':')) fail();
-    Part inner = either(depth + 1);
+    PatternPart inner = either(depth + 1);
     if (!skip(')')) fail();
     return inner;
   }
@@ -198,30 +198,30 @@ struct PatternStates {
     return static_cast<std::uint32_t>(states.size() - 1);
   }
 
-  std::uint32_t make(const Part& p, std::uint32_t next) {
+  std::uint32_t make(const PatternPart& p, std::uint32_t next) {
     switch (p.form) {
-      case Part::Form::characters:
+      case PatternPart::Form::characters:
         return add({StateKind::characters, next, 0, p.characters});
-      case Part::Form::begin:
+      case PatternPart::Form::begin:
         return add({StateKind::begin, next, 0, {}});
-      case Part::Form::end:
+      case PatternPart::Form::end:
         return add({StateKind::end, next, 0, {}});
-      case Part::Form::sequence:
+      case PatternPart::Form::sequence:
         for (std::size_t i = p.parts.size(); i-- > 0;) next = make(p.parts[i], next);
         return next;
-      case Part::Form::either: {
+      case PatternPart::Form::either: {
         std::uint32_t first = make(p.parts[0], next);
         for (std::size_t i = 1; i < p.parts.size(); ++i)
           first = add({StateKind::split, first, make(p.parts[i], next), {}});
         return first;
       }
-      case Part::Form::repeat:
+      case PatternPart::Form::repeat:
         break;
     }
     return make_repeat(p, next);
   }
 
-  std::uint32_t make_repeat(const Part& p, std::uint32_t next) {
+  std::uint32_t make_repeat(const PatternPart& p, std::uint32_t next) {
     std::uint32_t first = next;
     if (p.most < 0) {
       first = add({StateKind::split, next, next, {}});

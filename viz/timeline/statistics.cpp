@@ -1,7 +1,6 @@
 #include "viz/timeline/statistics.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
 
 namespace orrery {
@@ -26,6 +25,16 @@ Picoseconds quantile(std::vector<Picoseconds>& durations, double share) {
 
 }  // namespace
 
+OpStatistics statistics_of(std::uint32_t label, std::vector<Picoseconds>& all) {
+  OpStatistics s{.label = label, .count = std::ssize(all)};
+  for (const Picoseconds d : all) s.total += d;
+  s.least = *std::min_element(all.begin(), all.end());
+  s.most = *std::max_element(all.begin(), all.end());
+  s.median = quantile(all, 0.5);
+  s.p95 = quantile(all, 0.95);
+  return s;
+}
+
 std::vector<OpStatistics> op_statistics(const Timeline& t, Picoseconds from, Picoseconds to) {
   std::vector<std::vector<Picoseconds>> durations(t.labels.size());
   for_each_beginning(t, from, to, [&](EventId e, std::uint32_t) {
@@ -35,13 +44,7 @@ std::vector<OpStatistics> op_statistics(const Timeline& t, Picoseconds from, Pic
   for (std::uint32_t label = 0; label < durations.size(); ++label) {
     std::vector<Picoseconds>& all = durations[label];
     if (all.empty()) continue;
-    OpStatistics s{.label = label, .count = std::ssize(all)};
-    for (const Picoseconds d : all) s.total += d;
-    s.least = *std::min_element(all.begin(), all.end());
-    s.most = *std::max_element(all.begin(), all.end());
-    s.median = quantile(all, 0.5);
-    s.p95 = quantile(all, 0.95);
-    result.push_back(s);
+    result.push_back(statistics_of(label, all));
   }
   std::stable_sort(result.begin(), result.end(),
                    [](const OpStatistics& a, const OpStatistics& b) { return a.total > b.total; });
@@ -59,25 +62,22 @@ Histogram histogram_of(const std::vector<Picoseconds>& durations, std::size_t bi
   return h;
 }
 
-OpSpread spread_of(const Timeline& t, std::uint32_t label, Picoseconds from, Picoseconds to) {
-  struct Sum {
-    Picoseconds time = 0;
-    std::int64_t count = 0;
-  };
+void SpreadSums::add(std::uint32_t process, std::int32_t micro_batch, Picoseconds duration) {
+  durations_.push_back(duration);
+  Sum& sum = sums_[process][micro_batch];
+  sum.time += duration;
+  ++sum.count;
+}
+
+OpSpread SpreadSums::spread() const {
   OpSpread spread;
-  std::map<std::uint32_t, std::map<std::int32_t, Sum>> sums;  // by process and micro-batch
+  spread.durations = durations_;
   std::set<std::int32_t> columns;
-  for_each_beginning(t, from, to, [&](EventId e, std::uint32_t process) {
-    if (t.label[e] != label) return;
-    const Picoseconds duration = t.ends[e] - t.begins[e];
-    spread.durations.push_back(duration);
-    Sum& sum = sums[process][t.place(e).micro_batch];
-    sum.time += duration;
-    ++sum.count;
-    columns.insert(t.place(e).micro_batch);
-  });
+  for (const auto& [process, by_column] : sums_) {
+    for (const auto& [column, sum] : by_column) columns.insert(column);
+  }
   spread.columns = {columns.begin(), columns.end()};
-  for (const auto& [process, by_column] : sums) {
+  for (const auto& [process, by_column] : sums_) {
     spread.processes.push_back(process);
     std::vector<Picoseconds>& row = spread.mean.emplace_back(spread.columns.size(), -1);
     for (std::size_t c = 0; c < row.size(); ++c) {
@@ -86,6 +86,14 @@ OpSpread spread_of(const Timeline& t, std::uint32_t label, Picoseconds from, Pic
     }
   }
   return spread;
+}
+
+OpSpread spread_of(const Timeline& t, std::uint32_t label, Picoseconds from, Picoseconds to) {
+  SpreadSums sums;
+  for_each_beginning(t, from, to, [&](EventId e, std::uint32_t process) {
+    if (t.label[e] == label) sums.add(process, t.place(e).micro_batch, t.ends[e] - t.begins[e]);
+  });
+  return sums.spread();
 }
 
 }  // namespace orrery

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <vector>
 
 #include "viz/timeline/timeline.h"
@@ -14,6 +15,8 @@ struct OpStatistics {
   Picoseconds total = 0, least = 0, median = 0, p95 = 0, most = 0;
   Picoseconds mean() const { return count > 0 ? total / count : 0; }
 };
+// Returns the statistics of some durations, at least one, which it reorders.
+OpStatistics statistics_of(std::uint32_t label, std::vector<Picoseconds>& durations);
 // Returns the statistics of all labels but those of host work, the one with the longest total first.
 std::vector<OpStatistics> op_statistics(const Timeline& t, Picoseconds from, Picoseconds to);
 
@@ -31,6 +34,20 @@ struct OpSpread {
   std::vector<std::int32_t> columns;
   std::vector<std::uint32_t> processes;  // those in which the op occurs
   std::vector<std::vector<Picoseconds>> mean;
+};
+// Collects durations of one op, each with its process and micro-batch, for an OpSpread.
+class SpreadSums {
+ public:
+  void add(std::uint32_t process, std::int32_t micro_batch, Picoseconds duration);
+  OpSpread spread() const;
+
+ private:
+  struct Sum {
+    Picoseconds time = 0;
+    std::int64_t count = 0;
+  };
+  std::map<std::uint32_t, std::map<std::int32_t, Sum>> sums_;  // by process and micro-batch
+  std::vector<Picoseconds> durations_;
 };
 OpSpread spread_of(const Timeline& t, std::uint32_t label, Picoseconds from, Picoseconds to);
 

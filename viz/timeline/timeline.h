@@ -44,10 +44,13 @@ inline bool communicates(Kind k) { return k >= Kind::tensor && k <= Kind::commun
 
 // The name and the kind of events; all events with the same name and kind share one label. op_class: the class of
 // kernels to which the events belong, by what they compute, in any phase of the step; `other` if it is not known.
+// phase: index in Timeline::phases of the phase that the events are part of; kNoPhase: none.
+inline constexpr std::int8_t kNoPhase = -1;
 struct Label {
   std::string name;
   Kind kind = Kind::other;
   KernelClass op_class = KernelClass::other;
+  std::int8_t phase = kNoPhase;
 };
 
 // The micro-batch, layer and model chunk of the task that an event shows, where the trace tells them; -1: unknown.
@@ -67,6 +70,8 @@ struct Track {
   EventId first = 0, count = 0;
 };
 
+// Name of the counter of a generated text's cache: bytes of keys and values in use.
+inline constexpr const char* kCacheCounter = "keys and values";
 // A value that changes over time, constant between samples: memory by category (models/plan/plan.h), or other counters.
 struct Counter {
   std::string name;
@@ -135,6 +140,10 @@ struct Timeline {
   MappedColumn<OpInstance> places;  // for each event, its micro-batch, layer and model chunk; empty if none has any
   std::vector<Arrow> arrows;        // arrows, sorted by the time of sending
   std::vector<std::shared_ptr<DetailSource>> sources;
+  // Parts of different work that a simulated step consists of: the passes of a generated text ("prefill", "decode"), or
+  // the models that a step computes ("student", "teacher"). Empty: all of the step is of one kind.
+  std::vector<std::string> phases;
+  std::vector<std::string> pass_of_batch;  // of a generated text, the name of each micro-batch's pass: "decode 12"
   Picoseconds step_time = 0;         // duration of a simulated step, which may be shown several times; 0: not known
   std::vector<std::string> remarks;  // remarks about content of the trace file that was repaired or left out
   // The view that was saved in the trace file (viz/draw/saved_view.h), as JSON; "": none.

@@ -52,13 +52,14 @@ std::uint32_t TimelineBuilder::add_thread(std::uint32_t process, std::string nam
   return static_cast<std::uint32_t>(threads_.size()) - 1;
 }
 
-std::uint32_t TimelineBuilder::label(std::string_view name, Kind kind, KernelClass op_class) {
+std::uint32_t TimelineBuilder::label(std::string_view name, Kind kind, KernelClass op_class, std::int8_t phase) {
   auto& candidates = label_index_[hash_text(name, static_cast<std::uint64_t>(kind))];
   for (const std::uint32_t i : candidates) {
-    if (timeline_.labels[i].kind == kind && timeline_.labels[i].name == name) return i;
+    const Label& known = timeline_.labels[i];
+    if (known.kind == kind && known.phase == phase && known.name == name) return i;
   }
   candidates.push_back(static_cast<std::uint32_t>(timeline_.labels.size()));
-  timeline_.labels.push_back({std::string(name), kind, op_class});
+  timeline_.labels.push_back({std::string(name), kind, op_class, phase});
   return candidates.back();
 }
 

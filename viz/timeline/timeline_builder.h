@@ -30,7 +30,8 @@ class TimelineBuilder {
   std::uint32_t add_thread(std::uint32_t process, std::string name, std::int64_t order);
   void name_thread(std::uint32_t thread, std::string name) { threads_[thread].name = std::move(name); }
   void order_thread(std::uint32_t thread, std::int64_t order) { threads_[thread].order = order; }
-  std::uint32_t label(std::string_view name, Kind kind, KernelClass op_class = KernelClass::other);
+  std::uint32_t label(std::string_view name, Kind kind, KernelClass op_class = KernelClass::other,
+                      std::int8_t phase = kNoPhase);
   void add(const Event& event);
   void add(const Event& event, OpInstance place);
   // Adds an arrow, whose from_track and to_track are numbers of threads; finish() replaces them by numbers of tracks.

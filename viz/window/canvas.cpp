@@ -10,8 +10,9 @@
 namespace orrery {
 namespace {
 
-constexpr double kNamed = 30;         // smallest width in pixels of a bar that shows its event's name
-constexpr double kFramed = 6;         // smallest width in pixels of a search hit that gets a frame
+constexpr double kNamed = 30;   // smallest width in pixels of a bar that shows its event's name
+constexpr double kElided = 60;  // smallest width in pixels in which a band's name is shortened rather than left out
+constexpr double kFramed = 6;   // smallest width in pixels of a search hit that gets a frame
 constexpr EventId kMostNamed = 4000;  // greatest number of bars of a row that are considered for drawing names
 
 QRgb mixed(QRgb a, QRgb b, unsigned share) {
@@ -45,6 +46,15 @@ constexpr int kHatch = 6;  // distance in pixels between the stripes of waiting 
 bool waiting(const Cell& c) { return c.share > 0 && c.kind == static_cast<std::uint8_t>(Kind::wait); }
 
 QRgb hatch_colour() { return mixed(colour_of(Kind::wait).rgb(), colours::kInk.rgb(), 90); }
+
+// Returns the name of a band; where it has no room, only what tells it from other bands of its phase: "12" of
+// "decode 12".
+QString band_text(QPainter& painter, const Timeline& t, const Band& band, double room) {
+  const QString name = QString::fromStdString(name_of(t, band));
+  const QString phase = QString::fromStdString(t.phases[static_cast<std::size_t>(band.phase)]) + " ";
+  const bool shortened = painter.fontMetrics().horizontalAdvance(name) > room && name.startsWith(phase);
+  return shortened ? name.mid(phase.size()) : name;
+}
 
 // Returns the pixel of a device that has `ratio` pixels in place of one of the frame.
 int in_device(int pixel, double ratio) { return static_cast<int>(std::lround(pixel * ratio)); }
@@ -199,6 +209,32 @@ void Canvas::paint_runs(QPainter& painter, const Scene& scene, const View& view,
   }
 }
 
+// Paints the phases of a process: as named boxes in the row above its lanes, as a strip over the lane of a closed one.
+void Canvas::paint_bands(QPainter& painter, const Scene& scene, const View& view, const Row& row, int y) {
+  constexpr int kStrip = 4;  // height in pixels of the strip
+  const CanvasFrame frame = frame_of(painter);
+  const TimeScale scale = scale_of(view, frame.plot_width());
+  const std::vector<Band>& bands = scene.bands[row.process];
+  const auto ends_before = [](const Band& b, Picoseconds time) { return b.end < time; };
+  for (auto b = std::lower_bound(bands.begin(), bands.end(), scale.begin, ends_before);
+       b != bands.end() && b->begin < scale.end;) {
+    const double from = std::max(0.0, scale.x_of(b->begin)), to = std::min(scale.width, scale.x_of(b->end));
+    const QColor colour = colour_of_phase(static_cast<std::size_t>(b->phase));
+    const double gap = to - from > kFramed ? 1 : 0;
+    painter.fillRect(QRectF(CanvasFrame::kGutter + from, y + 2, std::max(1.0, to - from - gap),
+                            row.track == kNone ? row.height - 4 : kStrip),
+                     colour);
+    const double room = to - from - 6;
+    const QString text = row.track == kNone && room > 0 ? band_text(painter, scene.timeline(), *b, room) : QString();
+    if (!text.isEmpty() && (room >= kElided || painter.fontMetrics().horizontalAdvance(text) <= room)) {
+      painter.setPen(text_on(colour));
+      texts_.draw(painter, text, CanvasFrame::kGutter + from + 4, y, static_cast<int>(room), row.height);
+    }
+    // After a band that is narrower than a pixel, skips the other bands that end within the same pixel.
+    b = to - from < 1 ? std::max(b + 1, std::lower_bound(b, bands.end(), scale.time_of(from + 1), ends_before)) : b + 1;
+  }
+}
+
 // Paints the events of a lane in colours that show how much slower or faster they are than in the trace compared with,
 // instead of the colours of their kinds.
 void Canvas::paint_changes(QPainter& painter, const Scene& scene, const View& view, const Row& row, int y) {
@@ -228,7 +264,8 @@ void Canvas::paint_background(QPainter& painter, const Row& row, int y) {
   const int width = frame_of(painter).width, plot = width - CanvasFrame::kGutter;
   const bool header = row.kind == RowKind::group || row.kind == RowKind::process;
   const QColor& colour = header ? colours::kHeader : colours::kPaper;
-  if (row.track == kNone && row.kind != RowKind::counter) return painter.fillRect(0, y, width, row.height, colour);
+  const bool curve = row.kind == RowKind::counter || row.kind == RowKind::link;
+  if (row.track == kNone && !curve) return painter.fillRect(0, y, width, row.height, colour);
   painter.fillRect(0, y, CanvasFrame::kGutter, row.height, colour);
   painter.fillRect(CanvasFrame::kGutter, y, plot, 2, colour);
   painter.fillRect(CanvasFrame::kGutter, y + row.height - 1, plot, 1, colour);
@@ -237,22 +274,25 @@ void Canvas::paint_background(QPainter& painter, const Row& row, int y) {
 void Canvas::paint_row(QPainter& painter, const Scene& scene, const View& view, const Row& row, int y) {
   const int width = frame_of(painter).width;
   const bool header = row.kind == RowKind::group || row.kind == RowKind::process;
+  const bool banded = row.kind == RowKind::process && !scene.bands[row.process].empty();
   paint_background(painter, row, y);
-  if (row.kind == RowKind::counter) {
+  if (row.kind == RowKind::counter || row.kind == RowKind::link) {
     painter.fillRect(CanvasFrame::kGutter, y + 1, width - CanvasFrame::kGutter, row.height - 1, colours::kRow);
-    paint_counter(painter, scene, view, row, y);
+    (row.kind == RowKind::link ? paint_link : paint_counter)(painter, scene, view, row, y);
   } else if (row.track != kNone) {
     if (view.other != nullptr) {
       paint_changes(painter, scene, view, row, y);
     } else {
       paint_lane(painter, scene, view, row, y);
     }
+    if (banded) paint_bands(painter, scene, view, row, y);
     if (row.kind != RowKind::track) {
       paint_runs(painter, scene, view, row, y);
     } else {
       paint_names(painter, scene, view, row, y);
     }
   }
+  if (banded && row.track == kNone) paint_bands(painter, scene, view, row, y);
   painter.setPen(row.kind == RowKind::track ? colours::kFaintInk : colours::kInk);
   const int indent = row.kind == RowKind::group ? 6 : header ? 12 : 28;
   const QString mark = header ? (row.open ? QStringLiteral("\u25BE ") : QStringLiteral("\u25B8 ")) : QString();

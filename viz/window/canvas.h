@@ -77,6 +77,7 @@ class Canvas {
   void draw_lane(QPainter& painter, int first, int last);
   void paint_names(QPainter& painter, const Scene& scene, const View& view, const Row& row, int y);
   void paint_runs(QPainter& painter, const Scene& scene, const View& view, const Row& row, int y);
+  void paint_bands(QPainter& painter, const Scene& scene, const View& view, const Row& row, int y);
   void paint_changes(QPainter& painter, const Scene& scene, const View& view, const Row& row, int y);
   void paint_background(QPainter& painter, const Row& row, int y);
   const QString& name_of_label(const Scene& scene, std::uint32_t label);
@@ -92,6 +93,7 @@ class Canvas {
 // The paint_ functions paint the parts of a picture that lie over the rows: counters, ruler, legend, arrows, marks,
 // notes.
 void paint_counter(QPainter& painter, const Scene& scene, const View& view, const Row& row, int y);
+void paint_link(QPainter& painter, const Scene& scene, const View& view, const Row& row, int y);
 void paint_ruler(QPainter& painter, const CanvasFrame& frame, const Scene& scene, const View& view);
 void paint_legend(QPainter& painter, const CanvasFrame& frame, const Scene& scene, const View& view);
 void paint_arrows(QPainter& painter, const CanvasFrame& frame, const Scene& scene, const View& view);

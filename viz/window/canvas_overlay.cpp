@@ -91,13 +91,15 @@ static void paint_out_of_memory(QPainter& painter, const TimeScale& scale, Picos
   painter.drawText(box, Qt::AlignCenter, "out of memory");
 }
 
-// Draws the series of a counter as areas stacked one on top of the other. y_of: maps a value to a vertical pixel.
-template <class F>
-static void paint_series(QPainter& painter, const Counter& counter, const TimeScale& scale, const F& y_of) {
+// Draws the series of a counter as areas stacked one on top of the other. y_of: maps a value to a vertical pixel;
+// colour_of: gives the colour of a series by its index.
+template <class F, class C>
+static void paint_series(QPainter& painter, const Counter& counter, const TimeScale& scale, const F& y_of,
+                         const C& colour_of) {
   const std::vector<Highest> columns = columns_of(counter, scale);
   const std::size_t series = counter.series.size();
   for (std::size_t s = 0; s < series; ++s) {
-    const QColor colour = colour_of_series(s);
+    const QColor colour = colour_of(s);
     for (std::size_t x = 0; x < columns.size(); ++x) {
       if (columns[x].sample < 0) continue;
       const double* values = counter.values.data() + static_cast<std::size_t>(columns[x].sample) * series;
@@ -150,14 +152,37 @@ void paint_counter(QPainter& painter, const Scene& scene, const View& view, cons
           : std::max({peak.bytes, reserved, capacity <= 3 * peak.bytes ? capacity : 0.0, 1.0}) * kRoomAbove;
   const int base = y + row.height - 1, height = row.height - 3;
   const auto y_of = [&](double value) { return base - value / top * height; };
-  paint_series(painter, counter, scale, y_of);
+  paint_series(painter, counter, scale, y_of, colour_of_series);
   const int left = CanvasFrame::kGutter, right = frame.width;
   if (capacity > 0 && capacity <= top) dashed_line(painter, y_of(capacity), left, right, colours::kLimit, Qt::DashLine);
   if (reserved > 0) dashed_line(painter, y_of(reserved), left, right, colours::kInk, Qt::DotLine);
-  if (memory) paint_memory_words(painter, peak.bytes, reserved, capacity, y);
+  if (memory)
+    paint_memory_words(painter, peak.bytes, reserved, capacity, y);
+  else if (counter.name == kCacheCounter)
+    paint_memory_words(painter, peak.bytes, 0, 0, y);
   paint_out_of_memory(painter, scale, above, y, row.height);
   const double x = CanvasFrame::kGutter + scale.x_of(peak.time);
   if (x >= left && x <= right && peak.bytes > 0) paint_peak(painter, x, y_of(peak.bytes));
+}
+
+void paint_link(QPainter& painter, const Scene& scene, const View& view, const Row& row, int y) {
+  const CanvasFrame frame = frame_of(painter);
+  const TimeScale scale = plot_scale(frame, view);
+  const FabricLoad& load = scene.fabric()[row.counter];
+  // A link that is hardly used has a scale of its own, on which the full capacity is not seen.
+  const bool full_seen = load.peak > 1.0 / 3;
+  const double top = (full_seen ? std::max(1.0, load.peak) : std::max(load.peak, 1e-6)) * kRoomAbove;
+  const int base = y + row.height - 1, height = row.height - 3;
+  const auto y_of = [&](double value) { return base - value / top * height; };
+  paint_series(painter, load.curve, scale, y_of, [&](std::size_t s) { return colour_of(load.kinds[s]); });
+  if (full_seen) dashed_line(painter, y_of(1), CanvasFrame::kGutter, frame.width, colours::kLimit, Qt::DashLine);
+  painter.setPen(colours::kFaintInk);
+  int line = y + 15;
+  for (const auto& [name, share] : {std::pair("peak ", load.peak), std::pair("mean ", load.mean)}) {
+    painter.drawText(QRect(28, line, CanvasFrame::kGutter - 30, 15), Qt::AlignVCenter,
+                     name + QString::fromStdString(load_text(load, share)));
+    line += 15;
+  }
 }
 
 // Writes the duration of the selected range of time on the ruler, between its edges or, if that is too narrow, beside
@@ -229,11 +254,13 @@ void paint_legend(QPainter& painter, const CanvasFrame& frame, const Scene& scen
     entry(colour_of(kind),
           QString::fromStdString(communicates(kind) && kind != Kind::communication ? name + " comm." : name));
   }
+  x = 8;  // the legend continues on a second line, from the left margin
+  y += 18;
+  for (std::size_t phase = 0; phase < scene.timeline().phases.size(); ++phase)
+    entry(colour_of_phase(phase), QString::fromStdString(scene.timeline().phases[phase]));
   const bool memory = std::any_of(view.layout.rows.begin(), view.layout.rows.end(),
                                   [&](const Row& row) { return row.kind == RowKind::counter && row.text == "memory"; });
   if (!memory) return;
-  x = 8;  // the legend continues on a second line, from the left margin
-  y += 18;
   for (const Process& p : scene.timeline().processes) {
     const Counter* counter = memory_of(p);
     if (counter == nullptr) continue;

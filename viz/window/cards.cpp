@@ -4,11 +4,14 @@
 #include <QSettings>
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 #include <fmt/format.h>
 
 #include "models/base/names.h"
 #include "sim/advice/advice.h"
+#include "sim/generate/generate.h"
+#include "sim/generate/generated_steps.h"
 #include "sim/print/text.h"
 #include "sim/report/report_parts.h"
 #include "viz/timeline/shown_name.h"
@@ -95,13 +98,53 @@ QString levers_of(const Step& step) {
   return section("What would help most", rows);
 }
 
+// Returns how the step's time is split between two models, with what each waits for.
+QString models_of(const Report& r) {
+  QString rows, limits;
+  for (std::size_t i = 0; i < r.models.size(); ++i) {
+    const ModelTime& m = r.models[i];
+    const double time = std::accumulate(m.time_s.begin(), m.time_s.end(), 0.0);
+    rows += bar_row(m.name, fmt::format("{}  {:.0f} %", time_text(time), 100 * time / r.step_time_s),
+                    time / r.step_time_s, colour_of_phase(i));
+    limits += "<br>" + html_of(fmt::format("{}: {}", m.name, m.limit));
+  }
+  return rows.isEmpty() ? QString() : section("Whose time it is", rows) + "<p>in shares of the step" + limits + "</p>";
+}
+
+// Returns the figures of a generated text, and what its prompts and its tokens wait for.
+QString generation_summary(const Step& step) {
+  const GenerationReport g = predict_batch(step.spec, step.prediction.profile);
+  QString rows = figure_row("first token", time_text(g.first_token_s),
+                            fmt::format("after prompts of {} tokens", step.spec.generation->input));
+  if (g.token_s > 0)
+    rows += figure_row("each token", time_text(g.token_s),
+                       fmt::format("{} tokens/s a sequence, {} of the memory bandwidth", grouped(1 / g.token_s),
+                                   percent_text(g.bandwidth_share)));
+  rows += figure_row("all", time_text(g.total_s), grouped(g.tokens_per_s) + " tokens/s");
+  rows += figure_row("memory", memory_text(static_cast<double>(g.memory.sum())),
+                     fmt::format("{} {} of {}", g.memory.fits() ? "fits" : "DOES NOT FIT",
+                                 memory_text(static_cast<double>(g.memory.allowed)),
+                                 memory_text(static_cast<double>(g.memory.capacity))));
+  QString html = "<table cellspacing=0 cellpadding=1>" + rows + "</table>";
+  const double decode = std::max(0.0, g.total_s - g.first_token_s);
+  html += section("Phases",
+                  bar_row("prefill", time_text(g.first_token_s), g.first_token_s / g.total_s, colour_of_phase(0)) +
+                      bar_row("decode", time_text(decode), decode / g.total_s, colour_of_phase(1)));
+  const std::string cut = cut_remark(step.spec, shown_passes(step.spec));
+  return html + "<p>limited by<br>" + html_of(limit_text(g)).replace("; ", "<br>") + "</p>" +
+         (cut.empty() ? QString() : "<p>" + html_of(cut) + "</p>");
+}
+
 QString step_summary(const Step& step) {
   const Report& r = step.prediction.report;
   QString html =
       "<h3>" + html_of(step.spec.model.name) + "</h3><p>" +
       html_of(fmt::format("{} x {}; {}", step.spec.gpus, step.spec.cluster.gpu.name, strategy_text(step.spec))) +
-      "</p><table cellspacing=0 cellpadding=1>" + figures_of(r) + "</table>";
+      "</p>";
+  if (step.spec.generation) return html + generation_summary(step);
+  html += "<table cellspacing=0 cellpadding=1>" + figures_of(r) + "</table>";
   html += times_of(r);
+  html += models_of(r);
   if (!r.limit.empty()) html += "<p>limited by " + html_of(r.limit) + "</p>";
   if (r.simulation.tasks <= kFewTasks) html += levers_of(step);
   return html;
@@ -196,6 +239,8 @@ QString keys_card() {
                                   {"Ctrl + Z, Ctrl + Shift + Z", "undo a filter, do it again"},
                                   {"Ctrl + F, Ctrl + G", "find, find the next"},
                                   {"Ctrl + P", "pin lanes by a pattern"},
+                                  {"L", "how full links are over a simulated step"},
+                                  {"T", "the first step beside a steady one"},
                                   {"Ctrl + O, Ctrl + S, Ctrl + E", "open, save the view, export"},
                                   {"?", "this list"}};
   QString rows;

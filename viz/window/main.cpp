@@ -113,7 +113,7 @@ int main(int argc, char** argv) {
   app.add_option("--screenshot", o.screenshot, "paint into a PNG file and exit; needs no display")->type_name("FILE");
   app.add_option("--size", o.size, "of the screenshot")->type_name("WxH")->capture_default_str();
   app.add_option("--view", o.view, "what the screenshot shows; the timeline, if none is given")
-      ->type_name("timeline|lanes|pipeline|critical|area|details|memory|compare|statistics|what-if");
+      ->type_name("timeline|lanes|pipeline|critical|area|details|memory|compare|statistics|what-if|links|first-step");
   app.add_option("--pin", o.pin, "pins the lanes that this is found in, as \"stage [01].*compute\"")
       ->type_name("REGEX");
   app.add_option("--set", o.spec.overrides, "a key of the specs set otherwise; may be repeated")

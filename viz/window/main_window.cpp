@@ -110,6 +110,7 @@ MainWindow::MainWindow(QWidget* parent)
   build_notes();
   build_tools();
   build_filters();
+  build_view_menu();
   connect_timelines();
   resize(1500, 850);
 }

@@ -51,11 +51,14 @@ class MainWindow : public QMainWindow {
   TimelineWidget* second() const { return second_; }
   void find(const QString& text);
   void find_next(bool forward);
+  bool shows_first_step() const { return !before_steps_.empty(); }
   WhatIfPanel* what_if() const { return what_if_; }
   void show_tab(QWidget* tab);
   void show_critical_path(bool shown);
   void compare(bool on);
-  void group_by(int index);  // index: 1 + the index in kCoordinates by which ranks are grouped; 0: no grouping
+  void show_fabric(bool on);      // shows how full the links of the cluster are over the step
+  void show_first_step(bool on);  // compares the first step of a run with a later one, or stops to
+  void group_by(int index);       // index: 1 + the index in kCoordinates by which ranks are grouped; 0: no grouping
   // Writes a picture or table in the format of the path's ending: png, svg, csv, json; throws Error.
   void export_to(const QString& path);
 
@@ -86,6 +89,8 @@ class MainWindow : public QMainWindow {
  private:
   bool may_drop_notes();  // whether the notes may be discarded; asks the user if some are unsaved
   void show_scenes(std::vector<std::shared_ptr<const Scene>> scenes);
+  void replace_scenes(std::vector<std::shared_ptr<const Scene>> scenes);
+  void show_links(const Scene& scene, Picoseconds time);
   void show_step(std::shared_ptr<const Step> step);
   void opened(const Opening& opening);
   void stop_loading();
@@ -97,6 +102,7 @@ class MainWindow : public QMainWindow {
   void build_finder(QToolBar* bar);
   void build_tools();
   void build_filters();
+  void build_view_menu();
   void show_filtered();
   void forget_filters();
   void show_statistics();
@@ -123,7 +129,8 @@ class MainWindow : public QMainWindow {
   std::vector<Note> notes_, kept_notes_;  // the current notes, and the notes as they were last saved
   std::string pin_opened_;
   std::vector<std::shared_ptr<const Scene>> scenes_;
-  bool compared_ = false;   // whether two scenes are shown above each other
+  std::vector<std::shared_ptr<const Scene>> before_steps_;  // those that are open while two steps of one are shown
+  bool compared_ = false;                                   // whether two scenes are shown above each other
   bool following_ = false;  // whether one of two compared timelines is being moved with the other
   Comparison comparison_;   // the first two scenes compared, while they are
   Matching back_;           // comparison_.matching in the other direction
@@ -141,7 +148,7 @@ class MainWindow : public QMainWindow {
   QLabel* found_lanes_ = nullptr;
   QComboBox *grouping_ = nullptr, *documents_ = nullptr;
   QAction *critical_action_ = nullptr, *compare_action_ = nullptr, *arrows_action_ = nullptr, *host_action_ = nullptr,
-          *slowest_action_ = nullptr;
+          *slowest_action_ = nullptr, *fabric_action_ = nullptr, *first_step_action_ = nullptr;
   OverviewStrip* overview_;
   StatisticsPanel* statistics_;
   QLabel* filter_text_ = nullptr;

@@ -62,6 +62,7 @@ void MainWindow::opened(const Opening& opening) {
 
 // Replaces the first scene (an opened trace) by a simulated step; the same ranks and lanes stay in view.
 void MainWindow::show_step(std::shared_ptr<const Step> step) {
+  show_first_step(false);
   compare(false);
   forget_filters();
   step_changed_ = true;
@@ -132,32 +133,24 @@ void MainWindow::show_documents(std::vector<Document> documents) {
 
 void MainWindow::show_scenes(std::vector<std::shared_ptr<const Scene>> scenes) {
   if (scenes.empty()) return;
-  compare(false);
-  forget_filters();
-  scenes_ = std::move(scenes);
-  critical_ = {};
+  before_steps_.clear();
+  first_step_action_->setChecked(false);
   notes_.clear();
   kept_notes_.clear();
   show_notes();
-  documents_->clear();
   std::vector<std::string> remarks;
-  for (const auto& s : scenes_) {
-    documents_->addItem(QString::fromStdString(s->document.name + " (" + s->timeline().source + ")"));
+  for (const auto& s : scenes)
     remarks.insert(remarks.end(), s->timeline().remarks.begin(), s->timeline().remarks.end());
-  }
-  first_->show_scene(scenes_[0]);
-  first_->set_slowest_first(slowest_action_->isChecked());
-  second_->show_scene(nullptr);
-  group_by(grouping_->currentIndex());
-  compare_action_->setEnabled(scenes_.size() > 1);
-  critical_action_->setEnabled(scenes_[0]->document.simulated());
+  const Document& first = scenes[0]->document;
+  const bool network = first.simulated() && first.step->spec.cluster.network.has_value();
+  replace_scenes(std::move(scenes));
+  show_fabric(network);
   if (!remarks.empty()) {
     QString html = "<h3>Remarks</h3><ul>";
     for (const std::string& r : remarks) html += "<li>" + QString::fromStdString(r).toHtmlEscaped() + "</li>";
     details_->setHtml(summary_card(*scenes_[0]) + html + "</ul>");
     say(fmt::format("{} remarks on what was opened: see Details", remarks.size()));
   } else {
-    details_->setHtml(summary_card(*scenes_[0]));
     say(fmt::format("{} events on {} lanes", grouped(scenes_[0]->timeline().events()),
                     scenes_[0]->timeline().tracks.size()));
   }

@@ -162,7 +162,7 @@ void MainWindow::show_details(const Scene& s, EventId e) {
   const std::size_t members = members_of(t, e).size();
   if (members > 1) d.emplace_back("members shown", std::to_string(members));
   details_->setHtml(details_html(t.name(e), d));
-  statistics_->choose(t.name(e));
+  statistics_->choose(t.name(e), t.labels[t.label[e]].phase);
   if (panel_->currentWidget() != statistics_) panel_->setCurrentWidget(details_);
 }
 

@@ -152,6 +152,7 @@ void MainWindow::apply(const SavedView& v) {
   }
   arrows_action_->setChecked(v.arrows);
   host_action_->setChecked(v.host);
+  show_fabric(v.fabric);
   slowest_action_->setChecked(v.slowest_first);
   for (TimelineWidget* w : {first_, second_}) {
     if (w->scene() == nullptr) continue;

@@ -58,6 +58,14 @@ void MainWindow::build_filters() {
     if (first_->scene() == nullptr || first_->view().selected == kNoEvent) return say("click an event first");
     add_filter({.keeps = keeps, .name = first_->scene()->timeline().name(first_->view().selected)});
   };
+  const auto by_phase = [this](bool keeps) {
+    const Scene* const s = first_->scene();
+    const EventId e = s == nullptr ? kNoEvent : first_->view().selected;
+    const std::int8_t phase = e == kNoEvent ? kNoPhase : s->timeline().labels[s->timeline().label[e]].phase;
+    if (phase == kNoPhase) return say("click an event of a phase first: prefill, decode, or one of two models");
+    const std::string& name = s->timeline().phases[static_cast<std::size_t>(phase)];
+    add_filter({.by = Filter::By::phase, .keeps = keeps, .name = name});
+  };
   const auto by_rank = [this](bool keeps) {
     if (first_->scene() == nullptr || first_->clicked_process() < 0) return say("click into the lanes of a rank first");
     const auto process = static_cast<std::size_t>(first_->clicked_process());
@@ -70,6 +78,8 @@ void MainWindow::build_filters() {
   };
   add("Only this op", "I", [by_op] { by_op(true); });
   add("Without this op", "X", [by_op] { by_op(false); });
+  add("Only this phase", "", [by_phase] { by_phase(true); });
+  add("Without this phase", "", [by_phase] { by_phase(false); });
   add("Only this rank", "", [by_rank] { by_rank(true); });
   add("Without this rank", "", [by_rank] { by_rank(false); });
   add("Only this time", "", [by_time] { by_time(true); });

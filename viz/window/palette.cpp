@@ -34,6 +34,11 @@ QColor colour_of_series(std::size_t series) {
   return QColor::fromRgba(colours[series % colours.size()]);
 }
 
+QColor colour_of_phase(std::size_t phase) {
+  static constexpr std::array<QRgb, 2> colours = {0xff1f5c4d, 0xffe3c9a8};
+  return QColor::fromRgba(colours[phase % colours.size()]);
+}
+
 QColor colour_of_change(double relative) {
   const double part = std::clamp(std::abs(relative) * 2, 0.0, 1.0);
   const QColor full = relative > 0 ? QColor(0xd9, 0x73, 0x0d) : QColor(0x1f, 0x6f, 0xb8);

@@ -17,6 +17,9 @@ QColor colour_of_series(std::size_t series);
 // Returns the colour of a relative change in duration: orange for longer, blue for shorter, grey for equal; a change by
 // half has the strongest colour.
 QColor colour_of_change(double relative);
+// Returns the colour of a phase (Timeline::phases), of which there are two: dark and light, and greener or redder than
+// the bars below them.
+QColor colour_of_phase(std::size_t phase);
 QColor text_on(const QColor& background);
 
 namespace colours {

@@ -3,6 +3,7 @@
 #include <QHeaderView>
 #include <QMouseEvent>
 #include <QPainter>
+#include <QScrollBar>
 #include <QTableWidget>
 #include <QToolTip>
 #include <QVBoxLayout>
@@ -19,13 +20,21 @@
 namespace orrery {
 namespace {
 
-constexpr std::size_t kBins = 40;       // bins of the histogram
-constexpr int kMostOps = 500;           // the most ops in the table
-constexpr std::size_t kMostRows = 64;   // the most ranks in the grid; of more, every so manyth is shown
-constexpr double kNames = 90;           // width in pixels of the ranks' names
-constexpr double kTop = 20, kLow = 20;  // height in pixels of the title, and of the words below a plot
+constexpr std::size_t kBins = 40;                // bins of the histogram
+constexpr int kMostOps = 500;                    // the most ops in the table
+constexpr std::size_t kMostRows = 64;            // the most ranks in the grid; of more, every so manyth is shown
+constexpr int kLeastName = 80, kMostName = 150;  // least and greatest width in pixels of the column of names
+constexpr double kNames = 90;                    // width in pixels of the ranks' names
+constexpr double kTop = 20, kLow = 20;           // height in pixels of the title, and of the words below a plot
 
 QString duration_text(Picoseconds t) { return QString::fromStdString(time_text(seconds(t))); }
+
+// A small square in the colour of a phase.
+QPixmap swatch_of(std::int8_t phase) {
+  QPixmap swatch(10, 10);
+  swatch.fill(colour_of_phase(static_cast<std::size_t>(phase)));
+  return swatch;
+}
 
 }  // namespace
 
@@ -149,10 +158,36 @@ StatisticsPanel::StatisticsPanel(QWidget* parent)
   table_->setSelectionBehavior(QAbstractItemView::SelectRows);
   table_->horizontalHeader()->setMinimumSectionSize(16);
   connect(table_, &QTableWidget::cellClicked, this, [this](int row, int) {
-    const auto at = static_cast<std::size_t>(row);
-    if (scene_ != nullptr && at < rows_.size()) chosen_ = scene_->timeline().labels[rows_[at].label].name;
+    const std::size_t at = static_cast<std::size_t>(row) - phases_.size();
+    if (scene_ != nullptr && row >= static_cast<int>(phases_.size()) && at < rows_.size()) {
+      chosen_ = scene_->timeline().labels[rows_[at].label].name;
+      chosen_phase_ = scene_->timeline().labels[rows_[at].label].phase;
+    }
     show_row(row);
   });
+}
+
+void StatisticsPanel::fill_row(int row, const OpStatistics& s, Picoseconds all, const QString& name,
+                               std::int8_t phase) {
+  const bool whole = row < static_cast<int>(phases_.size());
+  const QString cells[] = {
+      name,
+      QString::number(100.0 * static_cast<double>(s.total) / static_cast<double>(std::max<Picoseconds>(1, all)), 'f',
+                      1),
+      duration_text(s.total),
+      QString::number(s.count),
+      duration_text(s.mean()),
+      duration_text(s.median),
+      duration_text(s.p95),
+      duration_text(s.most)};
+  for (int c = 0; c < 8; ++c) {
+    auto* item = new QTableWidgetItem(cells[c]);
+    item->setFlags(Qt::ItemIsEnabled | Qt::ItemIsSelectable);
+    if (c > 0) item->setTextAlignment(Qt::AlignRight | Qt::AlignVCenter);
+    if (c == 0 && phase != kNoPhase) item->setData(Qt::DecorationRole, swatch_of(phase));
+    if (whole) item->setFont(canvas_font(true));
+    table_->setItem(row, c, item);
+  }
 }
 
 void StatisticsPanel::show_range(const Scene* scene, Picoseconds from, Picoseconds to) {
@@ -160,54 +195,82 @@ void StatisticsPanel::show_range(const Scene* scene, Picoseconds from, Picosecon
   from_ = from;
   to_ = to;
   rows_ = scene == nullptr ? std::vector<OpStatistics>{} : op_statistics(scene->timeline(), from, to);
-  Picoseconds all = 0;
-  for (const OpStatistics& s : rows_) all += s.total;
+  phases_ =
+      scene == nullptr ? std::vector<OpStatistics>{} : phase_statistics(scene->timeline(), scene->bands, from, to);
+  const auto sum = [](const std::vector<OpStatistics>& rows) {
+    Picoseconds all = 0;
+    for (const OpStatistics& s : rows) all += s.total;
+    return all;
+  };
+  const int above = static_cast<int>(phases_.size());
   const int count = std::min<int>(kMostOps, static_cast<int>(rows_.size()));
-  table_->setRowCount(count);
+  table_->setRowCount(above + count);
+  for (int i = 0; i < above; ++i) {
+    const OpStatistics& s = phases_[static_cast<std::size_t>(i)];
+    const std::string& name = scene->timeline().phases[s.label];
+    fill_row(i, s, sum(phases_), QString::fromStdString(name), static_cast<std::int8_t>(s.label));
+    table_->item(i, 0)->setToolTip("how long ranks compute in this phase at a time");
+  }
   for (int i = 0; i < count; ++i) {
     const OpStatistics& s = rows_[static_cast<std::size_t>(i)];
     const Label& label = scene->timeline().labels[s.label];
-    const QString cells[] = {
-        QString::fromStdString(shown_name(label)),
-        QString::number(100.0 * static_cast<double>(s.total) / static_cast<double>(std::max<Picoseconds>(1, all)), 'f',
-                        1),
-        duration_text(s.total),
-        QString::number(s.count),
-        duration_text(s.mean()),
-        duration_text(s.median),
-        duration_text(s.p95),
-        duration_text(s.most)};
-    for (int c = 0; c < 8; ++c) {
-      auto* item = new QTableWidgetItem(cells[c]);
-      item->setFlags(Qt::ItemIsEnabled | Qt::ItemIsSelectable);
-      if (c > 0) item->setTextAlignment(Qt::AlignRight | Qt::AlignVCenter);
-      table_->setItem(i, c, item);
-    }
-    table_->item(i, 0)->setToolTip(QString::fromStdString(fmt::format("{} ({})", label.name, name_of(label.kind))));
+    fill_row(above + i, s, sum(rows_), QString::fromStdString(shown_name(label)), label.phase);
+    const std::string phase =
+        label.phase == kNoPhase ? "" : ", " + scene->timeline().phases[static_cast<std::size_t>(label.phase)];
+    table_->item(above + i, 0)
+        ->setToolTip(QString::fromStdString(fmt::format("{} ({}{})", label.name, name_of(label.kind), phase)));
   }
-  table_->resizeColumnsToContents();
-  table_->setColumnWidth(0, std::min(table_->columnWidth(0), 150));
-  choose(chosen_);
+  fit_columns();
+  choose(chosen_, chosen_phase_);
 }
 
-void StatisticsPanel::choose(const std::string& name) {
+// Gives the names what the other columns leave of the panel's width. Where that is too little, the median is left out,
+// which stands below the histogram too.
+void StatisticsPanel::fit_columns() {
+  constexpr int kMedian = 5;  // column of the median
+  table_->setColumnHidden(kMedian, false);
+  table_->resizeColumnsToContents();
+  const int high = table_->horizontalHeader()->height() + table_->rowCount() * table_->verticalHeader()->sectionSize(0);
+  const int bar = high > table_->height() ? table_->verticalScrollBar()->sizeHint().width() : 0;
+  const int room = table_->width() - 2 * table_->frameWidth() - bar;
+  int others = 0;  // width in pixels of the columns of figures
+  for (int c = 1; c < table_->columnCount(); ++c) others += table_->columnWidth(c);
+  const bool narrow = room - others < kLeastName;
+  if (narrow) others -= table_->columnWidth(kMedian);
+  table_->setColumnHidden(kMedian, narrow);
+  table_->setColumnWidth(0, std::clamp(room - others, kLeastName, kMostName));
+}
+
+void StatisticsPanel::choose(const std::string& name, std::int8_t phase) {
   chosen_ = name;
-  int row = 0;
+  chosen_phase_ = phase;
+  std::size_t row = 0;
+  bool found = false;
   for (std::size_t i = 0; i < rows_.size(); ++i) {
-    if (scene_->timeline().labels[rows_[i].label].name != name) continue;
-    row = static_cast<int>(i);
-    break;
+    const Label& label = scene_->timeline().labels[rows_[i].label];
+    if (label.name != name || (found && label.phase != phase)) continue;
+    row = i;
+    found = true;
+    if (label.phase == phase) break;
   }
-  table_->selectRow(row);
-  show_row(row);
+  table_->selectRow(static_cast<int>(row + phases_.size()));
+  show_row(static_cast<int>(row + phases_.size()));
 }
 
 void StatisticsPanel::show_row(int row) {
-  if (scene_ == nullptr || row < 0 || row >= static_cast<int>(rows_.size()))
+  const std::size_t at = static_cast<std::size_t>(row) - phases_.size();
+  const bool phase = row >= 0 && row < static_cast<int>(phases_.size());
+  if (scene_ == nullptr || row < 0 || (!phase && at >= rows_.size()))
     return plot_->show_spread(nullptr, "", OpSpread{});
-  const std::uint32_t label = rows_[static_cast<std::size_t>(row)].label;
-  plot_->show_spread(scene_, QString::fromStdString(scene_->timeline().labels[label].name),
-                     spread_of(scene_->timeline(), label, from_, to_));
+  const Timeline& t = scene_->timeline();
+  if (phase) {
+    const std::uint32_t index = phases_[static_cast<std::size_t>(row)].label;
+    return plot_->show_spread(scene_, QString::fromStdString(t.phases[index]),
+                              spread_of_phase(scene_->bands, static_cast<std::int8_t>(index), from_, to_));
+  }
+  const Label& label = t.labels[rows_[at].label];
+  const std::string of = label.phase == kNoPhase ? "" : ", " + t.phases[static_cast<std::size_t>(label.phase)];
+  plot_->show_spread(scene_, QString::fromStdString(label.name + of), spread_of(t, rows_[at].label, from_, to_));
 }
 
 }  // namespace orrery

@@ -38,23 +38,29 @@ class SpreadPlot : public QWidget {
 };
 
 // A table of all ops with number, sum and distribution of their durations in a range of time, the longest first, and
-// the plot of the op that is chosen.
+// the plot of the op that is chosen. Where a step has phases, they stand above the ops, in bold, and ops of different
+// phases are apart, each with the phase's colour.
 class StatisticsPanel : public QWidget {
   Q_OBJECT
 
  public:
   explicit StatisticsPanel(QWidget* parent = nullptr);
   void show_range(const Scene* scene, Picoseconds from, Picoseconds to);
-  void choose(const std::string& name);  // chooses the op with this name; the first if there is none
+  // Chooses the op with this name in a phase, or with this name in any; the first op if there is none.
+  void choose(const std::string& name, std::int8_t phase = kNoPhase);
   QTableWidget* table() const { return table_; }
   SpreadPlot* plot() const { return plot_; }
 
  private:
   void show_row(int row);
+  void fit_columns();
+  void fill_row(int row, const OpStatistics& s, Picoseconds all, const QString& name, std::int8_t phase);
 
   const Scene* scene_ = nullptr;
   Picoseconds from_ = 0, to_ = 0;
   std::string chosen_;
+  std::int8_t chosen_phase_ = kNoPhase;
+  std::vector<OpStatistics> phases_;  // the rows above those of the ops
   std::vector<OpStatistics> rows_;
   QTableWidget* table_;
   SpreadPlot* plot_;

@@ -25,7 +25,7 @@ int TimelineWidget::bar_width() const { return keeps_bar_ || bar_->isVisibleTo(t
 void TimelineWidget::show_scene(std::shared_ptr<const Scene> scene, Picoseconds total) {
   scene_ = std::move(scene);
   other_ = nullptr;
-  const bool arrows = view_.arrows, host = options_.host;
+  const bool arrows = view_.arrows, host = options_.host, fabric = options_.fabric;
   view_ = {};
   clicked_process_ = -1;
   view_.arrows = arrows;
@@ -34,6 +34,7 @@ void TimelineWidget::show_scene(std::shared_ptr<const Scene> scene, Picoseconds 
   total_ = std::max<Picoseconds>({1, total, scene_ ? scene_->timeline().end : 0});
   if (scene_) options_ = default_options(scene_->timeline());
   options_.host = host;
+  options_.fabric = fabric;
   view_.scale = {0, total_, 1};
   relayout();
   fit();
@@ -42,7 +43,11 @@ void TimelineWidget::show_scene(std::shared_ptr<const Scene> scene, Picoseconds 
 
 void TimelineWidget::relayout() {
   if (!scene_) return;
-  view_.layout = lay_out(scene_->timeline(), options_);
+  std::vector<std::string> links;
+  if (options_.fabric) {
+    for (const FabricLoad& load : scene_->fabric()) links.push_back("fullest " + load.name);
+  }
+  view_.layout = lay_out(scene_->timeline(), options_, links);
   const int over = view_.layout.height - frame().rows_height();
   bar_->setVisible(over > 0);
   bar_->setRange(0, std::max(0, over));
@@ -259,6 +264,26 @@ void TimelineWidget::click(const QPoint& at) {
   select(event_at_pixel(*scene_, view_, frame(), at.x(), at.y()));
   clicked_process_ = row < 0 ? -1 : static_cast<int>(view_.layout.rows[static_cast<std::size_t>(row)].process);
   Q_EMIT time_clicked(time, clicked_process_);
+  if (row >= 0 && view_.layout.rows[static_cast<std::size_t>(row)].kind == RowKind::link) Q_EMIT link_clicked(time);
+}
+
+QString TimelineWidget::tip_at(const QPoint& at) const {
+  const int index = scene_ == nullptr ? -1 : row_at_pixel(view_, frame(), at.y());
+  if (index < 0 || at.x() < CanvasFrame::kGutter) return {};
+  const Row& row = view_.layout.rows[static_cast<std::size_t>(index)];
+  const Picoseconds time = view_.scale.time_of(at.x() - CanvasFrame::kGutter);
+  QStringList lines;
+  if (row.kind == RowKind::link) {
+    for (const std::string& line : load_at(scene_->fabric()[row.counter], time)) lines << QString::fromStdString(line);
+  } else if (row.kind == RowKind::process && row.open) {
+    for (const Band& band : scene_->bands[row.process]) {
+      if (band.begin > time || band.end <= time) continue;
+      lines << QString::fromStdString(name_of(scene_->timeline(), band) + ": " +
+                                      time_text(seconds(band.end - band.begin)));
+      break;
+    }
+  }
+  return lines.join('\n');
 }
 
 void TimelineWidget::paint_to(QImage& image) {

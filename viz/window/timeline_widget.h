@@ -53,10 +53,14 @@ class TimelineWidget : public QWidget {
   void paint_to(QImage& image);  // paints the widget into an image, at the image's size and device pixel ratio
 
   QSize sizeHint() const override { return {1200, 600}; }
+  // Returns what the tooltip at a pixel says: the load of a link at that time, or the name and length of a phase; ""
+  // elsewhere.
+  QString tip_at(const QPoint& at) const;
 
  Q_SIGNALS:
   void selected(EventId e);
   void time_clicked(Picoseconds time, int process);
+  void link_clicked(Picoseconds time);  // a row that shows how full a link of the cluster is was clicked
   void area_changed(Picoseconds from, Picoseconds to);
   void scale_changed(Picoseconds begin, Picoseconds end);
   void options_changed(const LayoutOptions& options);  // emitted after a click has changed which rows are shown

@@ -2,6 +2,7 @@
 #include <QContextMenuEvent>
 #include <QKeyEvent>
 #include <QMouseEvent>
+#include <QToolTip>
 #include <QWheelEvent>
 #include <algorithm>
 #include <cmath>
@@ -118,6 +119,7 @@ void TimelineWidget::mouseMoveEvent(QMouseEvent* event) {
     Picoseconds other = 0;
     setCursor(at_edge(at.x(), other) ? Qt::SplitHCursor : Qt::ArrowCursor);
     hover(event_at_pixel(*scene_, view_, frame(), at.x(), at.y()));
+    QToolTip::showText(event->globalPosition().toPoint(), tip_at(at), this);
     return;
   }
   const auto time = [&](int x) {

@@ -72,6 +72,16 @@ void show_compare(MainWindow& w) {
   w.compare(true);
 }
 
+void show_links(MainWindow& w) {
+  if (!w.first()->scene()->document.simulated())
+    throw Error("--view links: their load is known of simulated steps alone");
+  w.show_fabric(true);
+}
+void show_first_step(MainWindow& w) {
+  w.show_first_step(true);
+  if (!w.shows_first_step()) throw Error("--view first-step: this input has no second step");
+}
+
 void show_op_statistics(MainWindow& w) { w.show_tab(w.statistics()); }
 
 constexpr std::size_t kShownStrategies = 40;
@@ -88,7 +98,7 @@ constexpr NamedView kViews[] = {
     {"timeline", show_timeline},  {"lanes", show_lanes},     {"pipeline", show_pipeline},
     {"critical", show_critical},  {"area", show_area},       {"details", show_details},
     {"memory", show_memory_peak}, {"compare", show_compare}, {"statistics", show_op_statistics},
-    {"what-if", show_what_if}};
+    {"what-if", show_what_if},    {"links", show_links},     {"first-step", show_first_step}};
 
 }  // namespace
 

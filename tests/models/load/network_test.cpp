@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -68,6 +69,13 @@ TEST(NetworkSpec, ReadsGroupsAndTori) {
             std::string::npos);
   EXPECT_NE(network_refusal("{kind: dragonfly, leaf: {nodes: 4}}").find("network.groups: missing"), std::string::npos);
   EXPECT_EQ(with_network("{leaf: {nodes: 4}, neighbours: {load: 0.3}}").cluster.network->load, .3);
+  for (const char* given : {"{leaf: {nodes: 4}, neighbours: {jobs: [/b.yaml]}}", "{leaf: {nodes: 4}}"}) {
+    const std::vector<Origin> origins = with_network(given).origins;
+    const auto jobs = std::find_if(origins.begin(), origins.end(),
+                                   [](const Origin& o) { return o.key == "cluster.network.neighbours.jobs"; });
+    ASSERT_NE(jobs, origins.end()) << given;
+    EXPECT_EQ(jobs->value, std::string_view(given).find("jobs") == std::string_view::npos ? "" : "[/b.yaml]");
+  }
   EXPECT_NE(network_refusal("{leaf: {nodes: 4}, load: 0.2, neighbours: {load: 0.3}}").find("neighbours.load"),
             std::string::npos);
   EXPECT_NE(network_refusal("{leaf: {nodes: 4}, neighbours: {jobs: []}}").find("neighbours.jobs: a list"),

@@ -1,5 +1,7 @@
 #include "sim/explain/techniques.h"
 
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "models/base/error.h"
@@ -76,6 +78,20 @@ Spec spec_with(const std::string& strategy) {
       "cluster: {node: dgx-h100, nodes: 8}\nsoftware: orrery\nstrategy: {" +
           strategy + "}\n",
       "spec.yaml");
+}
+
+TEST(Techniques, NameRoundedWeightsAndOtherJobs) {
+  const auto named = [](const Spec& spec, const std::string& start) {
+    const std::vector<Technique> all = techniques(spec);
+    return std::find_if(all.begin(), all.end(), [&](const Technique& t) { return t.name.starts_with(start); }) !=
+           all.end();
+  };
+  const std::string rounded = "weights rounded to int8";
+  EXPECT_FALSE(named(spec_with("data: 64, global_batch: 64"), rounded));
+  EXPECT_TRUE(named(spec_with("data: 64, global_batch: 64, quantise: {weights: int8}"), rounded));
+  Spec shared = spec_with("data: 64, global_batch: 64");
+  shared.cluster.network.emplace().jobs = {"a.yaml", "b.yaml"};
+  EXPECT_TRUE(named(shared, "2 other jobs on the cluster"));
 }
 
 // Options of a technique are removed together with it, so that no spec to compare with is refused because of them.

@@ -29,6 +29,30 @@ TEST(ReportParts, BarsAreAColumnOfTheirOwn) {
   for (const auto& row : barred.rows) EXPECT_EQ(row.size(), 4U);
 }
 
+// The times of both models of a step sum to the step's, and the frozen one has no update and nothing to recompute.
+TEST(ReportParts, AStepOfTwoModelsSaysWhoseTimeItIs) {
+  const Spec spec = parse_spec(
+      "{model: gpt2, workload: distill, teacher: gpt2-medium, distill: {divergence: 1}, sequence: 1024, cluster: "
+      "{node: dgx-a100, nodes: 1}, software: megatron-core, strategy: {tensor: 2, pipeline: 2, global_batch: 16, "
+      "recompute: full, sharding: zero1}}",
+      "spec.yaml");
+  const Report r = predict(spec).report;
+  ASSERT_EQ(r.models.size(), 2U);
+  EXPECT_EQ(r.models[0].name, "student");
+  EXPECT_EQ(r.models[1].name, "teacher");
+  for (int k = 0; k < kTimeKinds; ++k)
+    EXPECT_NEAR(r.models[0].time_s[k] + r.models[1].time_s[k], r.time_s[k], 1e-12) << k;
+  EXPECT_GT(r.models[1].time_s[static_cast<int>(TimeKind::compute)], 0);
+  EXPECT_EQ(r.models[1].time_s[static_cast<int>(TimeKind::optimizer)], 0);
+  EXPECT_EQ(r.models[1].time_s[static_cast<int>(TimeKind::recompute)], 0);
+  const std::string text = models_text(r);
+  EXPECT_TRUE(text.starts_with("the student takes ")) << text;
+  EXPECT_NE(text.find(" % of a step ("), std::string::npos) << text;
+  EXPECT_NE(text.find(", the teacher "), std::string::npos) << text;
+  EXPECT_EQ(time_table(r).columns.size(), 5U);
+  EXPECT_EQ(models_text(predict(parts_spec()).report), "");
+}
+
 // The fullest class is that with the most memory of the device, and the lines and the table are about it.
 TEST(ReportParts, TheFullestRankIsTheOneThatIsToldAbout) {
   Report r = predict(parts_spec()).report;

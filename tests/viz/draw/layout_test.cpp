@@ -26,6 +26,38 @@ Timeline ranks(std::size_t count) {
 
 }  // namespace
 
+// A sample of a lane of 100 events may hold more of them than that of a lane of 640.
+TEST(Layout, TheComputeLaneIsTheOneWithMostComputeEvents) {
+  TimelineBuilder b;
+  b.add_process({});
+  const auto cpu = b.add_thread(0, "cpu", 0), compute = b.add_thread(0, "compute", 1);
+  const auto label = b.label("a", Kind::forward);
+  for (Picoseconds i = 0; i < 640; ++i) b.add({i * 10, i * 10 + 5, i < 100 ? cpu : compute, label, 0});
+  for (Picoseconds i = 0; i < 100; ++i) b.add({i * 10, i * 10 + 5, compute, label, 0});
+  const Timeline t = b.finish(0);
+  EXPECT_EQ(t.tracks[compute_track(t, 0)].name, "compute");
+}
+
+// The rows of links stand above those of ranks and below pinned lanes, and are of no rank.
+TEST(Layout, LinksStandAboveTheRanks) {
+  const Timeline t = ranks(2);
+  LayoutOptions o = default_options(t);
+  o.pinned = {2};
+  const Layout l = lay_out(t, o, {"fullest NIC", "fullest NVLink"});
+  ASSERT_GT(l.rows.size(), 3u);
+  EXPECT_TRUE(l.rows[0].pinned);
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    const Row& row = l.rows[1 + i];
+    EXPECT_EQ(row.kind, RowKind::link);
+    EXPECT_EQ(row.process, kNone);
+    EXPECT_EQ(row.counter, i);
+    EXPECT_EQ(row.height, kLinkHeight);
+  }
+  EXPECT_EQ(l.rows[1].text, "fullest NIC");
+  EXPECT_EQ(l.rows[3].kind, RowKind::process);
+  EXPECT_EQ(l.pinned_height, l.rows[1].y);
+}
+
 TEST(Layout, RowsFollowEachOtherAndAreFoundAgain) {
   const Timeline t = ranks(3);
   LayoutOptions o = default_options(t);

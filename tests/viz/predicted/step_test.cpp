@@ -81,14 +81,6 @@ TEST(Step, AreaSumsAgreeWithTheReport) {
   EXPECT_NEAR(compute / ranks, busy, 1e-6 * busy);
 }
 
-TEST(Step, ListsWhatIsAlive) {
-  const StepTimeline& s = example();
-  const MemoryPeak peak = memory_peak(*memory_of(s.timeline.processes[0]), 0, s.timeline.end);
-  const auto lines = alive_at(s, 0, peak.time, 10);
-  ASSERT_GE(lines.size(), 3u);
-  EXPECT_NE(lines[0].find("GiB"), std::string::npos);
-}
-
 TEST(Step, RunsCountEveryMicroBatchBothWays) {
   const StepTimeline& s = example();
   for (const Track& track : s.timeline.tracks) {

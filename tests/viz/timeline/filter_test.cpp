@@ -34,6 +34,17 @@ TEST(Filter, KeepsWhatAllRestrictionsLetPass) {
   EXPECT_EQ(filtered(whole, {}).timeline.events(), whole.events());
 }
 
+TEST(Filter, PhasesAreKeptOrLeftOut) {
+  const Timeline whole = made_generation();
+  for (const bool keeps : {true, false}) {
+    const Filter phase{.by = Filter::By::phase, .keeps = keeps, .name = "decode"};
+    const Timeline some = filtered(whole, {phase}).timeline;
+    ASSERT_EQ(some.events(), keeps ? 48u : 6u);  // eight passes or one, of three events, on two stages
+    for (EventId e = 0; e < some.events(); ++e) EXPECT_EQ(some.labels[some.label[e]].phase, keeps ? 1 : 0);
+  }
+  EXPECT_EQ(text_of({.by = Filter::By::phase, .keeps = true, .name = "decode"}), "only phase decode");
+}
+
 TEST(Filter, TimesAreKeptOrLeftOut) {
   const Timeline whole = two_lanes();
   Filter time{.by = Filter::By::time, .keeps = true, .from = 16 * kFilterMicro, .to = 22 * kFilterMicro};

@@ -54,6 +54,19 @@ TEST(Palette, CategoriesOfMemoryAreToldApartInEveryKindOfSight) {
   }
 }
 
+// The two phases, from each other, and from the background that they are drawn on.
+TEST(Palette, PhasesAreToldApartInEveryKindOfSight) {
+  const QColor all[] = {colour_of_phase(0), colour_of_phase(1), colours::kHeader};
+  for (int sight = 0; sight < kSights; ++sight) {
+    EXPECT_GT(distance(all[0], all[1], sight), 0.4) << sight;
+    for (int phase = 0; phase < 2; ++phase) {
+      EXPECT_GT(distance(all[phase], all[2], sight), 0.11) << phase << ", " << sight;
+      for (int k = 0; k < kKinds; ++k)
+        EXPECT_GT(distance(all[phase], colour_of(static_cast<Kind>(k)), sight), 0.02) << phase << ", " << k;
+    }
+  }
+}
+
 TEST(Palette, ChangesAreBlueAndOrangeAndToldApartInEveryKindOfSight) {
   EXPECT_GT(colour_of_change(1).red(), 2 * colour_of_change(1).blue());
   EXPECT_GT(colour_of_change(-1).blue(), 2 * colour_of_change(-1).red());

@@ -1,0 +1,149 @@
+// This file adds the menu of what is shown beside the lanes: how full links are, and the first step beside a later one.
+#include <QAction>
+#include <QComboBox>
+#include <QMenu>
+#include <QMenuBar>
+#include <QStatusBar>
+#include <QTabWidget>
+#include <QTextBrowser>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "models/base/error.h"
+#include "sim/print/text.h"
+#include "viz/predicted/first_step.h"
+#include "viz/timeline/one_step.h"
+#include "viz/window/cards.h"
+#include "viz/window/main_window.h"
+
+namespace orrery {
+namespace {
+
+using Scenes = std::vector<std::shared_ptr<const Scene>>;
+
+// Returns the first step of a trace of several steps, and the one of the others whose length is the median.
+Scenes steps_of_trace(const Scene& scene, unsigned threads) {
+  const Timeline& t = scene.timeline();
+  const Launches launches = launches_of(t);
+  const Steps steps(t, launches);
+  const int steady = steady_step(t, steps);
+  if (steady < 0) throw Error("this trace has one step, or does not say where steps begin");
+  Scenes scenes;
+  for (const int step : {0, steady}) {
+    Timeline one = one_step(t, steps, step);
+    one.title = step == 0 ? "first step" : fmt::format("step {} of {}", step + 1, steps.count());
+    const std::string name = one.title;
+    scenes.push_back(std::make_shared<const Scene>(Document{name, std::move(one), nullptr, {}, ""}, threads));
+  }
+  return scenes;
+}
+
+Scenes first_and_steady_scenes(const Scene& scene, unsigned threads) {
+  if (!scene.document.simulated()) return steps_of_trace(scene, threads);
+  auto [first, steady] = first_and_steady(*scene.document.step);
+  Scenes scenes;
+  for (StepTimeline* one : {&first, &steady}) {
+    const std::string name = one->timeline.title;
+    scenes.push_back(std::make_shared<const Scene>(document_of(std::move(*one)), threads));
+  }
+  return scenes;
+}
+
+}  // namespace
+
+void MainWindow::build_view_menu() {
+  auto* menu = new QMenu("&View", this);
+  menuBar()->insertMenu(menuBar()->actions().last(), menu);
+  const auto add = [&](const QString& text, const char* keys, auto function) {
+    QAction* const action = menu->addAction(text);
+    action->setShortcut(QKeySequence(keys));
+    action->setCheckable(true);
+    connect(action, &QAction::triggered, this, function);
+    addAction(action);
+    return action;
+  };
+  fabric_action_ = add("Load of links", "L", [this](bool on) { show_fabric(on); });
+  fabric_action_->setToolTip("how full the fullest NIC, NVLink and uplinks are over the step");
+  first_step_action_ = add("First step beside a steady one", "T", [this](bool on) { show_first_step(on); });
+  for (TimelineWidget* w : {first_, second_})
+    connect(w, &TimelineWidget::link_clicked, this, [this, w](Picoseconds time) { show_links(*w->scene(), time); });
+}
+
+void MainWindow::show_fabric(bool on) {
+  const auto now = scene(0);
+  if (on && now && !now->document.simulated()) {
+    fabric_action_->setChecked(false);
+    return say("the load of links is known of simulated steps alone");
+  }
+  fabric_action_->setChecked(on);
+  for (TimelineWidget* w : {first_, second_}) {
+    LayoutOptions o = w->options();
+    o.fabric = on;
+    w->set_options(o);
+  }
+  if (on && now && now->fabric().empty()) say("no link carries anything in this step");
+}
+
+void MainWindow::show_links(const Scene& s, Picoseconds time) {
+  QString html = QString("<h3>Links at %1</h3>").arg(QString::fromStdString(time_text(seconds(time))));
+  for (const FabricLoad& load : s.fabric()) {
+    html += "<p>";
+    for (const std::string& line : load_at(load, time)) html += QString::fromStdString(line).toHtmlEscaped() + "<br>";
+    html += QString::fromStdString(fmt::format("over the step: mean {}, peak {}", load_text(load, load.mean),
+                                               load_text(load, load.peak))) +
+            "</p>";
+  }
+  details_->setHtml(html +
+                    "<p>A link's load counts the transfers that fill it more than other links of their way. Of "
+                    "each kind the link is shown that is fullest in the mean over the step.</p>");
+  panel_->setCurrentWidget(details_);
+}
+
+// Shows the first step of a run above a later one, or what was shown before.
+void MainWindow::show_first_step(bool on) {
+  const auto leave = [this] {
+    first_step_action_->setChecked(false);
+    return std::exchange(before_steps_, {});
+  };
+  if (!on) {
+    if (Scenes before = leave(); !before.empty()) replace_scenes(std::move(before));
+    return;
+  }
+  const auto now = scene(0);
+  try {
+    if (!now) throw Error("nothing is open");
+    Scenes steps = first_and_steady_scenes(*now, threads_);
+    before_steps_ = scenes_;
+    first_step_action_->setChecked(true);
+    replace_scenes(std::move(steps));
+    compare(true);
+    const bool simulated = scenes_[1]->document.simulated();
+    for (const std::string& remark : simulated ? scenes_[1]->timeline().remarks : std::vector<std::string>{})
+      say(statusBar()->currentMessage().toStdString() + "; " + remark);
+  } catch (const Error& e) {
+    leave();
+    say(e.what());
+  }
+}
+
+// Shows other scenes in the place of those that are open; notes stay.
+void MainWindow::replace_scenes(Scenes scenes) {
+  compare(false);
+  forget_filters();
+  scenes_ = std::move(scenes);
+  critical_ = {};
+  documents_->clear();
+  for (const auto& s : scenes_)
+    documents_->addItem(QString::fromStdString(s->document.name + " (" + s->timeline().source + ")"));
+  first_->show_scene(scenes_[0]);
+  first_->set_slowest_first(slowest_action_->isChecked());
+  first_->set_notes(notes_);
+  second_->show_scene(nullptr);
+  group_by(grouping_->currentIndex());
+  compare_action_->setEnabled(scenes_.size() > 1);
+  critical_action_->setEnabled(scenes_[0]->document.simulated());
+  details_->setHtml(summary_card(*scenes_[0]));
+}
+
+}  // namespace orrery
