@@ -60,7 +60,7 @@ void set_groups(const std::string& model, Spec& spec) {
   };
   if (weights.code == WeightCode::fp8 && has_blocks(model)) choose({128, 64, 32});
   if (weights.code == WeightCode::nvfp4 && model.starts_with("gpt-oss") && !is_eight_bit(spec.strategy.precision))
-    choose({32, 40, 16});
+    choose({32, 16, 8});
 }
 
 }  // namespace
