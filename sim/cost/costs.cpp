@@ -56,6 +56,7 @@ class CostModel {
     }
     costs_.notes.resize(plan.ops.size());
     node_gpus_ = nccl_node_gpus(spec.cluster);
+    nvlink_GBps_ = nccl_nvlink_GBps(spec.cluster);
     slowest_ = slowest_beyond_a_node(gpu_spread(spec.cluster, profile.spread), job_gpus);
   }
 
@@ -332,7 +333,7 @@ class CostModel {
     const double taken = std::min<double>(choice.channels, sms / 2);
     t.pressure = static_cast<std::uint32_t>(kPressureUnit * (taken / (sms - taken)) * (1 + profile_.contention) + 0.5);
     // Bytes that cross NVLink are read from device memory and written to device memory, at least once each.
-    const double wire = choice.nvlink_share * spec_.cluster.gpu.nvlink_GBps * 1e9;
+    const double wire = choice.nvlink_share * nvlink_GBps_ * 1e9;
     t.memory = memory_share(2 * wire);
     t.nic = static_cast<Rate>(std::min(choice.nic_share, 1.0) * static_cast<double>(kFullRate));
     t.nvlink = static_cast<Rate>(std::min(choice.nvlink_share, 1.0) * static_cast<double>(kFullRate));
@@ -372,7 +373,8 @@ class CostModel {
   std::vector<Seconds> compute_;
   std::set<std::int64_t> offsets_;  // distances, in stages, over which the plan sends (Transfer::offset)
   std::int64_t node_gpus_ = 1;
-  double slowest_ = 1;  // time of an op on the job's slowest GPU over that on a typical GPU
+  double nvlink_GBps_ = 0;  // rate of which NcclChoice::nvlink_share is a share
+  double slowest_ = 1;      // time of an op on the job's slowest GPU over that on a typical GPU
   std::map<Spread, NcclModel> models_;
   Uplinks uplinks_;
   Costs costs_;

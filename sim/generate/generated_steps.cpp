@@ -56,6 +56,7 @@ Prediction predict_passes(const Spec& spec, Profile profile, const std::vector<G
   const auto start = std::chrono::steady_clock::now();
   Prediction p;
   p.profile = generation_profile(spec, std::move(profile));
+  p.cluster = spec.cluster;
   p.plan = make_generation_plan(spec, passes, spec.software.host.step_us > 0);
   try {
     p.costs = costs_of(p.plan, spec, p.profile);

@@ -48,7 +48,7 @@ std::string summary_part(const Spec& spec, const Report& r, const StepAdvice& ad
 }
 
 // How full the links of the cluster are over the step, where anything goes over them.
-std::string links_markup(const Spec& spec, const Prediction& p) {
+std::string links_markup(const Prediction& p) {
   Table t{{{"the fullest", "", Align::left},
            {"which", "", Align::left},
            {"carries", "GB/s"},
@@ -56,7 +56,7 @@ std::string links_markup(const Spec& spec, const Prediction& p) {
            {"mean", "%"},
            {"peak", "%"}},
           {}};
-  for (const LinkLoad& load : link_loads(p.plan, p.costs.timing, p.trace, spec.cluster)) {
+  for (const LinkLoad& load : link_loads(p.plan, p.costs.timing, p.trace, p.cluster)) {
     const auto rate = [&](double share) {
       return load.capacity > 0 ? fmt::format("{:.1f}", share * load.capacity / 1e9) : "-";
     };
@@ -66,13 +66,13 @@ std::string links_markup(const Spec& spec, const Prediction& p) {
   return t.rows.empty() ? "" : element("h3", "How full links are over the step") + '\n' + table_markup(t);
 }
 
-std::string attribution_part(const Spec& spec, const Prediction& p) {
+std::string attribution_part(const Prediction& p) {
   const Report& r = p.report;
   std::string content = time_markup(r);
   if (!r.communication.empty())
     content += element("h3", "Transfers of a step") + '\n' + table_markup(communication_table(r)) +
                paragraph(exposed_note(r), "class=\"note\"");
-  content += links_markup(spec, p);
+  content += links_markup(p);
   if (!r.weights.empty()) content += table_markup(weights_table(r));
   return part("Where the time goes", content, "class=\"sheet\"");
 }
@@ -138,7 +138,7 @@ std::vector<std::string> under_title(const Spec& spec) {
 }  // namespace
 
 std::string simulate_page(const Spec& spec, const Prediction& p, const StepAdvice& advice, const SpecNotes& notes) {
-  std::string body = summary_part(spec, p.report, advice) + attribution_part(spec, p);
+  std::string body = summary_part(spec, p.report, advice) + attribution_part(p);
   body += part("Timeline", timeline_markup(p.plan, p.trace));
   body +=
       memory_part(spec, p) + machine_part(spec, advice.prices) + defaults_part(spec, notes) + spec_part(spec, notes);

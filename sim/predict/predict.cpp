@@ -51,6 +51,9 @@ void report_server_steps(Prediction& p, const Spec& spec, const Plan& folded, co
   for (double* time : {&r.step_time_s, &r.step_time_low_s, &r.step_time_high_s, &r.gpu_hours, &r.memory.remapping_s})
     *time /= clocks.steps;
   for (double& time : r.time_s) time /= clocks.steps;
+  for (ModelTime& model : r.models) {
+    for (double& time : model.time_s) time /= clocks.steps;
+  }
   for (double* rate : {&r.tokens_per_s, &r.tokens_per_s_per_gpu, &r.model_tflops_per_gpu, &r.mfu,
                        &r.model_tflops_full_attention, &r.mfu_full_attention})
     *rate *= clocks.steps;
@@ -145,6 +148,7 @@ Prediction predict(const Spec& spec, Profile profile, bool unfolded, const std::
   };
   Prediction p;
   p.profile = std::move(profile);
+  p.cluster = spec.cluster;
   p.plan = make_plan(spec);
   go_on();
   const std::string hash = unfolded ? plan_hash(p.plan) : "";

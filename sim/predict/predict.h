@@ -20,6 +20,7 @@ struct Prediction {
   Costs costs;
   Trace trace;
   Report report;
+  Cluster cluster;  // the spec's, with the load that neighbours' jobs were found to put on its uplinks
 };
 
 // The profile (rates of kernels and links) in the file `path`, or the built-in one for the spec's device if `path` is

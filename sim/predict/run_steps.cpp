@@ -7,6 +7,7 @@
 #include "models/plan/repeat_steps.h"
 #include "models/spec/asynchrony.h"
 #include "sim/engine/simulate.h"
+#include "sim/report/attribution.h"
 
 namespace orrery {
 namespace {
@@ -25,6 +26,10 @@ class SteppedRun {
     for_each_task(step, [&](TaskId, TaskId t) { end = std::max(end, trace_.spans[t].ended); });
     return end;
   }
+
+  // Returns how each rank spends the time from the end of the step before to the end of a step, in the ops of the plan
+  // of one step: a repeated plan has the same.
+  Attribution time_of(std::int64_t step) const { return attribute(plan_, trace_, {end_of(step - 1), end_of(step)}); }
 
   // Returns the trace of one step, whose time 0 is when the first rank begins the step's work, at the latest when the
   // last one has ended the step before.
@@ -92,13 +97,16 @@ RunSteps steps_of_run(const Spec& spec, const Prediction& one, const std::atomic
   if (one.plan.steps > 1 || asynchronous_workers(spec.strategy))
     throw Error(with_place(spec, "spec: steps of asynchronous updates do not begin one after the other"));
   const SteppedRun run(one, stop);
-  const auto step = [&](std::int64_t i) {
-    Prediction p{one.profile, one.plan, one.costs, run.trace_of(i), {}};
-    p.report = make_report(spec, p.plan, p.trace, p.costs.notes, one.report.memory);
-    p.report.remarks = one.report.remarks;
-    return p;
-  };
-  return {step(0), step(kSteps - 1), run.end_of(kSteps - 1) - run.end_of(kSteps - 2)};
+  constexpr std::int64_t kSteady = kSteps - 1;
+  const Picoseconds period = run.end_of(kSteady) - run.end_of(kSteady - 1);
+  Prediction first = one, steady = one;
+  first.trace = run.trace_of(0);
+  steady.trace = run.trace_of(kSteady);
+  first.report = make_report(spec, one.plan, first.trace, one.costs.notes, one.report.memory);
+  steady.report =
+      make_report(spec, one.plan, steady.trace, one.costs.notes, one.report.memory, run.time_of(kSteady), period);
+  for (Prediction* p : {&first, &steady}) p->report.remarks = one.report.remarks;
+  return {std::move(first), std::move(steady), period};
 }
 
 }  // namespace orrery

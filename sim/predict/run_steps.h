@@ -10,7 +10,7 @@ namespace orrery {
 // Two steps of a simulated run: the first, which begins on idle devices, and a later one, before which the host has
 // issued work ahead and some ranks may have begun while others still end the step before. Both are of the same plan of
 // one step; times are from the begin of each, memory and remarks those of the prediction. period: time from the end of
-// the step before the later one to its end.
+// the step before the later one to its end, which is the step time of the later one's report.
 struct RunSteps {
   Prediction first, steady;
   Picoseconds period = 0;

@@ -11,7 +11,7 @@ TimeKind busy_kind(const Op& op) {
 
 class Walker {
  public:
-  Walker(const Plan& plan, const Trace& trace) : plan_(plan), trace_(trace), period_(period_of(plan, trace)) {
+  Walker(const Plan& plan, const Trace& trace, Period period) : plan_(plan), trace_(trace), period_(period) {
     result_.by_slot.resize(plan.classes.size());
     result_.second_by_slot.resize(plan.classes.size());
     result_.exposed_by_op.resize(plan.ops.size(), 0);
@@ -189,6 +189,8 @@ TimeKind exposed_kind(LaneKind lane) {
   return TimeKind::other;
 }
 
-Attribution attribute(const Plan& plan, const Trace& trace) { return Walker(plan, trace).run(); }
+Attribution attribute(const Plan& plan, const Trace& trace) { return attribute(plan, trace, period_of(plan, trace)); }
+
+Attribution attribute(const Plan& plan, const Trace& trace, Period period) { return Walker(plan, trace, period).run(); }
 
 }  // namespace orrery

@@ -9,10 +9,10 @@
 
 namespace orrery {
 
-// How the compute lane (stream) of every class of ranks (ranks that do the same) spends the reported step (period_of):
-// the time of each TimeKind, in whole picoseconds.
+// How the compute lane (stream) of every class of ranks (ranks that do the same) spends the reported step (period_of)
+// or another part of a trace: the time of each TimeKind, in whole picoseconds.
 struct Attribution {
-  // for each class of ranks, the picoseconds of each TimeKind; over all kinds they sum to the step time
+  // for each class of ranks, the picoseconds of each TimeKind; over all kinds they sum to the part's time
   std::vector<std::array<Picoseconds, kTimeKinds>> by_slot;
   // For each class of ranks, the part of by_slot in which the compute lane ran or awaited an op of the frozen model
   // beside the one that trains (Block::second).
@@ -27,6 +27,8 @@ struct Attribution {
 // ended, is exposed time of the transfer's group. Once the wait is for compute of another rank, the rest of the gap is
 // bubble (a rank of another stage) or imbalance (same stage).
 Attribution attribute(const Plan& plan, const Trace& trace);
+// The same of the time `period` of the trace.
+Attribution attribute(const Plan& plan, const Trace& trace, Period period);
 
 // The kind of time as which waiting for a task of this lane counts, such as exposed tensor communication; `other` for
 // the compute lane.

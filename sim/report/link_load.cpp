@@ -242,7 +242,7 @@ std::vector<LinkLoad> link_loads(const Plan& plan, const Timing& timing, const T
       load.capacity = nccl_topology(cluster, 2, node).nic_GBps * 1e9;
     } else if (wire.kind == LinkKind::nvlink) {
       load.name = "NVLink";
-      load.capacity = cluster.gpu.nvlink_GBps * 1e9;
+      load.capacity = nccl_nvlink_GBps(cluster) * 1e9;
     } else {
       if (levels.empty()) levels = uplink_levels(plan, cluster, JobSeats(plan, cluster, node));
       load.name = name_of(levels.at(wire.level));

@@ -25,8 +25,10 @@ struct LinkLoad {
 // Returns the loads of the fullest NIC, of the fullest links of a GPU to others of its node (NVLink), and of the
 // fullest links of every level above the nodes (uplinks of switches, links of a torus, ...); none for a kind that no
 // transfer uses. The rates of transfers are those of the engine, which the trace's times are played through again, so
-// that a link's load is at most its capacity. A transfer counts on the level of uplinks that it fills most. timing:
-// that from which the trace was simulated.
+// that a link's load is at most its capacity. A transfer counts on the level of uplinks that it fills most. An uplink's
+// load counts the transfers of the ranks that share it in the plan, not those of other stages below the same switch.
+// timing: that from which the trace was simulated; cluster: that of the costs (Prediction::cluster), whose uplinks have
+// the rate that neighbours' jobs leave.
 std::vector<LinkLoad> link_loads(const Plan& plan, const Timing& timing, const Trace& trace, const Cluster& cluster);
 
 }  // namespace orrery

@@ -12,6 +12,7 @@
 #include "sim/report/attribution.h"
 #include "sim/report/flops.h"
 #include "sim/report/remarks.h"
+#include "sim/report/steps_overlap.h"
 
 namespace orrery {
 namespace {
@@ -43,47 +44,10 @@ void add_models(Report& r, SecondModel::Role role, const Plan& plan, const Attri
     RankMean mean;
     for (std::size_t s = 0; s < plan.classes.size(); ++s)
       mean.add(a.second_by_slot[s][k], plan.classes[s].multiplicity);
-    second.time_s[k] = mean.over(plan.workers()) / kPicosecondsPerSecond;
-    trained.time_s[k] = std::max(0.0, trained.time_s[k] - second.time_s[k]);
+    second.time_s[k] = std::min(mean.over(plan.workers()) / kPicosecondsPerSecond, trained.time_s[k]);
+    trained.time_s[k] -= second.time_s[k];
   }
   r.models = {std::move(trained), std::move(second)};
-}
-
-// Returns the time from the begin of one step to the begin of the next if stages do not wait for each other between
-// steps: the longest time that any stage takes from its first forward (and the work before it) to its last update.
-// Other stages need not be waited for: those that begin later also end later, and the part of the gradient norm that a
-// stage sends on arrives while the next stage is still busy.
-Picoseconds staggered_period(const Plan& plan, const Trace& trace) {
-  Picoseconds longest = 0;
-  for (const RankClass& slot : plan.classes) {
-    Picoseconds before = 0, begin = 0, end = 0;
-    bool begun = false;
-    for (TaskId t = slot.begin; t < slot.end; ++t) {
-      const Span& span = trace.spans[t];
-      const Op& op = plan.op_of(t);
-      if (op.lane != LaneKind::compute) continue;
-      end = std::max(end, span.ended);
-      if (begun) continue;
-      begun = op.phase == Phase::forward;
-      if (begun) begin = span.entered;
-      if (!begun) before += span.ended - span.entered;
-    }
-    longest = std::max(longest, end - begin + std::min(before, begin));
-  }
-  return std::min(longest, trace.step_time);
-}
-
-// Shortens the step time by `overlap`, the seconds for which a step overlaps with the next. That time is subtracted
-// from the kinds of time in which ranks wait for each other, first from those at the start and end of a step.
-void overlap_steps(Report& r, double overlap) {
-  r.step_time_s -= overlap;
-  for (const TimeKind kind : {TimeKind::bubble, TimeKind::exposed_pipeline, TimeKind::launch, TimeKind::other,
-                              TimeKind::exposed_data, TimeKind::exposed_tensor, TimeKind::imbalance}) {
-    double& time = r.time_s[static_cast<std::size_t>(kind)];
-    const double part = std::min(time, overlap);
-    time -= part;
-    overlap -= part;
-  }
 }
 
 // Adds the bytes on the host and on disks that the ranks of the fullest node hold together: a sum of the peaks of
@@ -315,15 +279,20 @@ void add_rank(MemoryReport& report, const RankMemory& rank) {
 
 Report make_report(const Spec& spec, const Plan& plan, const Trace& trace, std::span<const TransferNote> notes,
                    MemoryReport memory) {
+  return make_report(spec, plan, trace, notes, std::move(memory), attribute(plan, trace),
+                     period_of(plan, trace).length());
+}
+
+Report make_report(const Spec& spec, const Plan& plan, const Trace& trace, std::span<const TransferNote> notes,
+                   MemoryReport memory, const Attribution& a, Picoseconds length) {
   Report r;
-  const Attribution a = attribute(plan, trace);
   r.source = trace.source;
   r.plan_hash = plan_hash(plan);
   r.software_version = kVersion;
-  r.step_time_s = seconds(period_of(plan, trace).length()) + memory.remapping_s;
+  r.step_time_s = seconds(length) + memory.remapping_s;
   add_time(r, plan, a);
   r.time_s[static_cast<std::size_t>(TimeKind::other)] += memory.remapping_s;
-  if (plan.steps_overlap && plan.steps == 1) overlap_steps(r, seconds(trace.step_time - staggered_period(plan, trace)));
+  if (plan.steps_overlap && plan.steps == 1) overlap_steps(r, plan, trace);
   if (spec.second) add_models(r, spec.second->role, plan, a);
   r.step_time_low_s = r.step_time_s;  // initial values; predict() later sets the interval
   r.step_time_high_s = r.step_time_s;

@@ -17,6 +17,8 @@
 
 namespace orrery {
 
+struct Attribution;
+
 // The ways in which a rank's compute lane (stream) spends a step: busy with compute, recomputation or the optimizer, or
 // idle for a reason (attribution.h). Report::time_s has one value for each, in this order.
 enum class TimeKind : std::uint8_t {
@@ -144,6 +146,10 @@ struct Report {
 // trace; `memory` is taken as it is. notes: for each op of the plan, the link and algorithm of its transfers.
 Report make_report(const Spec& spec, const Plan& plan, const Trace& trace, std::span<const TransferNote> notes,
                    MemoryReport memory);
+// The same of a step whose length, and how each rank spends it (`time`), are known apart from its trace: those of a
+// step in a run of several, of which the trace holds this one alone.
+Report make_report(const Spec& spec, const Plan& plan, const Trace& trace, std::span<const TransferNote> notes,
+                   MemoryReport memory, const Attribution& time, Picoseconds length);
 
 // Makes the report of a simulated step. The memory figures come from replaying the allocations of the trace.
 Report make_report(const Spec& spec, const Plan& plan, const Costs& costs, const Trace& trace, const Profile& profile);

@@ -8,7 +8,7 @@ namespace orrery {
 namespace {
 
 Prediction predict_step(const Spec& spec, const Prediction& p, std::span<const RankRun> runs, std::size_t step) {
-  Prediction result{.profile = p.profile, .plan = plan_of_step(p.plan, runs, step)};
+  Prediction result{.profile = p.profile, .plan = plan_of_step(p.plan, runs, step), .cluster = p.cluster};
   result.costs = costs_of(result.plan, spec, p.profile);
   result.trace = simulate(result.plan, result.costs.timing);
   result.report = make_report(spec, result.plan, result.costs, result.trace, p.profile);

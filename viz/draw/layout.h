@@ -36,7 +36,7 @@ struct LayoutOptions {
   std::set<std::uint32_t> hidden;
   bool host = false;  // whether to show lanes that have only host events
   bool counters = true;
-  bool fabric = false;  // whether to show how full the links of the cluster are
+  bool fabric = false;  // whether the caller gives lay_out() the links of the cluster
 };
 
 // The rows and their vertical positions, for drawing and for finding the row under the mouse; independent of the width.
@@ -52,7 +52,7 @@ struct Layout {
 inline constexpr int kLaneHeight = 18, kHeaderHeight = 18, kClosedHeight = 20, kCounterHeight = 64, kGroupHeight = 20,
                      kLinkHeight = 50;
 
-// links: names of the links of the cluster whose rows stand above those of the processes, if options.fabric says so.
+// links: names of the links of the cluster whose rows stand above those of the processes.
 Layout lay_out(const Timeline& timeline, const LayoutOptions& options, const std::vector<std::string>& links = {});
 // Returns the layout options with which a trace is opened: if there are few processes, the lanes of all are shown; else
 // every process is one row.

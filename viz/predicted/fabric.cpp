@@ -35,10 +35,12 @@ FabricLoad fabric_load(const LinkLoad& link, std::int64_t steps, Picoseconds ste
 }  // namespace
 
 std::vector<FabricLoad> fabric_of(const Step& step) {
+  // Transfers of the steps before and after share the links with those of a step of a run.
+  if (step.memory) return {};
   const Prediction& p = step.prediction;
   const std::int64_t steps = p.plan.steps == 1 ? step.spec.steps : 1;
   std::vector<FabricLoad> loads;
-  for (const LinkLoad& link : link_loads(p.plan, p.costs.timing, p.trace, step.spec.cluster))
+  for (const LinkLoad& link : link_loads(p.plan, p.costs.timing, p.trace, p.cluster))
     loads.push_back(fabric_load(link, steps, p.trace.step_time));
   return loads;
 }

@@ -25,7 +25,8 @@ std::pair<StepTimeline, StepTimeline> first_and_steady(const Step& step) {
   RunSteps run = steps_of_run(step.spec, step.prediction);
   auto first = timeline_of_one(step, std::move(run.first), true);
   auto steady = timeline_of_one(step, std::move(run.steady), false);
-  steady.timeline.remarks.push_back(fmt::format("it ends {} after the step before it", time_text(seconds(run.period))));
+  steady.timeline.remarks.push_back(fmt::format("it ends {} after the step before it; memory at the first step's times",
+                                                time_text(seconds(run.period))));
   return {std::move(first), std::move(steady)};
 }
 

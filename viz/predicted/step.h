@@ -13,7 +13,8 @@ namespace orrery {
 // A simulated training step with its plan. Dependencies of tasks, and so their slack, are known only from the plan; a
 // trace does not contain them.
 // first: whether it is the first step of a run, in whose course states such as an optimizer's moments are allocated.
-// memory: the trace whose use of memory is shown, if not that of the prediction.
+// memory: of a step that was taken from a simulated run of several, the trace of the step alone, whose use of memory is
+// shown.
 struct Step {
   Spec spec;
   Prediction prediction;

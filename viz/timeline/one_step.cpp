@@ -6,21 +6,23 @@
 namespace orrery {
 namespace {
 
-// The time from the begin of a step's first work to the end of its last.
+// The time from the begin of a step's first event, or first work, to the end of its last.
 struct Extent {
-  Picoseconds begin = std::numeric_limits<Picoseconds>::max(), end = 0;
-  Picoseconds length() const { return std::max<Picoseconds>(0, end - begin); }
+  Picoseconds begin = std::numeric_limits<Picoseconds>::max(), end = std::numeric_limits<Picoseconds>::min();
+  void add(Picoseconds from, Picoseconds to) {
+    begin = std::min(begin, from);
+    end = std::max(end, to);
+  }
+  Picoseconds length() const { return end < begin ? 0 : end - begin; }
 };
 
+// For each step, the extent of its work.
 std::vector<Extent> extents_of(const Timeline& t, const Steps& steps) {
   std::vector<Extent> extents(static_cast<std::size_t>(steps.count()));
   for (const Track& track : t.tracks) {
     for (EventId e = track.first; e < track.first + track.count; ++e) {
       const int step = works(t, e) ? steps.of(e, track.process) : -1;
-      if (step < 0) continue;
-      Extent& extent = extents[static_cast<std::size_t>(step)];
-      extent.begin = std::min(extent.begin, t.begins[e]);
-      extent.end = std::max(extent.end, t.ends[e]);
+      if (step >= 0) extents[static_cast<std::size_t>(step)].add(t.begins[e], t.ends[e]);
     }
   }
   return extents;
@@ -50,29 +52,36 @@ Counter cut(const Counter& c, const Extent& extent) {
 
 }  // namespace
 
-int steady_step(const Timeline& timeline, const Steps& steps) {
+FirstAndSteady first_and_steady_step(const Timeline& timeline, const Steps& steps) {
   const std::vector<Extent> extents = extents_of(timeline, steps);
   std::vector<int> order;
-  for (int i = 1; i < steps.count(); ++i) order.push_back(i);
-  if (order.empty()) return -1;
+  for (int i = 0; i < steps.count(); ++i) {
+    if (extents[static_cast<std::size_t>(i)].length() > 0) order.push_back(i);
+  }
+  if (order.size() < 2) return {};
+  const int first = order.front();
+  order.erase(order.begin());
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
     return extents[static_cast<std::size_t>(a)].length() < extents[static_cast<std::size_t>(b)].length();
   });
-  return order[(order.size() - 1) / 2];
+  return {first, order[(order.size() - 1) / 2]};
 }
 
 Timeline one_step(const Timeline& whole, const Steps& steps, int step) {
-  const Extent extent = extents_of(whole, steps).at(static_cast<std::size_t>(step));
+  Extent extent;
   Timeline t = whole;
   std::vector<EventId> kept;
   for (Track& track : t.tracks) {
     const EventId first = track.first, end = track.first + track.count;
     track.first = static_cast<EventId>(kept.size());
     for (EventId e = first; e < end; ++e) {
-      if (steps.of(e, track.process) == step) kept.push_back(e);
+      if (steps.of(e, track.process) != step) continue;
+      kept.push_back(e);
+      extent.add(whole.begins[e], whole.ends[e]);
     }
     track.count = static_cast<EventId>(kept.size()) - track.first;
   }
+  if (kept.empty()) extent = {0, 0};
   t.begins = taken(whole.begins, kept, extent.begin);
   t.ends = taken(whole.ends, kept, extent.begin);
   t.label = taken(whole.label, kept, std::uint32_t{0});

@@ -118,8 +118,9 @@ QString generation_summary(const Step& step) {
                             fmt::format("after prompts of {} tokens", step.spec.generation->input));
   if (g.token_s > 0)
     rows += figure_row("each token", time_text(g.token_s),
-                       fmt::format("{} tokens/s a sequence, {} of the memory bandwidth", grouped(1 / g.token_s),
-                                   percent_text(g.bandwidth_share)));
+                       fmt::format("{} tokens/s a sequence", grouped(1 / g.token_s)) +
+                           (g.bandwidth_share > 0 ? ", " + percent_text(g.bandwidth_share) + " of the memory bandwidth"
+                                                  : std::string()));
   rows += figure_row("all", time_text(g.total_s), grouped(g.tokens_per_s) + " tokens/s");
   rows += figure_row("memory", memory_text(static_cast<double>(g.memory.sum())),
                      fmt::format("{} {} of {}", g.memory.fits() ? "fits" : "DOES NOT FIT",

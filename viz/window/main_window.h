@@ -51,7 +51,7 @@ class MainWindow : public QMainWindow {
   TimelineWidget* second() const { return second_; }
   void find(const QString& text);
   void find_next(bool forward);
-  bool shows_first_step() const { return !before_steps_.empty(); }
+  bool shows_first_step() const { return !before_steps_.scenes.empty(); }
   WhatIfPanel* what_if() const { return what_if_; }
   void show_tab(QWidget* tab);
   void show_critical_path(bool shown);
@@ -64,8 +64,9 @@ class MainWindow : public QMainWindow {
 
   // Returns the current state of the view, to be saved and applied to this or another trace.
   SavedView view_as_it_is() const;
-  void apply(const SavedView& view);
-  void save_view(const QString& path);  // writes the view to a file; throws Error
+  void apply(const SavedView& view);        // as it was saved, with its notes
+  void show_layout(const SavedView& view);  // the same without notes
+  void save_view(const QString& path);      // writes the view to a file; throws Error
   void add_note(const Note& note);
   void remove_note(int row);
   const std::vector<Note>& notes() const { return notes_; }
@@ -129,8 +130,13 @@ class MainWindow : public QMainWindow {
   std::vector<Note> notes_, kept_notes_;  // the current notes, and the notes as they were last saved
   std::string pin_opened_;
   std::vector<std::shared_ptr<const Scene>> scenes_;
-  std::vector<std::shared_ptr<const Scene>> before_steps_;  // those that are open while two steps of one are shown
-  bool compared_ = false;                                   // whether two scenes are shown above each other
+  // The scenes that are open, and how they were shown, while two steps of one are shown instead.
+  struct BeforeSteps {
+    std::vector<std::shared_ptr<const Scene>> scenes;
+    SavedView view;
+  };
+  BeforeSteps before_steps_;
+  bool compared_ = false;   // whether two scenes are shown above each other
   bool following_ = false;  // whether one of two compared timelines is being moved with the other
   Comparison comparison_;   // the first two scenes compared, while they are
   Matching back_;           // comparison_.matching in the other direction

@@ -133,7 +133,7 @@ void MainWindow::show_documents(std::vector<Document> documents) {
 
 void MainWindow::show_scenes(std::vector<std::shared_ptr<const Scene>> scenes) {
   if (scenes.empty()) return;
-  before_steps_.clear();
+  before_steps_ = {};
   first_step_action_->setChecked(false);
   notes_.clear();
   kept_notes_.clear();
@@ -145,10 +145,10 @@ void MainWindow::show_scenes(std::vector<std::shared_ptr<const Scene>> scenes) {
   const bool network = first.simulated() && first.step->spec.cluster.network.has_value();
   replace_scenes(std::move(scenes));
   show_fabric(network);
+  QString html;
+  for (const std::string& r : remarks) html += "<li>" + QString::fromStdString(r).toHtmlEscaped() + "</li>";
+  details_->setHtml(summary_card(*scenes_[0]) + (html.isEmpty() ? html : "<h3>Remarks</h3><ul>" + html + "</ul>"));
   if (!remarks.empty()) {
-    QString html = "<h3>Remarks</h3><ul>";
-    for (const std::string& r : remarks) html += "<li>" + QString::fromStdString(r).toHtmlEscaped() + "</li>";
-    details_->setHtml(summary_card(*scenes_[0]) + html + "</ul>");
     say(fmt::format("{} remarks on what was opened: see Details", remarks.size()));
   } else {
     say(fmt::format("{} events on {} lanes", grouped(scenes_[0]->timeline().events()),

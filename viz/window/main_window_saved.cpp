@@ -141,8 +141,7 @@ SavedView MainWindow::view_as_it_is() const {
   return v;
 }
 
-void MainWindow::apply(const SavedView& v) {
-  if (first_->scene() == nullptr) return;
+void MainWindow::show_layout(const SavedView& v) {
   compare(v.compare);
   for (std::size_t i = 0; i < scenes_.size() && !v.compare; ++i) {
     if (scenes_[i]->document.name != v.document) continue;
@@ -171,6 +170,11 @@ void MainWindow::apply(const SavedView& v) {
   first_->mark(std::min(v.marked, all));
   search_text_->setText(QString::fromStdString(v.search));
   show_critical_path(v.critical_path && critical_action_->isEnabled());
+}
+
+void MainWindow::apply(const SavedView& v) {
+  if (first_->scene() == nullptr) return;
+  show_layout(v);
   notes_ = kept_notes_ = v.notes;
   show_notes();
   if (!notes_.empty()) panel_->setCurrentWidget(notes_table_);

@@ -22,15 +22,15 @@ namespace {
 
 using Scenes = std::vector<std::shared_ptr<const Scene>>;
 
-// Returns the first step of a trace of several steps, and the one of the others whose length is the median.
+// Returns the first step of a trace that has work, and the one of the later ones whose length is the median.
 Scenes steps_of_trace(const Scene& scene, unsigned threads) {
   const Timeline& t = scene.timeline();
   const Launches launches = launches_of(t);
   const Steps steps(t, launches);
-  const int steady = steady_step(t, steps);
-  if (steady < 0) throw Error("this trace has one step, or does not say where steps begin");
+  const FirstAndSteady shown = first_and_steady_step(t, steps);
+  if (shown.steady < 0) throw Error("this trace has no two steps with work, or does not say where steps begin");
   Scenes scenes;
-  for (const int step : {0, steady}) {
+  for (const int step : {shown.first, shown.steady}) {
     Timeline one = one_step(t, steps, step);
     one.title = step == 0 ? "first step" : fmt::format("step {} of {}", step + 1, steps.count());
     const std::string name = one.title;
@@ -82,7 +82,10 @@ void MainWindow::show_fabric(bool on) {
     o.fabric = on;
     w->set_options(o);
   }
-  if (on && now && now->fabric().empty()) say("no link carries anything in this step");
+  if (on && now && now->fabric().empty())
+    say(shows_first_step()
+            ? "the load of links is known of the predicted step alone: leave its first and steady one (T)"
+            : "no link carries anything in this step");
 }
 
 void MainWindow::show_links(const Scene& s, Picoseconds time) {
@@ -100,34 +103,36 @@ void MainWindow::show_links(const Scene& s, Picoseconds time) {
   panel_->setCurrentWidget(details_);
 }
 
-// Shows the first step of a run above a later one, or what was shown before.
+// Shows the first step of a run above a later one, or what was shown before, as it was shown.
 void MainWindow::show_first_step(bool on) {
-  const auto leave = [this] {
-    first_step_action_->setChecked(false);
-    return std::exchange(before_steps_, {});
-  };
+  if (on == shows_first_step()) return;
   if (!on) {
-    if (Scenes before = leave(); !before.empty()) replace_scenes(std::move(before));
+    first_step_action_->setChecked(false);
+    BeforeSteps before = std::exchange(before_steps_, {});
+    replace_scenes(std::move(before.scenes));
+    show_layout(before.view);
+    details_->setHtml(summary_card(*scenes_[0]));
     return;
   }
-  const auto now = scene(0);
   try {
-    if (!now) throw Error("nothing is open");
-    Scenes steps = first_and_steady_scenes(*now, threads_);
-    before_steps_ = scenes_;
+    if (first_->scene() == nullptr) throw Error("nothing is open");
+    const auto shown = unfiltered_ ? unfiltered_ : first_->shared_scene();
+    Scenes steps = first_and_steady_scenes(*shown, threads_);
+    before_steps_ = {scenes_, view_as_it_is()};
     first_step_action_->setChecked(true);
     replace_scenes(std::move(steps));
+    details_->setHtml(summary_card(*scenes_[0]));
     compare(true);
     const bool simulated = scenes_[1]->document.simulated();
     for (const std::string& remark : simulated ? scenes_[1]->timeline().remarks : std::vector<std::string>{})
       say(statusBar()->currentMessage().toStdString() + "; " + remark);
   } catch (const Error& e) {
-    leave();
+    first_step_action_->setChecked(false);
     say(e.what());
   }
 }
 
-// Shows other scenes in the place of those that are open; notes stay.
+// Shows other scenes in the place of those that are open; notes stay, and Details are the caller's to change.
 void MainWindow::replace_scenes(Scenes scenes) {
   compare(false);
   forget_filters();
@@ -143,7 +148,6 @@ void MainWindow::replace_scenes(Scenes scenes) {
   group_by(grouping_->currentIndex());
   compare_action_->setEnabled(scenes_.size() > 1);
   critical_action_->setEnabled(scenes_[0]->document.simulated());
-  details_->setHtml(summary_card(*scenes_[0]));
 }
 
 }  // namespace orrery

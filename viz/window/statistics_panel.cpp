@@ -75,7 +75,9 @@ QString SpreadPlot::text_at(const QPoint& at) const {
   if (row >= spread_.mean.size() || column >= spread_.columns.size()) return {};
   const Picoseconds mean = spread_.mean[row][column];
   QString text = QString::fromStdString(scene_->timeline().processes[spread_.processes[row]].name);
-  if (spread_.columns[column] >= 0) text += QString(", micro-batch %1").arg(spread_.columns[column]);
+  if (spread_.columns[column] >= 0)
+    text +=
+        QString(", %1 %2").arg(scene_->timeline().phases.empty() ? "micro-batch" : "pass").arg(spread_.columns[column]);
   return text + ": " + (mean < 0 ? QString("does not occur") : duration_text(mean));
 }
 
@@ -138,7 +140,8 @@ void SpreadPlot::paint_grid(QPainter& painter, const QRectF& plot) const {
   painter.setPen(colours::kFaintInk);
   const bool batches = spread_.columns.back() >= 0;
   painter.drawText(QRectF(plot.left(), plot.bottom() + 2, plot.width(), kLow - 4), Qt::AlignLeft,
-                   batches ? QString("micro-batches %1 to %2; blue: below the median, orange: above")
+                   batches ? QString("%1 %2 to %3; blue: below the median, orange: above")
+                                 .arg(scene_->timeline().phases.empty() ? "micro-batches" : "passes")
                                  .arg(spread_.columns.front())
                                  .arg(spread_.columns.back())
                            : QString("ranks; blue: below the median, orange: above"));
@@ -159,7 +162,10 @@ StatisticsPanel::StatisticsPanel(QWidget* parent)
   table_->horizontalHeader()->setMinimumSectionSize(16);
   connect(table_, &QTableWidget::cellClicked, this, [this](int row, int) {
     const std::size_t at = static_cast<std::size_t>(row) - phases_.size();
-    if (scene_ != nullptr && row >= static_cast<int>(phases_.size()) && at < rows_.size()) {
+    if (row >= 0 && row < static_cast<int>(phases_.size())) {
+      chosen_.clear();
+      chosen_phase_ = static_cast<std::int8_t>(phases_[static_cast<std::size_t>(row)].label);
+    } else if (scene_ != nullptr && at < rows_.size()) {
       chosen_ = scene_->timeline().labels[rows_[at].label].name;
       chosen_phase_ = scene_->timeline().labels[rows_[at].label].phase;
     }
@@ -202,19 +208,20 @@ void StatisticsPanel::show_range(const Scene* scene, Picoseconds from, Picosecon
     for (const OpStatistics& s : rows) all += s.total;
     return all;
   };
+  const Picoseconds of_phases = sum(phases_), of_ops = sum(rows_);
   const int above = static_cast<int>(phases_.size());
   const int count = std::min<int>(kMostOps, static_cast<int>(rows_.size()));
   table_->setRowCount(above + count);
   for (int i = 0; i < above; ++i) {
     const OpStatistics& s = phases_[static_cast<std::size_t>(i)];
     const std::string& name = scene->timeline().phases[s.label];
-    fill_row(i, s, sum(phases_), QString::fromStdString(name), static_cast<std::int8_t>(s.label));
+    fill_row(i, s, of_phases, QString::fromStdString(name), static_cast<std::int8_t>(s.label));
     table_->item(i, 0)->setToolTip("how long ranks compute in this phase at a time");
   }
   for (int i = 0; i < count; ++i) {
     const OpStatistics& s = rows_[static_cast<std::size_t>(i)];
     const Label& label = scene->timeline().labels[s.label];
-    fill_row(above + i, s, sum(rows_), QString::fromStdString(shown_name(label)), label.phase);
+    fill_row(above + i, s, of_ops, QString::fromStdString(shown_name(label)), label.phase);
     const std::string phase =
         label.phase == kNoPhase ? "" : ", " + scene->timeline().phases[static_cast<std::size_t>(label.phase)];
     table_->item(above + i, 0)
@@ -246,6 +253,13 @@ void StatisticsPanel::choose(const std::string& name, std::int8_t phase) {
   chosen_phase_ = phase;
   std::size_t row = 0;
   bool found = false;
+  const auto whole = std::find_if(phases_.begin(), phases_.end(),
+                                  [&](const OpStatistics& s) { return static_cast<std::int8_t>(s.label) == phase; });
+  if (name.empty() && phase != kNoPhase && whole != phases_.end()) {
+    const int of_phase = static_cast<int>(whole - phases_.begin());
+    table_->selectRow(of_phase);
+    return show_row(of_phase);
+  }
   for (std::size_t i = 0; i < rows_.size(); ++i) {
     const Label& label = scene_->timeline().labels[rows_[i].label];
     if (label.name != name || (found && label.phase != phase)) continue;

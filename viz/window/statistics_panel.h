@@ -46,7 +46,8 @@ class StatisticsPanel : public QWidget {
  public:
   explicit StatisticsPanel(QWidget* parent = nullptr);
   void show_range(const Scene* scene, Picoseconds from, Picoseconds to);
-  // Chooses the op with this name in a phase, or with this name in any; the first op if there is none.
+  // Chooses the op with this name in a phase, or with this name in any; a phase as a whole where the name is empty; the
+  // first op if there is none.
   void choose(const std::string& name, std::int8_t phase = kNoPhase);
   QTableWidget* table() const { return table_; }
   SpreadPlot* plot() const { return plot_; }

@@ -253,6 +253,10 @@ double nccl_local_GBps(const NcclTopology& t) {
   return is_rccl(t) ? (t.ranks_per_node() - 1) * t.link_GBps : t.nvlink_GBps;
 }
 
+double nccl_nvlink_GBps(const Cluster& c) {
+  return nccl_topology(c, 1, std::min(c.nvlink_domain, nccl_node_gpus(c))).nvlink_GBps;
+}
+
 int nccl_node_gpus(const Cluster& c) { return std::max({1, c.gpus_per_node, nvlink_part(c)}); }
 
 NcclTopology nccl_topology(const Cluster& c, int nodes, int ranks_per_node) {

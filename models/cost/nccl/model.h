@@ -136,6 +136,10 @@ int nccl_node_gpus(const Cluster& cluster);
 // direct links to these ranks; 0 if there are none.
 double nccl_local_GBps(const NcclTopology& topology);
 
+// Returns the rate of a GPU's NVLinks in one direction as NCCL counts it, GB/s, of which NcclChoice::nvlink_share is a
+// share; 0 if the cluster has none.
+double nccl_nvlink_GBps(const Cluster& cluster);
+
 // Returns the number of steps in which a ring of `ranks` ranks carries out a collective.
 int nccl_ring_steps(CollectiveKind kind, int ranks);
 

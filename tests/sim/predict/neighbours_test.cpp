@@ -7,6 +7,7 @@
 
 #include "models/base/error.h"
 #include "models/load/load_spec.h"
+#include "sim/report/link_load.h"
 #include "tests/temporary_folder.h"
 
 namespace orrery {
@@ -45,6 +46,26 @@ TEST(Neighbours, OnLeavesOfTheirOwnSlowNobody) {
   EXPECT_EQ(jobs[1].nodes.front(), 16);
   for (const NeighbourJob& j : jobs) EXPECT_EQ(j.step, j.alone);
   EXPECT_GT(jobs[0].use, 0);
+}
+
+// The load of uplinks is a share of the rate that the others leave, with which the job was predicted.
+TEST(Neighbours, LeaveLinksOfWhatThePredictionKnows) {
+  Cluster64 cluster;
+  cluster.save("b.yaml", job_text("scattered"));
+  const auto uplinks = [](const Prediction& p) {
+    for (const LinkLoad& load : link_loads(p.plan, p.costs.timing, p.trace, p.cluster)) {
+      if (load.name == "uplinks of 64 GPUs") return load;
+    }
+    return LinkLoad{};
+  };
+  const Spec spec = cluster.beside("scattered", "b.yaml");
+  Spec alone = spec;
+  alone.cluster.network->jobs.clear();
+  const Prediction beside = predict(spec);
+  EXPECT_GT(beside.cluster.network->load, 0);
+  const LinkLoad all = uplinks(predict(alone)), left = uplinks(beside);
+  EXPECT_GT(left.mean, 0);
+  EXPECT_NEAR(left.capacity, all.capacity * (1 - beside.cluster.network->load), 1e-9 * all.capacity);
 }
 
 // Two jobs that are alike on the same leaves slow each other alike, and are no slower than with half of the uplinks.

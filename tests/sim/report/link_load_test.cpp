@@ -72,6 +72,19 @@ TEST(LinkLoad, OfTransfersThatShareALinkIsAtMostAll) {
   EXPECT_DOUBLE_EQ(loads[0].mean, 1);
 }
 
+// The share that a transfer takes of NVLink is one of the rate that NCCL counts for it: 20.6 GB/s for each of 18 links.
+TEST(LinkLoad, OfNvlinkIsAShareOfItsRateInNccl) {
+  TinyPlan p;
+  const auto move = p.op("move", LaneKind::tensor, {.duration = kLoadTime, .nvlink = kFullRate});
+  p.slot(0);
+  p.task(move);
+  p.finish();
+  const std::vector<LinkLoad> loads = link_loads(p.plan(), p.timing(), p.run(), cluster_of_loads());
+  ASSERT_EQ(loads.size(), 1u);
+  EXPECT_EQ(loads[0].name, "NVLink");
+  EXPECT_DOUBLE_EQ(loads[0].capacity, 18 * 20.6e9);
+}
+
 // Whatever transfers do to each other, each moves what it would move alone, and no link is more than full.
 TEST(LinkLoad, OfAStepIsThatOfAllItsTransfers) {
   const Spec spec = parse_spec(
@@ -79,7 +92,7 @@ TEST(LinkLoad, OfAStepIsThatOfAllItsTransfers) {
       "1}}}, strategy: {tensor: 8, pipeline: 4, data: 4, sharding: zero1, micro_batch: 1, global_batch: 32}}",
       "loads.yaml");
   const Prediction p = predict(spec);
-  const std::vector<LinkLoad> loads = link_loads(p.plan, p.costs.timing, p.trace, spec.cluster);
+  const std::vector<LinkLoad> loads = link_loads(p.plan, p.costs.timing, p.trace, p.cluster);
   std::map<std::string, double> mean;
   for (const LinkLoad& load : loads) {
     mean[load.name] = load.mean;

@@ -93,6 +93,10 @@ TEST(FirstStepView, StandsAboveASteadyOneAndGoesAgain) {
   MainWindow w;
   open_window(w, 1280, 720, one_document(linked(false)));
   const Scene* const before = w.first()->scene();
+  const Picoseconds end = before->timeline().end;
+  w.first()->set_scale(end / 4, end / 2);
+  ASSERT_GT(w.pin("compute"), 0u);
+  const std::set<std::uint32_t> pinned = w.first()->options().pinned;
   QTest::keyClick(w.first(), Qt::Key_T);
   ASSERT_TRUE(w.shows_first_step());
   EXPECT_EQ(w.first()->scene()->timeline().title, "first step");
@@ -101,10 +105,15 @@ TEST(FirstStepView, StandsAboveASteadyOneAndGoesAgain) {
   EXPECT_NE(w.statusBar()->currentMessage().indexOf("after the step before it"), -1);
   QApplication::processEvents();
   expect_golden(coarse(w.grab().toImage()), "first_step");
+  w.show_fabric(true);
+  EXPECT_NE(w.first()->view().layout.rows[0].kind, RowKind::link);  // other steps' transfers are on the links too
+  w.show_first_step(true);                                          // is shown already
   QTest::keyClick(w.first(), Qt::Key_T);
   EXPECT_FALSE(w.shows_first_step());
   EXPECT_EQ(w.first()->scene(), before);
   EXPECT_FALSE(w.second()->isVisible());
+  EXPECT_EQ(w.first()->view().scale.begin, end / 4);
+  EXPECT_EQ(w.first()->options().pinned, pinned);
 }
 
 // The steps of a trace that are shown are the first of those that it marks, and the one of median length.
@@ -115,7 +124,7 @@ TEST(FirstStepView, OfATraceIsThatOfItsMarks) {
   w.show_documents(one_document(std::move(d)));
   w.show_view("first-step");
   EXPECT_EQ(w.second()->scene()->timeline().title, "step 3 of 4");
-  EXPECT_EQ(w.second()->scene()->timeline().end, 950'000'000);
+  EXPECT_EQ(w.second()->scene()->timeline().end, 1'560'000'000);  // from the step's mark to its last kernel
   MainWindow other;
   other.show_documents(generated());
   EXPECT_THROW(other.show_view("first-step"), Error);
