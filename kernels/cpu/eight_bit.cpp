@@ -26,12 +26,13 @@ std::array<float, 256> make_values(MomentSign sign) {
   return result;
 }
 
-// Returns the index of the value that is nearest to x; of two that are equally near, the lower one.
+// Returns the index of the value that is nearest to x; of two that are equally near, the lower one. The search has no
+// branches, whose outcomes no processor could foresee.
 std::uint8_t nearest(const std::array<float, 256>& values, float x) {
-  const auto above = std::lower_bound(values.begin(), values.end() - 1, x);
-  if (above == values.begin()) return 0;
-  const auto below = above - 1;
-  return static_cast<std::uint8_t>((x - *below <= *above - x ? below : above) - values.begin());
+  unsigned above = 0;  // number of the first 255 values that are below x
+  for (unsigned step = 128; step > 0; step /= 2) above += values[above + step - 1] < x ? step : 0;
+  const unsigned below = above - (above > 0 ? 1 : 0);
+  return static_cast<std::uint8_t>(x - values[below] <= values[above] - x ? below : above);
 }
 
 }  // namespace
