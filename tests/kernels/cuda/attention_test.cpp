@@ -15,10 +15,10 @@ struct Shape {
 // sequence; queries that see no key; keys that no query sees.
 const Shape kShapes[] = {{1, 1, 1, 1, 1, 64},
                          {2, 17, 17, 4, 2, 64},
-                         {1, 300, 300, 2, 1, 64},
-                         {1, 200, 200, 2, 2, 96, {.window = 40}},
+                         {1, 300, 300, 1, 1, 64},
+                         {1, 200, 200, 1, 1, 96, {.window = 40}},
                          {1, 130, 130, 1, 1, 80},
-                         {1, 260, 260, 2, 1, 128},
+                         {1, 260, 260, 1, 1, 128},
                          {1, 129, 257, 1, 1, 128, {.query_offset = 128}},
                          {1, 150, 290, 2, 1, 128, {.window = 33, .query_offset = 140}},
                          {1, 90, 90, 2, 1, 128, {.query_offset = 10, .key_offset = 50}},

@@ -1,7 +1,5 @@
 #include <machine.cuh>
 
-#include <csetjmp>
-
 #include <ucontext.h>
 
 #include <algorithm>
@@ -60,11 +58,15 @@ struct Warp {
   unsigned char buffers[2][64 * kLanes] = {};
 };
 
+// A place to jump to, of the compiler's own jumps: they keep three words where setjmp keeps all registers.
+using Place = void* [5];
+[[noreturn, gnu::noinline]] void jump(Place& to) { __builtin_longjmp(to, 1); }
+
 // A fiber, entered once in its life by its context and afterwards by jumps: unlike contexts these make no system calls.
 // It runs one thread of one block after another.
 struct Thread {
   ucontext_t context = {};
-  std::jmp_buf place = {};
+  Place place = {};
   bool entered = false;
   std::vector<unsigned char> stack = std::vector<unsigned char>(kStack);
   unsigned index = 0;
@@ -77,7 +79,7 @@ struct Thread {
 
 // The state of the running block.
 struct Block {
-  std::jmp_buf scheduler = {};
+  Place scheduler = {};
   std::vector<std::unique_ptr<Thread>> threads;  // kept from block to block for their stacks
   std::vector<Warp> warps;
   Meeting all;
@@ -85,10 +87,8 @@ struct Block {
   std::vector<unsigned char> memory;
   const std::function<void()>* kernel = nullptr;
 };
-Block& block() {
-  static Block b;
-  return b;
-}
+Block the_block;
+Block& block() { return the_block; }
 
 void perform(const Copy& c) {
   unsigned char* to = block_memory(c.to, 16);
@@ -98,8 +98,8 @@ void perform(const Copy& c) {
     std::memset(to, 0, 16);
 }
 
-void hand_over(Thread& t) {
-  if (_setjmp(t.place) == 0) std::longjmp(block().scheduler, 1);
+[[gnu::noinline]] void hand_over(Thread& t) {
+  if (__builtin_setjmp(t.place) == 0) jump(block().scheduler);
 }
 
 void wait_for(Meeting& meeting) {
@@ -125,20 +125,27 @@ void enter() {
   }
 }
 
-bool resume(Thread& t) {
-  Block& b = block();
-  if (t.done || (t.waits_for != nullptr && t.waits_for->generation == t.generation)) return false;
-  t.waits_for = nullptr;
-  b.current = &t;
-  threadIdx = {t.index, 0, 0};
-  if (_setjmp(b.scheduler) != 0) return true;
-  if (t.entered) std::longjmp(t.place, 1);
+[[gnu::noinline]] void go_on(Thread& t) {
+  if (t.entered) jump(t.place);
   t.entered = true;
   getcontext(&t.context);
   t.context.uc_stack.ss_sp = t.stack.data();
   t.context.uc_stack.ss_size = t.stack.size();
   makecontext(&t.context, enter, 0);
   setcontext(&t.context);
+}
+
+// Runs a thread until it waits or ends.
+[[gnu::noinline]] void run_on(Thread& t) {
+  if (__builtin_setjmp(block().scheduler) == 0) go_on(t);
+}
+
+bool resume(Thread& t) {
+  if (t.done || (t.waits_for != nullptr && t.waits_for->generation == t.generation)) return false;
+  t.waits_for = nullptr;
+  block().current = &t;
+  threadIdx = {t.index, 0, 0};
+  run_on(t);
   return true;
 }
 
