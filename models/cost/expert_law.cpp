@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <set>
+#include <vector>
 
 #include "models/cost/kernel_laws.h"
 
@@ -33,7 +35,9 @@ double arithmetic_us(const GroupedGemm& g, double rows, double rate, const Exper
 }  // namespace
 
 ExpertRate rate_of(const ExpertLaw& law, Precision precision, const WeightFormat& weights) {
+  const bool sixteen_bits = precision == Precision::bf16 || precision == Precision::fp16;
   if (weights.narrow() && !reads_codes(weights, precision)) {
+    if (!sixteen_bits) return {};
     if (weights.code == WeightCode::int4) return {law.int4, law.int4_start_us};
     if (weights.code == WeightCode::nvfp4) return {law.fp4, law.fp4_start_us};
     return {};
@@ -42,7 +46,7 @@ ExpertRate rate_of(const ExpertLaw& law, Precision precision, const WeightFormat
   if (precision == Precision::fp8)
     return weights.group > 0 ? ExpertRate{law.fp8_blocks, law.fp8_blocks_start_us}
                              : ExpertRate{law.fp8, law.fp8_start_us};
-  if (precision == Precision::bf16 || precision == Precision::fp16) return {law.bf16, law.bf16_start_us};
+  if (sixteen_bits) return {law.bf16, law.bf16_start_us};
   return {};
 }
 
@@ -62,13 +66,24 @@ Seconds experts_time(const GroupedGemm& g, Precision precision, const Gpu& gpu, 
          kMicrosecond;
 }
 
+// The compute capabilities of each family's GPUs, which are read from their files once.
+static const std::vector<std::set<int>>& capabilities_of_families() {
+  static const std::vector<std::set<int>> known = [] {
+    std::vector<std::set<int>> all;
+    for (const KernelFamily<ExpertLaw>& family : built_in_kernel_laws().experts) {
+      std::set<int>& own = all.emplace_back();
+      for (const std::string& gpu : family.gpus) own.insert(find_gpu(gpu).compute_capability);
+    }
+    return all;
+  }();
+  return known;
+}
+
 const ExpertLaw* find_expert_law(std::string_view framework, const Gpu& gpu) {
-  for (const KernelFamily<ExpertLaw>& family : built_in_kernel_laws().experts) {
-    const auto is_alike = [&](const std::string& other) {
-      return find_gpu(other).compute_capability == gpu.compute_capability;
-    };
-    if (family.framework == framework && std::any_of(family.gpus.begin(), family.gpus.end(), is_alike))
-      return &family.law;
+  const auto& families = built_in_kernel_laws().experts;
+  for (std::size_t i = 0; i < families.size(); ++i) {
+    if (families[i].framework == framework && capabilities_of_families()[i].contains(gpu.compute_capability))
+      return &families[i].law;
   }
   return nullptr;
 }

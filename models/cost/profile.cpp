@@ -9,6 +9,7 @@
 #include "models/base/error.h"
 #include "models/base/input_file.h"
 #include "models/base/json_value.h"
+#include "models/base/once_by_name.h"
 #include "models/base/sensible.h"
 #include "models/cost/nccl/log.h"
 #include "models/trace/measured_json.h"
@@ -194,7 +195,8 @@ Profile find_profile(const Gpu& gpu) {
                     "--out FILE and give them with --profile FILE",
                     gpu.id, gpu.uncalibrated ? ", and its communication is uncalibrated" : ""));
   }
-  return parse_profile(data_file(file), file);
+  static OnceByName<Profile> profiles;
+  return profiles.of(file, [&] { return parse_profile(data_file(file), file); });
 }
 
 Profile load_profile(const std::string& path) { return parse_profile(read_input(path, kMostTables), path); }

@@ -11,6 +11,7 @@
 #include "models/base/data.h"
 #include "models/base/json_value.h"
 #include "models/base/names.h"
+#include "models/base/once_by_name.h"
 #include "models/families/family.h"
 #include "models/families/parts.h"
 
@@ -146,13 +147,16 @@ Model parse_hugging_face(const std::string& text, const std::string& path) {
 Model find_model(std::string_view name) {
   const std::vector<std::string_view> known = data_names("models");
   if (std::find(known.begin(), known.end(), name) == known.end()) throw Error(unknown_name("model", name, known));
-  const std::string file = fmt::format("models/{}.json", name);
-  Model m = parse_hugging_face(std::string(data_file(file)), file);
-  m.name = name;
-  // A built-in model needs no remarks (messages for the user) about what its file leaves out: tests compare its number
-  // of parameters with the published one.
-  m.remarks.clear();
-  return m;
+  static OnceByName<Model> models;
+  return models.of(name, [&] {
+    const std::string file = fmt::format("models/{}.json", name);
+    Model m = parse_hugging_face(std::string(data_file(file)), file);
+    m.name = name;
+    // A built-in model needs no remarks (messages for the user) about what its file leaves out: tests compare its
+    // number of parameters with the published one.
+    m.remarks.clear();
+    return m;
+  });
 }
 
 }  // namespace orrery

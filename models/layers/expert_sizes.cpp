@@ -5,6 +5,8 @@
 #include <numeric>
 #include <vector>
 
+#include "models/cost/generation_figures.h"
+
 namespace orrery {
 namespace {
 
@@ -31,6 +33,40 @@ std::vector<double> loads(const Model& model, std::int64_t layer, std::int64_t r
   const double sum = std::accumulate(parts.begin(), parts.end(), 0.0);
   for (double& p : parts) p /= sum;
   return parts;
+}
+
+// For each expert, how popular it is; the numbers sum to 1.
+std::vector<double> popularities(const Moe& moe) {
+  std::vector<double> shares(static_cast<std::size_t>(moe.experts), 0);
+  if (moe.loads) {
+    for (const std::vector<double>& row : *moe.loads) {
+      const double all = std::accumulate(row.begin(), row.end(), 0.0);
+      for (std::size_t e = 0; all > 0 && e < shares.size(); ++e) shares[e] += row[e] / all;
+    }
+  } else {
+    const double zipf = moe.zipf.value_or(generation_figures().expert_zipf);
+    for (std::size_t e = 0; e < shares.size(); ++e) shares[e] = std::pow(static_cast<double>(e + 1), -zipf);
+  }
+  const double sum = std::accumulate(shares.begin(), shares.end(), 0.0);
+  for (double& s : shares) s /= sum;
+  return shares;
+}
+
+// Returns the number `a` for which a token that chooses expert e with the probability 1 - exp(-a * share) chooses
+// top_k experts in the mean, as if experts were drawn until top_k different ones have come. It grows with a.
+double draws(const std::vector<double>& shares, double top_k) {
+  const auto chosen = [&](double a) {
+    double sum = 0;
+    for (const double s : shares) sum -= std::expm1(-a * s);
+    return sum;
+  };
+  double low = 0, high = top_k;
+  while (chosen(high) < top_k && high < 1e12) high *= 2;
+  for (int i = 0; i < 60; ++i) {
+    const double middle = (low + high) / 2;
+    (chosen(middle) < top_k ? low : high) = middle;
+  }
+  return high;
 }
 
 }  // namespace
@@ -80,6 +116,21 @@ ExpertSizes expert_sizes(const Spec& spec, std::int64_t layer, std::int64_t toke
   if (load == ExpertLoad::others && s.ranks > 1)
     s.received = std::max<std::int64_t>(1, std::llround((all - most) * real(s.ranks) / real(s.ranks - 1)));
   return s;
+}
+
+double experts_met(const Moe& moe, double tokens) {
+  const std::vector<double> shares = popularities(moe);
+  const double some = static_cast<double>(std::count_if(shares.begin(), shares.end(), [](double s) { return s > 0; }));
+  if (static_cast<double>(moe.top_k) >= some) return some;
+  const double a = draws(shares, static_cast<double>(moe.top_k));
+  double met = 0;
+  for (const double s : shares) met -= std::expm1(-a * s * tokens);
+  return met;
+}
+
+std::int64_t local_experts_met(const Moe& moe, std::int64_t local, double tokens) {
+  const double met = experts_met(moe, tokens) * static_cast<double>(local) / static_cast<double>(moe.experts);
+  return std::clamp<std::int64_t>(std::llround(met), 1, local);
 }
 
 static double binomial(std::int64_t n, std::int64_t k) {

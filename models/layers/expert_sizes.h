@@ -43,6 +43,15 @@ struct ExpertSizes {
 ExpertSizes expert_sizes(const Spec& spec, std::int64_t layer, std::int64_t tokens,
                          ExpertLoad load = ExpertLoad::busiest);
 
+// Returns how many of a layer's experts so many tokens choose together, in the mean; at least top_k for one token. A
+// token chooses top_k different experts, the more popular ones more often: by moe.imbalance where it is a Zipf exponent
+// or a file of counts (the mean of its layers), else by the exponent of generated text (GenerationFigures).
+double experts_met(const Moe& moe, double tokens);
+
+// Returns how many of `local` experts of a rank get any of so many tokens, rounded; at least 1. Popular experts are
+// taken to lie on all ranks alike.
+std::int64_t local_experts_met(const Moe& moe, std::int64_t local, double tokens);
+
 // Returns the expected number of parts (nodes or ranks) that hold at least one of a token's top_k experts, divided by
 // top_k, if all experts are cut into `parts` equal parts. The token's experts lie in moe.top_groups of the groups of
 // experts; each part contains several groups or lies within one group.

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-#include "models/cost/generation_figures.h"
+#include "models/layers/expert_sizes.h"
 #include "models/layers/layer_parts.h"
 #include "models/layers/linear.h"
 
@@ -67,27 +67,12 @@ struct Choices {
   Id weights, routing, counts;
 };
 
-// Returns how many of all experts get any of so many tokens, in the mean. Experts are not chosen equally often: the
-// share of the r-th is proportional to r^-zipf, and a token that chooses top_k does not choose it with the probability
-// 1 - top_k * share.
-double experts_met(const Moe& moe, double tokens) {
-  const double zipf = moe.zipf.value_or(generation_figures().expert_zipf);
-  std::vector<double> shares;
-  double sum = 0;
-  for (std::int64_t r = 1; r <= moe.experts; ++r) sum += shares.emplace_back(std::pow(static_cast<double>(r), -zipf));
-  double met = 0;
-  for (const double share : shares)
-    met += 1 - std::pow(1 - std::min(1.0, static_cast<double>(moe.top_k) * share / sum), tokens);
-  return met;
-}
-
 // Returns the products of the experts on this rank: the number of experts that get any tokens, and the number of rows.
 // With few tokens some experts get none, and their weights are not read.
 GroupedGemm own_rows(const BlockContext& c, const Moe& moe) {
   const auto rows = static_cast<double>(c.rows), local = static_cast<double>(moe.experts / c.spec.strategy.expert);
   const double chosen = static_cast<double>(moe.top_k) / static_cast<double>(moe.experts);
-  const double met = experts_met(moe, rows) * local / static_cast<double>(moe.experts);
-  return {.groups = std::max<std::int64_t>(1, std::llround(met)),
+  return {.groups = local_experts_met(moe, std::llround(local), rows),
           .rows = std::max<std::int64_t>(1, std::llround(rows * chosen * local)),
           .result_bytes = c.width,
           .even = true};

@@ -96,6 +96,27 @@ SpecNode* word_at(SpecNode& root, std::string_view key) {
   return node != nullptr && node->kind == SpecNode::Kind::scalar ? node : nullptr;
 }
 
+// Sets the precision of generated text to that which a model's name on the Hub says of its weights ("-FP8", "-NVFP4"),
+// where the spec says none.
+void take_precision_of_name(SpecNode& root, const SpecNode& model) {
+  const SpecNode* workload = root.find("workload");
+  if (workload == nullptr || workload->text != "generate") return;
+  std::string name = model.text;
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  const char* const precision = name.ends_with("-fp8") ? "fp8" : name.ends_with("-nvfp4") ? "nvfp4" : nullptr;
+  if (precision == nullptr) return;
+  const int line = model.line;
+  SpecNode& strategy = root.insert("strategy");
+  if (strategy.kind == SpecNode::Kind::null) strategy.kind = SpecNode::Kind::map;
+  if (strategy.kind != SpecNode::Kind::map) return;
+  if (strategy.find("precision") != nullptr || strategy.find("quantise") != nullptr) return;
+  SpecNode& node = strategy.insert("precision");
+  node.kind = SpecNode::Kind::scalar;
+  node.line = line;
+  node.text = precision;
+}
+
 // Replaces values that are given by an alternative name; returns the replaced values.
 std::vector<Renamed> rename_values(SpecNode& root, const std::string& path) {
   std::set<std::string_view> keys;
@@ -110,8 +131,10 @@ std::vector<Renamed> rename_values(SpecNode& root, const std::string& path) {
     if (SpecNode* node = word_at(root, key)) take(key, *node, canonical_value(key, node->text));
   }
   SpecNode* model = word_at(root, "model.base");
-  if (model != nullptr && !std::filesystem::exists(beside(path, model->text)))
-    take("model.base", *model, canonical_model(model->text));
+  if (model == nullptr || std::filesystem::exists(beside(path, model->text))) return renamed;
+  const SpecNode given = *model;
+  take("model.base", *model, canonical_model(model->text));
+  take_precision_of_name(root, given);
   return renamed;
 }
 

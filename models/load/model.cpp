@@ -80,7 +80,7 @@ constexpr SpecKey kMoeKeys[] = {
     {"capacity_factor", "most tokens of an expert over the mean", "1.25", "", "no token is dropped"},
     {"pad_to_capacity", "experts compute as many rows as their capacity", "true"},
     {"imbalance", "tokens of the busiest expert rank over the mean, a Zipf exponent, or a file of counts", "1.2",
-     "number | {zipf: S} | path", "1"},
+     "number | {zipf: S} | path", "1; in generated text a fitted Zipf exponent"},
     {"score", "scores that choose experts", "sigmoid"},
     {"aux_loss", "weight of the load-balancing loss; 0: none", "0.001"},
     {"dispatch", "all-to-all over all ranks at once, or within nodes first", "hierarchical"},
@@ -162,6 +162,7 @@ void take_imbalance(const SpecSection& section, Moe& moe, std::string_view other
     section.record("imbalance", moe.loads_file, node, otherwise);
   } else {
     section.take("imbalance", moe.imbalance, otherwise);
+    if (node != nullptr && moe.imbalance == 1) moe.zipf = 0;  // as stated, not as generated text would have it
   }
 }
 

@@ -8,6 +8,7 @@
 
 #include "models/base/data.h"
 #include "models/base/names.h"
+#include "models/base/once_by_name.h"
 
 namespace orrery {
 namespace {
@@ -49,10 +50,13 @@ std::string_view peak_key(Precision p) {
   return "";
 }
 
-json read(std::string_view folder, std::string_view what, std::string_view id) {
+// Returns a data file, which is parsed once.
+const json& read(std::string_view folder, std::string_view what, std::string_view id) {
   const std::vector<std::string_view> known = data_names(folder);
   if (std::find(known.begin(), known.end(), id) == known.end()) throw Error(unknown_name(what, id, known));
-  return json::parse(data_file(fmt::format("{}/{}.json", folder, id)));
+  static OnceByName<json> files;
+  const std::string path = fmt::format("{}/{}.json", folder, id);
+  return files.of(path, [&] { return json::parse(data_file(path)); });
 }
 
 Bytes scaled(const json& value, double unit) { return static_cast<Bytes>(value.get<double>() * unit + 0.5); }
@@ -86,7 +90,7 @@ double peak_flops(const Gpu& gpu, Precision p) {
 std::int64_t gpus_of(const Cluster& c) { return c.nodes * c.gpus_per_node; }
 
 Gpu find_gpu(std::string_view id) {
-  const json j = read("gpus", "gpu", id);
+  const json& j = read("gpus", "gpu", id);
   Gpu gpu;
   gpu.id = id;
   gpu.name = j["name"].get<std::string>();
@@ -108,7 +112,7 @@ Gpu find_gpu(std::string_view id) {
 }
 
 Cluster find_cluster(std::string_view node, std::int64_t nodes) {
-  const json j = read("nodes", "node", node);
+  const json& j = read("nodes", "node", node);
   Cluster c;
   c.node_id = node;
   c.gpu = find_gpu(j["gpu"].get<std::string>());

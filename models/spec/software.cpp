@@ -8,6 +8,7 @@
 
 #include "models/base/data.h"
 #include "models/base/names.h"
+#include "models/base/once_by_name.h"
 
 namespace orrery {
 namespace {
@@ -198,14 +199,10 @@ void take_fitted_numbers(Software& software, std::string_view name) {
 
 std::span<const SoftwareKey> software_keys() { return kKeys; }
 
-Software find_software(std::string_view name) {
-  const std::vector<std::string_view> known = data_names("software");
-  if (std::find(known.begin(), known.end(), name) == known.end()) {
-    throw Error(unknown_name("software", name, known));
-  }
+static Software read_software(std::string_view name) {
   const nlohmann::json file = nlohmann::json::parse(data_file(fmt::format("software/{}.json", name)));
   Software software;
-  if (const auto like = file.find("like"); like != file.end()) software = find_software(like->get<std::string>());
+  if (const auto like = file.find("like"); like != file.end()) software = read_software(like->get<std::string>());
   software.name = name;
   for (const auto& [group, features] : file.items()) {
     if (!features.is_object()) continue;  // the keys "about" and "like" are not groups of properties
@@ -213,6 +210,13 @@ Software find_software(std::string_view name) {
   }
   take_fitted_numbers(software, name);
   return software;
+}
+
+Software find_software(std::string_view name) {
+  const std::vector<std::string_view> known = data_names("software");
+  if (std::find(known.begin(), known.end(), name) == known.end()) throw Error(unknown_name("software", name, known));
+  static OnceByName<Software> stacks;
+  return stacks.of(name, [&] { return read_software(name); });
 }
 
 }  // namespace orrery

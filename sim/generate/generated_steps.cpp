@@ -66,6 +66,8 @@ Prediction predict_passes(const Spec& spec, Profile profile, const std::vector<G
   set_prepare_time(spec.software, p.plan, p.costs.timing);
   p.trace = simulate(p.plan, p.costs.timing, stop);
   p.report = make_report(spec, p.plan, p.costs, p.trace, p.profile);
+  if (std::string remark = experts_remark(spec, p.profile); !remark.empty())
+    p.report.remarks.push_back(std::move(remark));
   for (double* rate : {&p.report.tokens_per_s, &p.report.tokens_per_s_per_gpu, &p.report.model_tflops_per_gpu,
                        &p.report.hardware_tflops_per_gpu, &p.report.mfu, &p.report.hfu, &p.report.mfu_full_attention,
                        &p.report.model_tflops_full_attention, &p.report.hardware_tflops_full_attention})

@@ -18,11 +18,13 @@ struct RowFormats {
   std::string precision, quantise;
 };
 
-// Whether a model's published weights in 8 bits have a scale for each block of 128 x 128 (quantization_config.
-// weight_block_size in their config.json); others have one for a matrix.
-bool has_blocks(const std::string& model) {
-  constexpr std::string_view kOwners[] = {"deepseek", "qwen3", "minimax", "glm", "kimi"};
-  return std::ranges::any_of(kOwners, [&](std::string_view owner) { return model.starts_with(owner); });
+// Whether a row's weights in 8 bits have a scale for each block of 128 x 128: as the row says of its products, or as
+// the published weights of its model have (quantization_config.weight_block_size in their config.json); others have one
+// for a matrix.
+bool has_blocks(const ServedRow& row, const std::string& model) {
+  constexpr std::string_view kNames[] = {"deepseek", "qwen3", "minimax", "glm", "kimi"};
+  const bool published = std::ranges::any_of(kNames, [&](std::string_view name) { return model.starts_with(name); });
+  return row.gemm_precision == "fp8_block" || published;
 }
 
 // GPUs without products in 4 bits widen such weights to bf16 (vLLM and TensorRT-LLM: Marlin and CUTLASS kernels for
@@ -48,7 +50,7 @@ std::string cluster_of(const ServedRow& row) {
 
 // Sets how many weights share a scale: blocks of 128 in 8 bits, and 32 in gpt-oss's 4 bits (mxfp4); fewer where a
 // rank's part of an expert's width is no multiple of that (192 of Qwen3-235B on 8 ranks, 360 of gpt-oss).
-void set_groups(const std::string& model, Spec& spec) {
+void set_groups(const ServedRow& row, const std::string& model, Spec& spec) {
   WeightFormat& weights = spec.strategy.weights;
   const Moe* moe = spec.model.moe ? &*spec.model.moe : nullptr;
   const auto choose = [&](std::initializer_list<std::int64_t> groups) {
@@ -57,8 +59,9 @@ void set_groups(const std::string& model, Spec& spec) {
       weights.group = group;
       if (part % group == 0) return;
     }
+    throw Error(fmt::format("no group of weights divides the {} columns of an expert on a rank", part));
   };
-  if (weights.code == WeightCode::fp8 && has_blocks(model)) choose({128, 64, 32});
+  if (weights.code == WeightCode::fp8 && has_blocks(row, model)) choose({128, 64, 32});
   if (weights.code == WeightCode::nvfp4 && model.starts_with("gpt-oss") && !is_eight_bit(spec.strategy.precision))
     choose({32, 16, 8});
 }
@@ -73,8 +76,9 @@ std::string stack_of(const ServedRow& row) {
 }
 
 Spec served_spec(const ServedRow& row, std::int64_t batch, std::int64_t output) {
+  const std::string model = canonical_model(row.model);
   const RowFormats formats = formats_of(row);
-  const std::string &precision = formats.precision, model = canonical_model(row.model);
+  const std::string& precision = formats.precision;
   if (precision.empty()) throw Error(fmt::format("precision {} is not built in", row.precision));
   // NVIDIA's checkpoints in 8 and 4 bits ask for a cache in 8 bits (kv_cache_quant_algo), which TensorRT-LLM follows.
   const bool narrow = (precision == "fp8" || row.precision == "nvfp4") && stack_of(row) == "tensorrt-llm";
@@ -92,7 +96,7 @@ Spec served_spec(const ServedRow& row, std::int64_t batch, std::int64_t output) 
   };
   const Spec plain = parse_spec(text(""), "row");
   Spec spec = plain.model.moe && !experts.empty() ? parse_spec(text(experts), "row") : plain;
-  set_groups(model, spec);
+  set_groups(row, model, spec);
   return spec;
 }
 

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "models/spec/habits.h"
 
 namespace orrery {
@@ -12,6 +14,20 @@ Profile generation_profile(const Spec& spec, Profile profile) {
   if (const ExpertLaw* law = find_expert_law(name_in(kExpertKernels, kernels), spec.cluster.gpu))
     profile.experts = *law;
   return profile;
+}
+
+std::string experts_remark(const Spec& spec, const Profile& profile) {
+  const ExpertKernels kernels = spec.software.kernels.expert_kernels;
+  if (!spec.model.moe || kernels == ExpertKernels::profile) return "";
+  if (profile.experts && rate_of(*profile.experts, spec.strategy.precision, spec.strategy.weights).fraction > 0)
+    return "";
+  return fmt::format(
+      "software.expert_kernels: no kernels of {} with weights in {} were measured on GPUs like {}; "
+      "experts take the time of the profile's products",
+      name_in(kExpertKernels, kernels),
+      spec.strategy.weights.narrow() ? std::string(name_of(spec.strategy.weights.code))
+                                     : std::string(name_of(spec.strategy.precision)),
+      spec.cluster.gpu.name);
 }
 
 }  // namespace orrery

@@ -1,12 +1,16 @@
 #include "models/layers/expert_sizes.h"
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <numeric>
+#include <vector>
 
 #include <gtest/gtest.h>
 
 #include "models/base/error.h"
 #include "tests/models/plans.h"
+#include "tests/random_bits.h"
 #include "tests/temporary_folder.h"
 
 namespace orrery {
@@ -98,6 +102,63 @@ TEST(ExpertSizes, PartsThatCutGroups) {
   moe.top_groups = 3;
   for (const auto& [parts, drawn] : {std::pair{5, 0.477}, {10, 0.610}, {3, 0.384}})
     EXPECT_NEAR(parts_met(moe, parts), drawn, 0.003) << parts;
+}
+
+Moe chosen_by(double zipf, std::int64_t experts = 128, std::int64_t top_k = 8) {
+  Moe moe;
+  moe.experts = experts;
+  moe.top_k = top_k;
+  moe.zipf = zipf;
+  return moe;
+}
+
+TEST(ExpertsMet, OneTokenMeetsAsManyAsItChooses) {
+  for (const double zipf : {0.0, 0.9, 1.5, 3.0}) {
+    const Moe moe = chosen_by(zipf);
+    EXPECT_NEAR(experts_met(moe, 1), 8, 1e-6) << zipf;
+    EXPECT_LE(experts_met(moe, 1e9), 128 + 1e-9) << zipf;
+    EXPECT_GT(experts_met(moe, 16), experts_met(moe, 8)) << zipf;
+  }
+  EXPECT_NEAR(experts_met(chosen_by(0), 16), 128 * (1 - std::pow(1 - 8.0 / 128, 16)), 1e-6);
+  EXPECT_NEAR(experts_met(chosen_by(0.9, 8, 8), 1), 8, 1e-9);
+}
+
+// Tokens that draw experts by their popularity until they have top_k different ones.
+TEST(ExpertsMet, IsWhatDrawsWithoutReplacementMeet) {
+  constexpr int kTrials = 400, kTokens = 8;
+  for (const double zipf : {0.5, 0.9, 1.5}) {
+    const Moe moe = chosen_by(zipf);
+    std::vector<double> up_to(128);
+    for (std::size_t e = 0; e < 128; ++e) up_to[e] = std::pow(static_cast<double>(e + 1), -zipf);
+    std::partial_sum(up_to.begin(), up_to.end(), up_to.begin());
+    std::uint64_t counter = 0;
+    double met = 0;
+    for (int trial = 0; trial < kTrials; ++trial) {
+      std::vector<bool> seen(128, false);
+      for (int token = 0; token < kTokens; ++token) {
+        std::vector<bool> own(128, false);
+        for (int k = 0; k < 8;) {
+          const double at = static_cast<double>(test::random_bits(++counter) >> 11) * 0x1p-53 * up_to.back();
+          const auto e = static_cast<std::size_t>(std::upper_bound(up_to.begin(), up_to.end(), at) - up_to.begin());
+          if (e >= 128 || own[e]) continue;
+          own[e] = true;
+          ++k;
+          if (!seen[e]) met += 1.0 / kTrials;
+          seen[e] = true;
+        }
+      }
+    }
+    EXPECT_NEAR(experts_met(moe, kTokens) / met, 1, 0.02) << zipf;
+  }
+}
+
+TEST(ExpertsMet, FollowsAFileOfCounts) {
+  Moe moe = chosen_by(0, 4, 1);
+  moe.zipf.reset();
+  moe.loads = std::make_shared<ExpertLoads>(ExpertLoads{{1, 1, 0, 0}, {10, 10, 0, 0}});
+  EXPECT_NEAR(experts_met(moe, 1000), 2, 1e-6);
+  EXPECT_EQ(local_experts_met(moe, 2, 1000), 1);
+  EXPECT_EQ(local_experts_met(chosen_by(0), 16, 1e9), 16);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "models/cost/generation_figures.h"
 #include "models/load/load_spec.h"
 #include "models/planner/make_plan.h"
 
@@ -104,9 +105,10 @@ TEST(GenerationLayers, FewTokensMeetFewExperts) {
     return met(fmt::format("{{base: qwen3-30b-a3b, moe: {{imbalance: {{zipf: {}}}}}}}", zipf));
   };
   EXPECT_EQ(chosen(0), std::llround(128 * (1 - std::pow(1 - 8.0 / 128, 16))));
+  EXPECT_EQ(met("{base: qwen3-30b-a3b, moe: {imbalance: 1}}"), chosen(0));
   EXPECT_LT(chosen(0.9), chosen(0));
   EXPECT_LT(chosen(1.5), chosen(0.9));
-  EXPECT_EQ(met("qwen3-30b-a3b"), chosen(0.9));
+  EXPECT_EQ(met("qwen3-30b-a3b"), chosen(generation_figures().expert_zipf));
 }
 
 }  // namespace

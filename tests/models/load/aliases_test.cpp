@@ -70,6 +70,19 @@ TEST(Aliases, ReachOptionsAndRangesOfASearch) {
   EXPECT_EQ(open.search[1].key, "tensor");
 }
 
+// The name of published weights says their format, which generated text has where the spec says none.
+TEST(Aliases, NamesOfNarrowWeightsSayThePrecision) {
+  const auto precision = [](const std::string& model, const std::string& more) {
+    return parse_spec("{model: " + model + ", cluster: {node: dgx-b200, nodes: 1}" + more + "}", "hub.yaml")
+        .strategy.precision;
+  };
+  const std::string text = ", workload: generate, generate: {batch: 8, input: 8, output: 2}";
+  EXPECT_EQ(precision("Qwen/Qwen3-32B-FP8", text), Precision::fp8);
+  EXPECT_EQ(precision("nvidia/DeepSeek-R1-0528-NVFP4", text + ", strategy: {tensor: 8}"), Precision::nvfp4);
+  EXPECT_EQ(precision("Qwen/Qwen3-32B-FP8", text + ", strategy: {precision: bf16}"), Precision::bf16);
+  EXPECT_EQ(precision("Qwen/Qwen3-32B-FP8", ", sequence: 64, strategy: {tensor: 8}"), Precision::bf16);
+}
+
 TEST(Aliases, NamesOfTheHubAreBuiltInModels) {
   EXPECT_EQ(canonical_model("Qwen/Qwen3-30B-A3B"), "qwen3-30b-a3b");
   EXPECT_EQ(canonical_model("mistralai/Mixtral-8x7B-v0.1"), "mixtral-8x7b");

@@ -114,6 +114,16 @@ TEST(Generation, ReadsAtMostTheBandwidth) {
   }
 }
 
+// Experts over ranks of data parallelism read about what experts over as many tensor ranks read, from as many tokens.
+TEST(Generation, FewTokensReadFewExpertsOfAnyLayout) {
+  const auto report = [](const std::string& strategy) {
+    return predicted(generation("qwen3-30b-a3b", "{batch: 8, input: 128, output: 8}", strategy, 8));
+  };
+  const GenerationReport data = report("{data: 8, expert: 8}"), tensor = report("{tensor: 8, expert: 8}");
+  EXPECT_LT(data.decode[1].reads.weights, 2.5 * tensor.decode[1].reads.weights);  // attention is whole on each rank
+  EXPECT_LT(data.decode[1].reads.weights, 0.6 * static_cast<double>(data.memory.weights));
+}
+
 // With few tokens most experts are not chosen, and their weights are not read.
 TEST(Generation, FewTokensReadFewExperts) {
   const auto token_s = [](std::int64_t batch) {

@@ -23,6 +23,9 @@ TEST(ServedSpec, WeightsHaveTheirCheckpointsGroups) {
   EXPECT_EQ(weights("deepseek-r1", "h200-sxm", "fp8").group, 128);
   EXPECT_EQ(weights("llama-3.1-70b", "h200-sxm", "fp8").group, kTensorGroup);
   EXPECT_EQ(weights("gpt-oss-120b", "h200-sxm", "fp4").group, 8);  // 2,880 over 8 ranks
+  ServedRow said = row("llama-3.1-70b", "h200-sxm", "fp8");
+  said.gemm_precision = "fp8_block";
+  EXPECT_EQ(served_spec(said, 4, 2).strategy.weights.group, 128);
 }
 
 // GPUs of Hopper have no products in 4 bits.

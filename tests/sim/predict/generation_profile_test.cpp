@@ -3,17 +3,21 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "models/cost/kernel_time.h"
 #include "models/load/load_spec.h"
 
 namespace orrery {
 namespace {
 
+Spec spec_of(const std::string& gpu, const std::string& software) {
+  return parse_spec(fmt::format("{{model: qwen3-30b-a3b, workload: generate, generate: {{batch: 1, input: 8, "
+                                "output: 8}}, cluster: {{gpu: {}, nodes: 1}}, gpus: 1, software: {}}}",
+                                gpu, software),
+                    "spec");
+}
+
 Profile profile_of(const std::string& gpu, const std::string& software) {
-  const Spec spec =
-      parse_spec(fmt::format("{{model: qwen3-30b-a3b, workload: generate, generate: {{batch: 1, input: 8, "
-                             "output: 8}}, cluster: {{gpu: {}, nodes: 1}}, gpus: 1, software: {}}}",
-                             gpu, software),
-                 "spec");
+  const Spec spec = spec_of(gpu, software);
   return generation_profile(spec, find_profile(spec.cluster.gpu));
 }
 
@@ -25,6 +29,28 @@ TEST(GenerationProfile, HasTheLawOfItsStacksExperts) {
   EXPECT_FALSE(plain.experts);
   // A stack of one's own that is like another has its kernels.
   EXPECT_TRUE(profile_of("h200-sxm", "{profile: vllm, step_us: 500}").experts);
+}
+
+// A format that was not measured, or a kind of GPU, has the products of the profile, and the report says so.
+TEST(GenerationProfile, SaysWhereExpertsHaveNoLaw) {
+  const Profile sglang = profile_of("h200-sxm", "sglang");
+  ASSERT_TRUE(sglang.experts);
+  Op op = {.precision = Precision::bf16};
+  op.work = GroupedGemm{.groups = 8, .rows = 64, .out = 1024, .in = 2048, .result_bytes = 2, .even = true};
+  Profile plain = sglang;
+  plain.experts.reset();
+  const Gpu gpu = find_gpu("h200-sxm");
+  const auto time = [&](const Profile& p) { return kernel_time(op, 2, gpu, p, "flash"); };
+  ASSERT_GT(rate_of(*sglang.experts, op.precision, {}).fraction, 0);
+  EXPECT_EQ(time(sglang), experts_time(std::get<GroupedGemm>(op.work), op.precision, gpu, *sglang.experts));
+  EXPECT_NE(time(sglang), time(plain));
+  Profile without = sglang;
+  without.experts->bf16 = 0;
+  EXPECT_EQ(time(without), time(plain));
+  EXPECT_EQ(experts_remark(spec_of("h200-sxm", "sglang"), sglang), "");
+  EXPECT_EQ(experts_remark(spec_of("h200-sxm", "orrery"), plain), "");
+  EXPECT_NE(experts_remark(spec_of("mi300x", "sglang"), profile_of("mi300x", "sglang")).find("no kernels"),
+            std::string::npos);
 }
 
 }  // namespace
