@@ -158,6 +158,8 @@ Plan unfold(const Plan& folded) {
   return Unfolder(folded).run(ranks);
 }
 
+Plan unfold(const Plan& folded, const std::vector<std::int64_t>& ranks) { return Unfolder(folded).run(ranks); }
+
 Plan instantiate(const Plan& folded, std::int64_t rank) { return Unfolder(folded).run({rank}); }
 
 }  // namespace orrery

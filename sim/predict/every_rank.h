@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "models/base/normal.h"
+#include "models/plan/repeat_steps.h"
 #include "models/plan/unfold.h"
 #include "models/planner/make_plan.h"
 #include "models/spec/stragglers.h"
@@ -14,15 +15,18 @@
 
 namespace orrery {
 
-// Simulates steps in which every rank and every kernel has a time of its own, drawn as cluster.variation says: the
-// truth that quantiles by order statistics are compared with.
+// Simulates runs in which every rank and every kernel has a time of its own, drawn as cluster.variation says: the truth
+// that quantiles by order statistics are compared with. A run has two steps, of which the second takes the time from
+// the end of the one before on the slowest rank to its own, because a rank that is late at the end of a step is late in
+// the next.
 class EveryRank {
  public:
   EveryRank(const Spec& spec, const Profile& profile) : variation_(*spec.cluster.variation) {
     Spec alike = spec;
     alike.cluster.variation->kernels = 0;
-    plan_ = unfold(make_plan(alike));
-    timing_ = costs_of(plan_, alike, profile).timing;
+    const Plan one = make_plan(alike);
+    plan_ = unfold(repeat_in_turn(one, kSteps));
+    timing_ = costs_of(unfold(one), alike, profile).timing;
     give_every_task_an_op();
   }
 
@@ -40,10 +44,24 @@ class EveryRank {
       if (op.lane == LaneKind::compute && !moves(op)) factor *= 1 + variation_.kernels * normal(bits);
       timing_.rows.front()[t].duration = static_cast<Picoseconds>(factor * static_cast<double>(base_[t]));
     }
-    return seconds(simulate(plan_, timing_).step_time);
+    const Trace trace = simulate(plan_, timing_);
+    return seconds(end_of(trace, kSteps - 1) - end_of(trace, 0)) / (kSteps - 1);
   }
 
  private:
+  static constexpr TaskId kSteps = 2;
+
+  // The time at which all ranks have ended a step.
+  Picoseconds end_of(const Trace& trace, TaskId step) const {
+    Picoseconds end = 0;
+    for (const RankClass& c : plan_.classes) {
+      const TaskId tasks = (c.end - c.begin) / kSteps;
+      for (TaskId t = c.begin + step * tasks; t < c.begin + (step + 1) * tasks; ++t)
+        end = std::max(end, trace.spans[t].ended);
+    }
+    return end;
+  }
+
   void give_every_task_an_op() {
     std::vector<Op> ops;
     std::vector<OpTiming> row;

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <numeric>
+#include <optional>
 
 #include "models/base/normal.h"
 #include "models/base/quantile.h"
@@ -12,6 +14,7 @@
 #include "models/spec/stragglers.h"
 #include "sim/cost/variation.h"
 #include "sim/engine/simulate.h"
+#include "sim/predict/out_of_step.h"
 
 namespace orrery {
 namespace {
@@ -32,14 +35,17 @@ double largest_below(double share, double n) {
   return -normal_quantile(above);
 }
 
-// The time of the reported step if what the clock limits takes factor_of(stage) times as long on every stage.
-Seconds slowed_step(const Plan& plan, Timing timing, const std::function<double(std::int64_t)>& factor_of,
+// The time of the reported step if stages are as slow as slowness_of(stage).
+Seconds slowed_step(const VariedRanks& ranks, const std::function<double(std::int64_t)>& slowness_of,
                     const std::atomic<bool>* stop) {
+  const Plan& plan = ranks.plan;
+  Timing timing = ranks.timing;
   const std::vector<std::vector<OpTiming>> rows = std::move(timing.rows);
   timing.rows.clear();
   for (std::size_t slot = 0; slot < plan.classes.size(); ++slot) {
     std::vector<OpTiming> row = rows[timing.row_of_slot[slot]];
-    const double factor = factor_of(plan.classes[slot].stage);
+    const double slowness = std::min(ranks.limits[slot], slowness_of(plan.classes[slot].stage));
+    const double factor = (1 + slowness) / ranks.in_timing;
     for (std::size_t op = 0; op < row.size(); ++op) {
       if (is_clocked(plan.ops[op]))
         row[op].duration = static_cast<Picoseconds>(factor * static_cast<double>(row[op].duration));
@@ -109,11 +115,39 @@ class Sets {
   std::vector<std::int64_t> parent_;
 };
 
+constexpr double kUnlimited = std::numeric_limits<double>::infinity();
+
+// The slowness of the ranks of every place but the last: the middle ones of as many equal parts of a stage's sets
+// without the slowest. slowness_at(share, n): what a share of all sets of n ranks is below.
+std::vector<double> limits_of(const OutOfStep& some, const Lockstep& sets,
+                              const std::function<double(double, double)>& slowness_at) {
+  const double others = 1 - 1 / static_cast<double>(sets.replicas);
+  std::vector<double> limits;
+  for (const std::int64_t place : some.places) {
+    const double share = others * (static_cast<double>(place) + 0.5) / static_cast<double>(some.ranks - 1);
+    limits.push_back(place == some.ranks - 1 ? kUnlimited : slowness_at(share, static_cast<double>(sets.ranks)));
+  }
+  return limits;
+}
+
+// The standard deviation of all kernels of a rank's step together, over the time of those that the clock limits.
+double deviation_of_kernels(const Spec& spec, const Plan& plan, const Timing& timing) {
+  double squares = 0, clocked = 0;
+  const RankClass& ranks = plan.classes.front();
+  for (TaskId t = ranks.begin; t < ranks.end; ++t) {
+    const Op& op = plan.op_of(t);
+    if (op.lane != LaneKind::compute || moves(op)) continue;
+    const auto duration = static_cast<double>(timing.of(0, plan.tasks[t].op).duration);
+    squares += duration * duration;
+    clocked += is_clocked(op) ? duration : 0;
+  }
+  return clocked > 0 ? spec.cluster.variation->kernels * std::sqrt(squares) / clocked : 0;
+}
+
 }  // namespace
 
-Lockstep lockstep_of(const Spec& spec, const Plan& plan) {
+Lockstep lockstep_of(const Plan& plan, bool gathers) {
   Sets sets(plan.ranks);
-  const bool gathers = row_of(spec.strategy.sharding).shards_parameters;
   for (std::size_t d = 0; d < plan.dimensions.size(); ++d) {
     const auto dimension = static_cast<Dimension>(d);
     if (!meets_in_layers(dimension) && !(gathers && dimension == Dimension::data)) continue;
@@ -130,12 +164,12 @@ Lockstep lockstep_of(const Spec& spec, const Plan& plan) {
   return result;
 }
 
-StageResponse stage_response(const Plan& plan, const Timing& timing, std::int64_t stages, double slowness,
-                             double in_timing, const std::atomic<bool>* stop) {
+StageResponse stage_response(const VariedRanks& ranks, std::int64_t stages, double slowness,
+                             const std::atomic<bool>* stop) {
   constexpr std::int64_t kSimulated = 8;
   const auto step = [&](const std::function<bool(std::int64_t)>& slow) {
-    const auto factor = [&](std::int64_t stage) { return (slow(stage) ? 1 + slowness : 1) / in_timing; };
-    return slowed_step(plan, timing, factor, stop);
+    return slowed_step(
+        ranks, [&](std::int64_t stage) { return slow(stage) ? slowness : 0; }, stop);
   };
   StageResponse r{.base = step([](std::int64_t) { return false; })};
   const Seconds together = (step([](std::int64_t) { return true; }) - r.base) / slowness;
@@ -161,19 +195,33 @@ StageResponse stage_response(const Plan& plan, const Timing& timing, std::int64_
 StepQuantiles step_quantiles(const Spec& spec, const Plan& plan, const Timing& timing, Seconds step,
                              const std::atomic<bool>* stop) {
   const double deviation = spec.cluster.variation->gpus;
-  const Lockstep sets = lockstep_of(spec, plan);
-  const auto ranks = static_cast<double>(plan.workers());
-  const double slowness = std::max(0.005, slowness_of(deviation, largest_below(0.5, ranks)));
+  const bool gathers = row_of(spec.strategy.sharding).shards_parameters;
+  const Lockstep sets = lockstep_of(plan, gathers), in_layers = gathers ? lockstep_of(plan, false) : sets;
   const double in_timing = slowest_beyond_a_node(deviation, plan.workers());
-  const StageResponse r = stage_response(plan, timing, sets.stages, slowness, in_timing, stop);
+  const auto ranks = static_cast<double>(plan.workers());
   // A report adds some time to the simulated one, such as the allocator's.
   const Seconds more = step - seconds(period_of(plan, simulate(plan, timing, stop)).length());
+  std::optional<OutOfStep> some;
+  if (sets.stages == 1 || gathers) some = ranks_out_of_step(plan, timing, in_layers.replicas);
+  // the deviation of ranks, of which the profile's times know GPUs' alone, over that of GPUs
+  const bool once = sets.stages == 1 && sets.ranks == 1;
+  const double wider = once ? std::hypot(1, deviation_of_kernels(spec, plan, timing) / deviation) : 1;
+  const auto slowness_at = [&](double share, double n) {
+    return slowness_of(deviation, wider * largest_below(share, n));
+  };
+  const VariedRanks varied =
+      some ? VariedRanks{some->plan, some->timing, in_timing, limits_of(*some, in_layers, slowness_at)}
+           : VariedRanks{plan, timing, in_timing, std::vector<double>(plan.classes.size(), kUnlimited)};
   if (sets.stages == 1) {
     const auto at = [&](double share) {
-      return more + r.base + r.pacing.front() * slowness_of(deviation, largest_below(share, ranks));
+      const double slowness = slowness_at(share, ranks);
+      return more + slowed_step(
+                        varied, [&](std::int64_t) { return slowness; }, stop);
     };
     return {at(0.5), at(0.95)};
   }
+  const double slowness = std::max(0.005, slowness_at(0.5, ranks));
+  const StageResponse r = stage_response(varied, sets.stages, slowness, stop);
   const std::vector<double> steps = drawn_steps(sets, r, deviation, spec.seed);
   return {more + quantile(steps, 0.5), more + quantile(steps, 0.95)};
 }

@@ -17,7 +17,17 @@ struct Lockstep {
   std::int64_t replicas = 1;  // number of such sets on a stage, each a part of one pipeline
   std::int64_t stages = 1;    // number of stages of a pipeline
 };
-Lockstep lockstep_of(const Spec& spec, const Plan& plan);
+// gathers: whether ranks that gather sharded weights from each other count as such ranks.
+Lockstep lockstep_of(const Plan& plan, bool gathers);
+
+// Ranks that differ in speed, as the classes of a plan. limits: for each class, the slowness that it does not exceed,
+// however slow its stage is; in_timing: the slowness, plus 1, that all classes have in `timing`.
+struct VariedRanks {
+  const Plan& plan;
+  const Timing& timing;
+  double in_timing = 1;
+  std::vector<double> limits;
+};
 
 // How a step's time depends on the slowness of a pipeline's stages: a stage of slowness x takes 1 + x times as long for
 // what GPUs' clocks limit. A step takes base + passing * (sum of all x) + the largest of pacing[i] * x[i]: every stage
@@ -27,17 +37,18 @@ struct StageResponse {
   std::vector<Seconds> pacing;
 };
 // Finds the response by simulating the step with all stages slow, and with one stage slow at a time. Of more than eight
-// stages eight are simulated, and those between are taken to lie on a line. in_timing: the slowness, plus 1, that all
-// stages have in `timing`.
-StageResponse stage_response(const Plan& plan, const Timing& timing, std::int64_t stages, double slowness,
-                             double in_timing, const std::atomic<bool>* stop = nullptr);
+// stages eight are simulated, and those between are taken to lie on a line.
+StageResponse stage_response(const VariedRanks& ranks, std::int64_t stages, double slowness,
+                             const std::atomic<bool>* stop = nullptr);
 
 // Returns the quantiles of a step over clusters whose GPUs differ as cluster.variation.gpus says. The slowness of a GPU
 // is normally distributed, and relative to the slowest of eight, as whose the profile's times are taken
 // (slowest_beyond_a_node). A set in lockstep is as slow as its slowest rank, a step as its slowest replica. With one
 // stage the quantile is that of the slowest of all ranks; with several, quantiles are taken over draws by the spec's
-// seed. spec.cluster.variation must be set, with gpus above 0; `timing` and `step` are those of the plan when all GPUs
-// are as slow as the slowest of the job is in the mean.
+// seed. With one stage, and where weights are sharded, the other ranks are simulated too, each as slow as its place
+// among all says (OutOfStep). Ranks that meet once a step only are also as slow as all their kernels of the step
+// together, whose variance is the sum of theirs. spec.cluster.variation must be set, with gpus above 0; `timing` and
+// `step` are those of the plan when all GPUs are as slow as the slowest of the job is in the mean.
 StepQuantiles step_quantiles(const Spec& spec, const Plan& plan, const Timing& timing, Seconds step,
                              const std::atomic<bool>* stop = nullptr);
 
