@@ -216,11 +216,13 @@ struct KernelTime {
   }
   // Returns the time of the index of sparse attention, which scores all tokens and chooses those that attention reads.
   // The scores are products of many small heads, which run at the rate of batched products; choosing the tokens with
-  // the highest scores reads and writes the scores in memory.
+  // the highest scores reads and writes the scores in memory. Generation keeps the keys in fp8, in which the products
+  // are then made (DeepSeek-V3.2-Exp, inference/kernel.py, fp8_index) on GPUs that have it.
   Seconds operator()(const IndexScores& i) const {
     const Cost cost = cost_of(i, width);
-    const double rate = peak_flops(gpu, storage_precision(op.precision)) * profile.gemm.tiles.front().efficiency *
-                        profile.gemm.batched_fraction;
+    const bool eight_bit = i.cached_row > 0 && gpu.tflops.contains("fp8");
+    const double rate = peak_flops(gpu, eight_bit ? Precision::fp8 : storage_precision(op.precision)) *
+                        profile.gemm.tiles.front().efficiency * profile.gemm.batched_fraction;
     return start(kernels_of(i)) + cost.flops / rate + cost.bytes / bandwidth();
   }
   Seconds operator()(const Collective&) const { return 0; }
