@@ -186,6 +186,15 @@ struct KernelTime {
     return kernel.start_us * kMicrosecond + flops * (1 + more) / rate;
   }
 
+  // Returns the heads for which a kernel computes prompts' sparse attention over those that it is given: FlashMLA's,
+  // which the stacks of served models call, has tiles of 64 heads on Hopper and of 128 on Blackwell, filled with zeros
+  // (vLLM, v1/attention/backends/mla/flashmla_sparse.py; SGLang, _forward_flashmla_sparse). Decode's has no such need.
+  double padded_heads(const FlashAttention& a) const {
+    const std::int64_t arch = gpu.compute_capability / 10, tile = arch == 9 ? 64 : arch == 10 ? 128 : 1;
+    if (!profile.generates || a.chosen == 0 || a.query == 1) return 1;
+    return static_cast<double>(ceil_div(a.heads, tile) * tile) / static_cast<double>(a.heads);
+  }
+
   Seconds operator()(const FlashAttention& a) const {
     if (a.pairs == 0)  // no query of the op attends to any key
       return find_attention(profile, attention).start_us * kMicrosecond;
@@ -196,8 +205,8 @@ struct KernelTime {
     FlashAttention walked = a;
     if (a.eight_bit && a.direction == Direction::backward) walked.window = 0;
     const Cost cost = cost_of(walked, width);
-    const Seconds time =
-        attention_time(a, cost.flops, keys_per_query(walked), a.head_dim) + merged_bytes(a, width) / bandwidth();
+    const Seconds time = attention_time(a, cost.flops * padded_heads(a), keys_per_query(walked), a.head_dim) +
+                         merged_bytes(a, width) / bandwidth();
     // With few queries and a long key/value cache, attention is bound by reading the cache from memory.
     const double start = generation_figures().attention_start_us * kMicrosecond;
     return a.cached == 0 ? time : std::max(time, start + cost.bytes / bandwidth());
