@@ -52,11 +52,11 @@ TEST(Generation, RecurrentStatesDoNotGrowWithTheText) {
   EXPECT_EQ(more.memory.states, 64 * states);
   EXPECT_EQ(lengthy.memory.cache_a_sequence, 8 * brief.memory.cache_a_sequence);
   EXPECT_EQ(brief.memory.cache_a_sequence, 2 * 2 * 1 * 256 * 2 * 1024);
-  // The largest batch counts them: a sequence takes both.
-  const double room = static_cast<double>(brief.memory.allowed - brief.memory.weights);
-  const double most = room / static_cast<double>(brief.memory.a_sequence());
-  EXPECT_LT(static_cast<double>(brief.largest_batch), most);
-  EXPECT_GT(static_cast<double>(brief.largest_batch), 0.5 * most);
+  // A further sequence takes room for both.
+  const GeneratedMemory& m = brief.memory;
+  EXPECT_EQ(m.sequences_within(m.sum() + 2 * m.a_sequence()), 10);
+  EXPECT_EQ(m.sequences_within(m.sum() + 2 * m.a_sequence() - 1), 9);
+  EXPECT_LT(brief.largest_batch * m.a_sequence(), m.allowed - m.weights);
 }
 
 TEST(Generation, WeightsAreAsWideAsTheirProducts) {
