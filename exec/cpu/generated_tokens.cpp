@@ -56,7 +56,9 @@ void run_token_choice(const CpuCall& c, const CrossEntropy& e) {
 void run_pass_cast(const CpuCall& c, const Cast& work) {
   const BlockRole role = c.rank.plan.blocks[c.frame.block].role;
   const bool stores = !c.updates.empty() && c.updates[0].operand.scope == Scope::state;
-  if (stores) return run_store_keys(c);
+  // the key of the index is the only one that is a buffer of its own
+  const bool index = c.rank.spec.model.indexer && c.reads.size() == 1;
+  if (stores) return index ? run_store_index_keys(c) : run_store_keys(c);
   if (role == BlockRole::exchange) return keep_received(c, work.elements);
   if (role == BlockRole::output) return c.writes.empty() ? keep_chosen(c, work.elements) : copy_last_rows(c);
   run_cast(c, work);

@@ -61,7 +61,7 @@ struct CpuKernels {
   void operator()(const Convolution& w) const { run_convolution(c, w); }
   void operator()(const Scan& s) const { run_scan(c, s); }
   void operator()(const GatedNorm& n) const { run_gated_norm(c, n); }
-  void operator()(const IndexScores&) const { no_kernel(); }
+  void operator()(const IndexScores& s) const { run_index_scores(c, s); }
   void operator()(const Pool&) const { no_kernel(); }
   void operator()(const MixStreams&) const { no_kernel(); }
 

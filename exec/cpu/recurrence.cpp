@@ -2,7 +2,9 @@
 // sample.
 #include "kernels/cpu/recurrence.h"
 
+#include <algorithm>
 #include <optional>
+#include <vector>
 
 #include "exec/host/host_call.h"
 
@@ -38,6 +40,35 @@ struct GateColumns {
   }
 };
 
+// Runs the convolution of a generation's pass. The inputs of the tokens before it come from the pass before, which kept
+// them in the precision of activations, or are zero, and the last ones are kept for the next pass.
+void continue_convolution(const CpuCall& c, const Convolution& w, const kernels::ConvolutionWeights& weights) {
+  const std::int64_t rows = w.batch * w.sequence, before = w.taps - 1, kept = before * w.columns;
+  const Values x = c.read(c.reads[0], rows * w.projected), y = c.write(c.writes[0], rows * w.columns);
+  const auto projected = columns_of(matrix(x.data(), rows, w.projected), 0, w.columns);
+  std::vector<float> in(static_cast<std::size_t>((before + w.sequence) * w.columns)), out(in.size());
+  for (std::int64_t b = 0; b < w.batch; ++b) {
+    std::byte* at = c.updates[0].data + c.state.generated->recurrent.inputs_at(c.frame, c.sequence_of(b));
+    const Values inputs(at, kept, c.rank.plan.element_bytes, c.rank.format16(), Values::Mode::update);
+    w.resumes ? std::copy_n(inputs.data(), kept, in.data()) : std::fill_n(in.data(), kept, 0.0F);
+    for (std::int64_t t = 0; t < w.sequence; ++t)
+      std::copy_n(projected.row(b * w.sequence + t), w.columns, in.data() + kept + t * w.columns);
+    kernels::convolve(matrix<const float>(in.data(), before + w.sequence, w.columns), weights,
+                      matrix(out.data(), before + w.sequence, w.columns));
+    std::copy_n(out.data() + kept, w.sequence * w.columns, y.data() + b * w.sequence * w.columns);
+    std::copy_n(in.data() + w.sequence * w.columns, kept, inputs.data());
+  }
+}
+
+// The states of one sample's recurrence, which a pass of generation goes on from and leaves; null in training.
+float* carried_states(const CpuCall& c, const Scan& s, std::int64_t sample) {
+  if (!s.keeps) return nullptr;
+  std::byte* at = c.updates[0].data + c.state.generated->recurrent.states_at(c.frame, c.sequence_of(sample));
+  auto* states = reinterpret_cast<float*>(at);
+  if (!s.resumes) std::fill_n(states, s.heads * s.key_dim * s.value_dim, 0.0F);
+  return states;
+}
+
 }  // namespace
 
 void run_convolution(const CpuCall& c, const Convolution& w) {
@@ -51,6 +82,7 @@ void run_convolution(const CpuCall& c, const Convolution& w) {
   };
   if (c.weights.size() > 1) open(bias, c.weights[1], Values::Mode::read);
   const kernels::ConvolutionWeights weights = {weight.data(), bias ? bias->data() : nullptr, w.taps};
+  if (w.keeps) return continue_convolution(c, w, weights);
   if (w.direction == Direction::forward) {
     const Values y = c.write(c.writes[0], rows * w.columns);
     for (std::int64_t row = 0; row < rows; row += w.sequence)
@@ -83,7 +115,8 @@ void run_scan(const CpuCall& c, const Scan& s) {
     const Values y = c.write(c.writes[0], rows * values);
     for (std::int64_t row = 0; row < rows; row += s.sequence) {
       const auto own = gates.sample(row, s.sequence);
-      kernels::scan(shape, part(x, s.columns(), row), {own.decay, own.step}, weights, part(y, values, row));
+      kernels::scan(shape, part(x, s.columns(), row), {own.decay, own.step}, weights, part(y, values, row),
+                    carried_states(c, s, row / s.sequence));
     }
     return;
   }

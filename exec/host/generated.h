@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "exec/host/key_value_cache.h"
+#include "exec/host/recurrent_states.h"
 #include "models/generation/generation_plan.h"
 
 namespace orrery {
@@ -22,13 +23,14 @@ struct KeptLogits {
 // Logits are kept of so many sequences of a rank, and of so many tokens of each.
 inline constexpr std::int64_t kKeptSequences = 16, kKeptTokens = 64;
 
-// The state of a generation on one rank: its passes, where its caches hold which tokens, and the tokens that were
-// chosen so far for each sequence of the rank, which on ranks of the first pipeline stage are those that the last stage
-// sent.
+// The state of a generation on one rank: its passes, where its caches hold which tokens, where the states of its
+// recurrences lie, and the tokens that were chosen so far for each sequence of the rank, which on ranks of the first
+// pipeline stage are those that the last stage sent.
 struct GeneratedState {
   GeneratedState(const Rank& rank, PromptReader reader)
       : passes(generation_passes(*rank.spec.generation)),
         cache(rank),
+        recurrent(rank),
         tokens(static_cast<std::size_t>(rank.spec.generation->batch / rank.spec.strategy.data)),
         prompt(std::move(reader)) {}
 
@@ -40,6 +42,7 @@ struct GeneratedState {
 
   std::vector<GenerationPass> passes;
   KeyValueCache cache;
+  RecurrentStates recurrent;
   std::vector<std::vector<std::int64_t>> tokens;
   PromptReader prompt;
   bool keeps_logits = false;

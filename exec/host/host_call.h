@@ -87,9 +87,14 @@ void run_product(const CpuCall& c, const Gemm& work);
 // Functions that run attention, defined in exec/cpu/attention.cpp.
 void run_attention(const CpuCall& c, const FlashAttention& work);
 void run_move_heads(const CpuCall& c, const MoveHeads& work);
-// Functions that run a generation's attention and fill its cache, defined in exec/cpu/cached_attention.cpp.
+// Functions that run a generation's attention and fill its cache, defined in exec/cpu/cached_attention.cpp and
+// exec/cpu/cached_rows.cpp.
 void run_cached_attention(const CpuCall& c, const FlashAttention& work);
 void run_store_keys(const CpuCall& c);
+// Functions that run a generation's sparse attention, defined in exec/cpu/indexed_attention.cpp.
+void run_index_scores(const CpuCall& c, const IndexScores& work);
+void run_indexed_attention(const CpuCall& c, const FlashAttention& work);
+void run_store_index_keys(const CpuCall& c);
 // Functions that choose and keep the tokens of a generation, defined in exec/cpu/generated_tokens.cpp.
 void run_token_choice(const CpuCall& c, const CrossEntropy& work);
 void run_pass_cast(const CpuCall& c, const Cast& work);

@@ -1,6 +1,7 @@
 #include "kernels/cpu/latent.h"
 
 #include <algorithm>
+#include <vector>
 
 namespace orrery::kernels {
 
@@ -37,6 +38,37 @@ void unpack_latent(const RotaryTable& table, Positions positions, const LatentSh
     }
   }
   rotate(table, positions, true, drope);
+}
+
+static double index_score(const IndexShape& s, const float* query, const float* key, const float* weights) {
+  double sum = 0;
+  for (std::int64_t h = 0; h < s.heads; ++h) {
+    double product = 0;
+    for (std::int64_t i = 0; i < s.head_dim; ++i) product += static_cast<double>(query[h * s.head_dim + i]) * key[i];
+    sum += weights[h] * std::max(0.0, product);
+  }
+  return sum;
+}
+
+void choose_tokens(const IndexShape& s, Matrix<const float> queries, Matrix<const float> keys,
+                   Matrix<const float> weights, std::int64_t first, std::int32_t* chosen) {
+  for (std::int64_t q = 0; q < queries.rows; ++q) {
+    std::vector<double> scores(static_cast<std::size_t>(std::min(keys.rows, first + q + 1)));
+    std::vector<std::int32_t> best(scores.size());
+    for (std::size_t k = 0; k < scores.size(); ++k) {
+      scores[k] = index_score(s, queries.row(q), keys.row(static_cast<std::int64_t>(k)), weights.row(q));
+      best[k] = static_cast<std::int32_t>(k);
+    }
+    const auto better = [&](std::int32_t a, std::int32_t b) {
+      return scores[a] != scores[b] ? scores[a] > scores[b] : a < b;
+    };
+    const std::int64_t count = std::min(s.top_k, static_cast<std::int64_t>(best.size()));
+    std::partial_sort(best.begin(), best.begin() + count, best.end(), better);
+    std::sort(best.begin(), best.begin() + count);
+    std::int32_t* row = chosen + q * s.top_k;
+    std::copy_n(best.begin(), count, row);
+    std::fill(row + count, row + s.top_k, -1);
+  }
 }
 
 }  // namespace orrery::kernels

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+
 #include "kernels/common/matrix.h"
 #include "kernels/cpu/rotary.h"
 
@@ -24,5 +26,18 @@ void pack_latent(const RotaryTable& table, Positions positions, const LatentShap
 // heads, in their order, and rotated back.
 void unpack_latent(const RotaryTable& table, Positions positions, const LatentShape& s, Matrix<const float> dpacked,
                    Matrix<float> dup, Matrix<float> drope);
+
+// The index of sparse attention (DeepSeek-V3.2, arXiv 2512.02556, section 2.1): the score of a query and a key is the
+// sum over `heads` heads of a weight of the query times ReLU of the dot product of head_dim numbers. All heads share
+// the key.
+struct IndexShape {
+  std::int64_t heads = 0, head_dim = 0, top_k = 0;
+};
+
+// Writes for each query (rows of `queries` and `weights`) the numbers of the at most top_k keys with the highest scores
+// among those up to the query's own, in ascending order, and -1 for those that are missing; of equal scores the earlier
+// key is chosen. first: the number of the first query's own key.
+void choose_tokens(const IndexShape& s, Matrix<const float> queries, Matrix<const float> keys,
+                   Matrix<const float> weights, std::int64_t first, std::int32_t* chosen);
 
 }  // namespace orrery::kernels

@@ -77,13 +77,17 @@ class Head {
     }
   }
 
-  void run(Matrix<float> y) const {
+  // kept: the state before the first token and after the last one; null: zero before, and forgotten
+  void run(Matrix<float> y, float* kept) const {
     std::vector<double> state(static_cast<std::size_t>(s_.key_dim * s_.value_dim));
+    if (kept != nullptr) std::copy_n(kept, state.size(), state.data());
     for (std::int64_t t = 0; t < x_.rows; ++t) {
       const Token now = token(t);
       advance(now, state);
       read(now, state, y.row(t) + head_ * s_.value_dim);
     }
+    if (kept != nullptr)
+      std::transform(state.begin(), state.end(), kept, [](double x) { return static_cast<float>(x); });
   }
 
   void run_back(Matrix<const float> dy, const RecurrenceGradients& d) const {
@@ -247,9 +251,10 @@ void convolve_gradient(Matrix<const float> x, ConvolutionWeights w, Matrix<const
   }
 }
 
-void scan(const RecurrenceShape& s, Matrix<const float> x, RecurrenceGates gates, RecurrenceWeights w,
-          Matrix<float> y) {
-  for (std::int64_t head = 0; head < s.heads; ++head) Head(s, x, gates, w, head).run(y);
+void scan(const RecurrenceShape& s, Matrix<const float> x, RecurrenceGates gates, RecurrenceWeights w, Matrix<float> y,
+          float* states) {
+  for (std::int64_t head = 0; head < s.heads; ++head)
+    Head(s, x, gates, w, head).run(y, states == nullptr ? nullptr : states + head * s.key_dim * s.value_dim);
 }
 
 void scan_gradient(const RecurrenceShape& s, Matrix<const float> x, RecurrenceGates gates, RecurrenceWeights w,

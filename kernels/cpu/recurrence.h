@@ -36,7 +36,10 @@ struct RecurrenceGates {
 struct RecurrenceWeights {
   const float *decay = nullptr, *bias = nullptr, *skip = nullptr;  // one number for each head; skip may be null
 };
-void scan(const RecurrenceShape& s, Matrix<const float> x, RecurrenceGates gates, RecurrenceWeights w, Matrix<float> y);
+// states: the state of each head before the first token, (heads, key_dim, value_dim), which becomes that after the last
+// one; null: the states are zero before, and forgotten.
+void scan(const RecurrenceShape& s, Matrix<const float> x, RecurrenceGates gates, RecurrenceWeights w, Matrix<float> y,
+          float* states = nullptr);
 
 // The gradients that scan_gradient() computes. It computes the states again, one chunk of tokens after the other.
 struct RecurrenceGradients {

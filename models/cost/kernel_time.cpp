@@ -186,6 +186,15 @@ struct KernelTime {
     return kernel.start_us * kMicrosecond + flops * (1 + more) / rate;
   }
 
+  // Returns the heads for which a kernel computes prompts' sparse attention over those that it is given: FlashMLA's,
+  // which the stacks of served models call, has tiles of 64 heads on Hopper and of 128 on Blackwell, filled with zeros
+  // (vLLM, v1/attention/backends/mla/flashmla_sparse.py; SGLang, _forward_flashmla_sparse). Decode's has no such need.
+  double padded_heads(const FlashAttention& a) const {
+    const std::int64_t arch = gpu.compute_capability / 10, tile = arch == 9 ? 64 : arch == 10 ? 128 : 1;
+    if (!profile.generates || a.chosen == 0 || a.query == 1) return 1;
+    return static_cast<double>(ceil_div(a.heads, tile) * tile) / static_cast<double>(a.heads);
+  }
+
   Seconds operator()(const FlashAttention& a) const {
     if (a.pairs == 0)  // no query of the op attends to any key
       return find_attention(profile, attention).start_us * kMicrosecond;
@@ -196,8 +205,8 @@ struct KernelTime {
     FlashAttention walked = a;
     if (a.eight_bit && a.direction == Direction::backward) walked.window = 0;
     const Cost cost = cost_of(walked, width);
-    const Seconds time =
-        attention_time(a, cost.flops, keys_per_query(walked), a.head_dim) + merged_bytes(a, width) / bandwidth();
+    const Seconds time = attention_time(a, cost.flops * padded_heads(a), keys_per_query(walked), a.head_dim) +
+                         merged_bytes(a, width) / bandwidth();
     // With few queries and a long key/value cache, attention is bound by reading the cache from memory.
     const double start = generation_figures().attention_start_us * kMicrosecond;
     return a.cached == 0 ? time : std::max(time, start + cost.bytes / bandwidth());
@@ -216,11 +225,13 @@ struct KernelTime {
   }
   // Returns the time of the index of sparse attention, which scores all tokens and chooses those that attention reads.
   // The scores are products of many small heads, which run at the rate of batched products; choosing the tokens with
-  // the highest scores reads and writes the scores in memory.
+  // the highest scores reads and writes the scores in memory. Generation keeps the keys in fp8, in which the products
+  // are then made (DeepSeek-V3.2-Exp, inference/kernel.py, fp8_index) on GPUs that have it.
   Seconds operator()(const IndexScores& i) const {
     const Cost cost = cost_of(i, width);
-    const double rate = peak_flops(gpu, storage_precision(op.precision)) * profile.gemm.tiles.front().efficiency *
-                        profile.gemm.batched_fraction;
+    const bool eight_bit = i.cached_row > 0 && gpu.tflops.contains("fp8");
+    const double rate = peak_flops(gpu, eight_bit ? Precision::fp8 : storage_precision(op.precision)) *
+                        profile.gemm.tiles.front().efficiency * profile.gemm.batched_fraction;
     return start(kernels_of(i)) + cost.flops / rate + cost.bytes / bandwidth();
   }
   Seconds operator()(const Collective&) const { return 0; }

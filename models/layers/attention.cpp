@@ -214,7 +214,7 @@ static bool packs_attention(LayerTape& layer) {
 static Id attended_values(LayerTape& layer, Id x, bool windowed) {
   const BlockContext& c = layer.context;
   const Model& m = layer.model;
-  if (m.indexer) return sparse_latent_attention(layer, x);
+  if (m.indexer) return c.spec.generation ? served_sparse_attention(layer, x) : sparse_latent_attention(layer, x);
   const ProjectedHeads parts = m.mla ? ProjectedHeads{.heads = latent_heads(layer, x)} : projected_heads(layer, x);
   const HeadSlots& heads = parts.heads;
   const bool again = layer.recompute.attention && !layer.recompute.layer;

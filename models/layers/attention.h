@@ -14,6 +14,7 @@ namespace orrery {
 struct HeadSlots {
   Id queries_keys, qkv;
   Id compressed{};  // latent attention: the normalized compressed vectors of keys and values
+  Id query{};       // latent attention with compressed queries: these, normalized
 
   std::vector<Id> slots() const { return queries_keys == qkv ? std::vector{qkv} : std::vector{queries_keys, qkv}; }
 };

@@ -44,9 +44,10 @@ enum StateSlot : std::uint16_t {
   // ZeRO++: this rank's part of a second copy of all weights, which is sharded over the ranks of one node
   kSecondaryShard,
   kFreshGradients,  // the gradients of the micro-batch in 16 bits, beside their sums (Strategy::keep_16bit_gradients)
-  kKeysValues       // generation: the cached keys and values of the chunk's layers, for all sequences of the rank
+  kKeysValues,      // generation: the cached keys and values of the chunk's layers, for all sequences of the rank
+  kRecurrentStates  // generation: the states of the chunk's recurrences and their convolutions, for the same sequences
 };
-inline constexpr std::uint16_t kStateSlots = 19;
+inline constexpr std::uint16_t kStateSlots = 20;
 // Indices of the buffers of a sharding unit (weights that are gathered and reduced together, as in FSDP): the gathered
 // weights; the shard that is sent to gather them (FSDP casts it first); the gradient before it is reduced, and a copy
 // of it in the data type of the reduction. With states on the host: this rank's part of the gradients' sum on its way

@@ -23,12 +23,14 @@ FlashAttention with_cache(const Spec& spec, FlashAttention work) {
   work.cached = g.cached;
   work.cached_row = g.cached == 0 ? 0 : 2 * work.kv_heads * kv_vector_bytes(g, work.head_dim);
   work.key = g.cached + work.query;
-  if (g.cached > 0) work.pairs = pairs_with_cache(g.cached, work.query, work.window);
-  if (const auto& mla = spec.model.mla; mla && g.cached > 0) {
+  if (spec.model.indexer) work.chosen = std::min(spec.model.indexer->top_k, work.key);
+  if (g.cached > 0) work.pairs = pairs_with_cache(g.cached, work.query, work.chosen > 0 ? work.chosen : work.window);
+  if (const auto& mla = spec.model.mla; mla && (g.cached > 0 || work.chosen > 0)) {
     work.kv_heads = 1;
     work.head_dim = mla->kv_lora_rank + mla->qk_rope_head_dim;
     work.value_dim = mla->kv_lora_rank;
-    work.cached_row = kv_vector_bytes(g, mla->kv_lora_rank) + kv_vector_bytes(g, mla->qk_rope_head_dim);
+    if (g.cached > 0)
+      work.cached_row = kv_vector_bytes(g, mla->kv_lora_rank) + kv_vector_bytes(g, mla->qk_rope_head_dim);
   }
   return work;
 }

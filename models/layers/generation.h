@@ -6,10 +6,10 @@
 namespace orrery {
 
 // Returns the attention op of one forward pass of text generation, in which the queries of the new tokens attend to the
-// cached keys and to each other. Latent attention (MLA) that reads a cache attends to the compressed vectors
-// themselves: the up projection of keys is applied to the queries, and that of values to the result. The plan counts
-// this as the up projection of the new tokens' own keys and values, which has as many FLOPs (DeepSeek-V2, arXiv
-// 2405.04434, section 2.1.2).
+// cached keys and to each other. Latent attention (MLA) that reads a cache, or only the tokens that an index chose,
+// attends to the compressed vectors themselves: the up projection of keys is applied to the queries, and that of values
+// to the result. The plan counts this as the up projection of the new tokens' own keys and values, which has as many
+// FLOPs (DeepSeek-V2, arXiv 2405.04434, section 2.1.2).
 FlashAttention with_cache(const Spec& spec, FlashAttention work);
 
 // Records the copy of the new tokens' keys and values into the cache, with latent attention of their compressed vectors

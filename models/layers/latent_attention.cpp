@@ -17,13 +17,15 @@ struct LatentPair {
 
 }  // namespace
 
-static Id latent_queries(LayerTape& layer, Id x) {
+// Records the queries of all heads, from the hidden states or, if these were compressed, from the compressed vectors,
+// whose norm it puts into `normed`.
+static Id latent_queries(LayerTape& layer, Id x, Id& normed) {
   const Model& m = layer.model;
   const Mla& a = *m.mla;
   const std::int64_t width = layer.heads * (a.qk_nope_head_dim + a.qk_rope_head_dim);
   if (a.q_lora_rank == 0)
     return column_parallel(layer, "query", x, m.hidden, width, {"attention.query", Cut::rows, m.bias});
-  const Id normed = norm(layer, "query norm", x, a.q_lora_rank);
+  normed = norm(layer, "query norm", x, a.q_lora_rank);
   return column_parallel(layer, "query up", normed, a.q_lora_rank, width, {"attention.query_up", Cut::rows, m.bias});
 }
 
@@ -88,13 +90,15 @@ HeadSlots latent_heads(LayerTape& layer, Id x) {
   const LatentKeys keys = latent_keys(layer, x);
   const bool again = layer.recompute.mla_up_proj && !layer.recompute.layer;
   if (again) layer.tape.begin_region(true);
-  const Id queries = latent_queries(layer, query);
+  Id normed{};
+  const Id queries = latent_queries(layer, query, normed);
   const std::int64_t width = layer.heads * (a.qk_nope_head_dim + a.v_head_dim);
   const Id compressed = norm(layer, "key/value norm", keys.compressed, a.kv_lora_rank);
   const Id key_values = column_parallel(layer, "key/value up", compressed, a.kv_lora_rank, width,
                                         {"attention.key_value_up", Cut::rows, m.bias});
   HeadSlots heads = assemble(layer, queries, key_values, keys.rope);
   heads.compressed = compressed;
+  heads.query = normed;
   if (again) layer.tape.end_region();
   return heads;
 }

@@ -41,16 +41,28 @@ std::vector<std::int32_t> convolution_weights(LayerTape& layer, const Recurrence
 
 }  // namespace
 
+// Adds to an op's operands the states of recurrences, which generation keeps from pass to pass, and says so in `work`.
+template <class Work>
+static void carry(const LayerTape& layer, Work& work, BlockBuilder::Uses& uses) {
+  const auto& generation = layer.context.spec.generation;
+  if (!generation) return;
+  work.keeps = true;
+  work.resumes = generation->cached > 0;
+  uses.elsewhere.push_back({Scope::state, Access::read_write, kRecurrentStates, -1});
+}
+
 // Adds the short convolution's forward and backward ops to the layer. Where the recurrence's kernels keep only the
 // convolution's input (convolves_again: Mamba-2), backward computes the convolution's result again.
 static Id convolve(LayerTape& layer, const Recurring& r) {
   const BlockContext& c = layer.context;
   const std::vector<std::int32_t> weights = convolution_weights(layer, r.own);
-  const Convolution work = {c.batch, c.sequence, r.own.convolved(), r.own.projected(), r.own.taps};
+  Convolution work = {c.batch, c.sequence, r.own.convolved(), r.own.projected(), r.own.taps};
   const Id y = activation(layer, "convolution output", c.rows, work.columns);
   const bool again = r.row.convolves_again && !layer.recompute.layer;
   if (again) layer.tape.begin_region(true);
-  layer.tape.emit("convolution", work, {.reads = {r.projection}, .writes = {y}, .weights = weights});
+  BlockBuilder::Uses forward = {.reads = {r.projection}, .writes = {y}, .weights = weights};
+  carry(layer, work, forward);
+  layer.tape.emit("convolution", work, forward);
   if (again) layer.tape.end_region();
   layer.tape.on_backward([=, &layer, projection = r.projection] {
     Convolution back = work;
@@ -70,19 +82,20 @@ static Id scan(LayerTape& layer, const Recurring& r, Id convolved) {
   std::vector<std::int32_t> weights = {layer.tape.parameter("recurrence.decay", own.heads, 1, Cut::rows),
                                        layer.tape.parameter("recurrence.step.bias", own.heads, 1, Cut::rows)};
   if (r.row.skips) weights.push_back(layer.tape.parameter("recurrence.skip", own.heads, 1, Cut::rows));
-  const Scan work = {.batch = c.batch,
-                     .sequence = c.sequence,
-                     .heads = own.heads,
-                     .groups = own.groups,
-                     .key_dim = own.key_dim,
-                     .value_dim = own.value_dim,
-                     .chunk = own.chunk,
-                     .first = own.convolved() + own.values(),
-                     .projected = own.projected(),
-                     .rule = own.rule};
+  Scan work = {.batch = c.batch,
+               .sequence = c.sequence,
+               .heads = own.heads,
+               .groups = own.groups,
+               .key_dim = own.key_dim,
+               .value_dim = own.value_dim,
+               .chunk = own.chunk,
+               .first = own.convolved() + own.values(),
+               .projected = own.projected(),
+               .rule = own.rule};
   const Id y = activation(layer, "recurrence values", c.rows, own.values());
-  const Bytes bytes = work.kept_bytes(c.width);
   BlockBuilder::Uses uses = {.reads = {convolved, r.projection}, .writes = {y}, .weights = weights};
+  carry(layer, work, uses);
+  const Bytes bytes = work.kept_bytes(c.width);
   if (bytes > 0) uses.writes.push_back(layer.tape.slot("recurrence kept", bytes));
   layer.tape.emit("recurrence", work, uses);
   layer.tape.on_backward([=, &layer, &c, projection = r.projection] {

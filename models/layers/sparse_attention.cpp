@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "models/layers/generation.h"
 #include "models/layers/latent_attention.h"
 #include "models/layers/layer_parts.h"
 #include "models/layers/linear.h"
@@ -131,6 +132,49 @@ Id sparse_latent_attention(LayerTape& layer, Id x) {
   const Id values = attend(layer, absorbed, keys, chosen, target);
   return batched_product(layer, "values' projection", values,
                          by_heads(a.kv_lora_rank, a.v_head_dim, a.kv_lora_rank, a.v_head_dim));
+}
+
+// Records the choice of tokens among those in the cache and the new ones.
+static Id served_choice(LayerTape& layer, const Index& index) {
+  const BlockContext& c = layer.context;
+  const Model& m = layer.model;
+  const std::int64_t cached = c.spec.generation->cached;
+  IndexScores work = {c.batch,
+                      m.indexer->heads,
+                      c.sequence,
+                      index.keys_of_sample,
+                      m.indexer->head_dim,
+                      std::min(m.indexer->top_k, index.keys_of_sample)};
+  work.cached = cached;
+  work.cached_row = index_key_bytes(m);
+  const Id chosen = layer.tape.slot("chosen tokens", c.rows * work.top_k * 4);
+  BlockBuilder::Uses uses = {.reads = {index.queries, index.keys, index.weights}, .writes = {chosen}};
+  if (cached > 0) uses.elsewhere.push_back({Scope::state, Access::read, kKeysValues, -1});
+  layer.tape.emit("index scores", work, uses);
+  return chosen;
+}
+
+Id served_sparse_attention(LayerTape& layer, Id x) {
+  const BlockContext& c = layer.context;
+  const Model& m = layer.model;
+  const HeadSlots heads = latent_heads(layer, x);
+  Index index = index_of(layer, x, heads.query);
+  index.keys_of_sample += c.spec.generation->cached;
+  const Id chosen = served_choice(layer, index);
+  const FlashAttention work = flash_work(layer, whole_part(layer), false);
+  const Id y = activation(layer, "attention values", c.rows, layer.heads * value_dim(layer));
+  const Id statistics = layer.tape.slot("statistics", c.rows * layer.heads * 4);
+  BlockBuilder::Uses uses = {.reads = {heads.queries_keys, heads.qkv, heads.compressed, chosen},
+                             .writes = {y, statistics}};
+  if (work.cached > 0)
+    read_cache(layer, uses);
+  else
+    uses.weights = {layer.tape.parameter_named("attention.key_value_up.weight")};
+  layer.tape.emit("attention", work, uses);
+  store_keys(layer, heads);
+  layer.tape.emit("index keys to the cache", Cast{c.rows * m.indexer->head_dim, c.width, 1},
+                  {.reads = {index.keys}, .elsewhere = {{Scope::state, Access::read_write, kKeysValues, -1}}});
+  return y;
 }
 
 }  // namespace orrery

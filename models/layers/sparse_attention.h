@@ -21,4 +21,8 @@ Id chosen_tokens(LayerTape& layer, const Index& index, Id target);
 // token (the paper's MQA mode): the up projections of keys and values are applied to queries and to results instead.
 Id sparse_latent_attention(LayerTape& layer, Id x);
 
+// Records the same for a forward pass of text generation, in which the index chooses among the tokens in the cache and
+// the new ones, and the copy of the new tokens' keys of attention and of the index into the cache.
+Id served_sparse_attention(LayerTape& layer, Id x);
+
 }  // namespace orrery

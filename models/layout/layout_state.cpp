@@ -68,16 +68,27 @@ static MomentBytes moment_bytes(const Optimizer& o, const WeightCounts& weights)
           o.moments() > 1 || o.kind == OptimizerKind::muon ? bytes(second) : 0};
 }
 
-// Returns the bytes of the key/value cache of a chunk's layers after the last token was generated.
-static Bytes cache_of(const Spec& spec, const Chunk& chunk) {
+// Returns the bytes that a rank keeps for its sequences in a chunk's layers; of_sequence: those of one sequence in one
+// layer.
+template <class OfSequence>
+static Bytes bytes_of_sequences(const Spec& spec, const Chunk& chunk, const OfSequence& of_sequence) {
   if (!spec.generation) return 0;
-  const Generation& g = *spec.generation;
   Bytes sum = 0;
   for (const Entry& e : chunk.entries) {
-    if (e.layer >= 0 && e.layer < spec.model.layers && !e.transfer)
-      sum += sequence_cache_bytes(spec, e.layer, g.input + g.output);
+    if (e.layer >= 0 && e.layer < spec.model.layers && !e.transfer) sum += of_sequence(e.layer);
   }
-  return sum * g.batch / spec.strategy.data;
+  return sum * spec.generation->batch / spec.strategy.data;
+}
+
+// Adds the buffers that generation keeps from pass to pass: the cache of keys and values as it is after the last token
+// was generated, and the states of recurrences.
+static void add_kept_for_generation(const Spec& spec, const Chunk& chunk, Block& block) {
+  const auto cache = [&](std::int64_t layer) {
+    return sequence_cache_bytes(spec, layer, spec.generation->input + spec.generation->output);
+  };
+  const auto states = [&](std::int64_t layer) { return recurrent_bytes(spec, layer).sum(); };
+  block.buffers[kKeysValues] = {"cached keys and values", bytes_of_sequences(spec, chunk, cache), Category::buffers};
+  block.buffers[kRecurrentStates] = {"recurrent states", bytes_of_sequences(spec, chunk, states), Category::buffers};
 }
 
 // Returns the number of elements of a chunk's weights that are kept in 8 bits beside or in place of wider ones. In text
@@ -166,7 +177,7 @@ Block state_block(const Draft& draft, const Chunk& chunk) {
   block.buffers.resize(kStateSlots);
   add_weights(draft, chunk, draft.facts.row.shards_parameters || serves, block);
   add_gradients_and_states(draft, chunk, serves, block);
-  block.buffers[kKeysValues] = {"cached keys and values", cache_of(draft.facts.spec, chunk), Category::buffers};
+  add_kept_for_generation(draft.facts.spec, chunk, block);
   place_on_host(draft, block, own);
   block.buffers[kBuckets] = {"gradient buckets", bucket_bytes(draft, chunk), Category::buffers};
   add_held(draft, block, chunk);

@@ -78,6 +78,8 @@ inline constexpr Feature kNoLatent = {"model.mla", "a model without latent atten
                                       [](S s) { return !s.model.mla; }};
 inline constexpr Feature kIndexer = {"model.indexer", "sparse attention by an index",
                                      [](S s) { return s.model.indexer.has_value(); }};
+inline constexpr Feature kTrainedIndex = {"model.indexer", "training of an index",
+                                          [](S s) { return s.model.indexer && !s.generation; }};
 inline constexpr Feature kCompressed = {"model.compressed_attention", "attention to compressed keys",
                                         [](S s) { return s.model.compressed_attention.has_value(); }};
 inline constexpr Feature kOtherAttention = {
@@ -310,8 +312,7 @@ inline constexpr Feature kCompressedBiases = {"model", "biases of latent attenti
 inline constexpr Feature kDocuments = {"sequence.documents", "samples packed from documents",
                                        [](S s) { return s.documents.has_value(); }};
 
-// Each of these features says whether a spec uses an option of precision, optimizer and loss; combinations.cpp lists
-// the options with which it does not work.
+// Features of precision, optimizer and loss; combinations.cpp lists the options with which each does not work.
 inline constexpr Feature kEightBitStates = {"strategy.optimizer.states", "states of 8 bits",
                                             [](S s) { return s.strategy.optimizer.eight_bit; }};
 inline constexpr Feature kWithoutMoments = {"strategy.optimizer", "sgd or adafactor",

@@ -149,16 +149,21 @@ struct HashedShapes {
     if (c.back) all(c.back);
   }
   void operator()(const Transfer& t) const { all(t.send, t.offset, t.bytes, t.first, t.parts); }
-  void operator()(const Convolution& c) const { all(c.batch, c.sequence, c.columns, c.projected, c.taps, c.direction); }
+  void operator()(const Convolution& c) const {
+    all(c.batch, c.sequence, c.columns, c.projected, c.taps, c.direction);
+    if (c.keeps) all(c.keeps, c.resumes);
+  }
   void operator()(const Scan& s) const {
     all(s.batch, s.sequence, s.heads, s.groups, s.key_dim, s.value_dim, s.chunk, s.first, s.projected, s.rule,
         s.direction);
+    if (s.keeps) all(s.keeps, s.resumes);
   }
   void operator()(const GatedNorm& n) const {
     all(n.rows, n.columns, n.width, n.first, n.projected, n.gates_first, n.shared, n.direction);
   }
   void operator()(const IndexScores& i) const {
     all(i.batch, i.heads, i.query, i.key, i.head_dim, i.top_k, i.direction);
+    if (i.cached_row > 0) all(i.cached, i.cached_row);
   }
   void operator()(const Pool& p) const { all(p.batch, p.sequence, p.columns, p.rate, p.overlaps, p.direction); }
   void operator()(const MixStreams& m) const { all(m.rows, m.streams, m.columns, m.iterations, m.part, m.direction); }

@@ -238,17 +238,20 @@ struct WorkCost {
   Cost operator()(const Convolution& c) const {
     const double elements = d(c.batch) * d(c.sequence) * d(c.columns);
     const bool forward = c.direction == Direction::forward;
-    return {(forward ? 2 : 6) * elements * d(c.taps), (forward ? 2 : 4) * elements * d(width)};
+    const double kept = d(c.batch) * d(c.taps - 1) * d(c.columns) * d((c.keeps ? 1 : 0) + (c.resumes ? 1 : 0));
+    return {(forward ? 2 : 6) * elements * d(c.taps), ((forward ? 2 : 4) * elements + kept) * d(width)};
   }
   // A recurrence (Mamba, gated delta net): forward reads queries, keys and values, and writes the results, the state
   // after every chunk of tokens, and what is kept for backward. Backward reads all of these again and the gradient of
   // the results, and writes the gradients.
   Cost operator()(const Scan& s) const {
     const double in = d(s.rows()) * d(s.columns()), out = d(s.rows()) * d(s.heads) * d(s.value_dim);
-    const double states = d(s.rows()) / d(s.chunk) * d(s.heads) * d(s.key_dim) * d(s.value_dim);
+    const double state = d(s.heads) * d(s.key_dim) * d(s.value_dim);
+    const double states = s.steps() ? 0 : d(s.rows()) / d(s.chunk) * state;
     const bool back = s.direction == Direction::backward;
     const double passed = back ? 2 * in + 2 * out + 4 * states : in + out + 2 * states;
-    return {(back ? 3 : 1) * scan_flops(s), passed * d(width) + d(s.kept_bytes(width))};
+    const double carried = 4 * d(s.batch) * state * d((s.keeps ? 1 : 0) + (s.resumes ? 1 : 0));
+    return {(back ? 3 : 1) * scan_flops(s), passed * d(width) + d(s.kept_bytes(width)) + carried};
   }
   // A gated norm: forward reads x and the gate and writes the result; backward reads both and dy, writes both
   // gradients, and reads once more for the gradient of the norm's weights.
@@ -261,14 +264,16 @@ struct WorkCost {
   // and 3 more operations (ReLU, times a weight, sum over heads); as a token pairs with earlier tokens only, half of
   // all query * key pairs count. Forward writes each pair's score once, in fp32 (4 bytes), the choice of the top_k
   // reads it, and 4 bytes are written for each chosen token. Backward handles only the chosen pairs, with three times
-  // the operations of forward for each: the product again and its two gradients.
+  // the operations of forward for each: the product again and its two gradients. With a cache, every new token also
+  // pairs with all cached ones, whose keys are read as the cache holds them.
   Cost operator()(const IndexScores& i) const {
     const bool forward = i.direction == Direction::forward;
-    const double all = d(i.batch) * d(i.query) * d(i.key) / 2;
-    const double chosen = d(i.batch) * d(i.query) * std::min(d(i.top_k), d(i.key) / 2);
+    const double all = d(i.batch) * d(i.query) * (i.cached > 0 ? d(i.cached) + (d(i.query) + 1) / 2 : d(i.key) / 2);
+    const double chosen = std::min(d(i.batch) * d(i.query) * d(i.top_k), all);
     const double pair = d(i.heads) * (2 * d(i.head_dim) + 3);
-    const double rows = d(i.batch) * (d(i.query) * d(i.heads) + d(i.key)) * d(i.head_dim) * d(width);
-    if (forward) return {all * pair, rows + 8 * all + 4 * chosen};
+    const double rows = d(i.batch) * (d(i.query) * d(i.heads) + d(i.key - i.cached)) * d(i.head_dim) * d(width);
+    const double cached = d(i.batch) * d(i.cached) * d(i.cached_row);
+    if (forward) return {all * pair, rows + cached + 8 * all + 4 * chosen};
     return {3 * chosen * pair, 2 * rows + 12 * chosen};
   }
   // The compression of tokens into keys: forward reads contents and gates and writes the keys; for each element of a
@@ -327,7 +332,8 @@ double merged_bytes(const FlashAttention& a, Bytes width) {
 }
 
 double cache_bytes(const FlashAttention& a) {
-  const double read = a.window > 0 ? std::min(d(a.cached), d(a.window)) : d(a.cached);
+  const double seen = a.window > 0 ? d(a.window) : a.chosen > 0 ? d(a.query) * d(a.chosen) : d(a.cached);
+  const double read = std::min(d(a.cached), seen);
   return d(a.batch) * read * d(a.cached_row);
 }
 
@@ -335,16 +341,16 @@ double cache_bytes(const FlashAttention& a) {
 // queries with keys, and of the resulting scores with values. The delta rule also needs products of keys with keys, and
 // multiplies the inverse of the resulting matrix with keys and with values. Each token also reads the state (key_dim,
 // value_dim) and adds to it, 2 k v operations each; the delta rule's prediction of the token's value is a third product
-// with the state.
+// with the state. A single token needs these products with the state alone.
 double scan_flops(const Scan& s) {
-  const double k = d(s.key_dim), v = d(s.value_dim), c = std::min(d(s.chunk), d(s.sequence));
+  const double k = d(s.key_dim), v = d(s.value_dim), c = s.steps() ? 0 : std::min(d(s.chunk), d(s.sequence));
   const double once = row_of(s.rule).corrects ? 2 * c * (3 * k + 2 * v) + 6 * k * v
                                               : 2 * c * (k * d(s.groups) / d(s.heads) + v) + 4 * k * v;
   return d(s.rows()) * d(s.heads) * once;
 }
 
 double keys_per_query(const FlashAttention& a) {
-  if (a.chosen > 0 && a.chosen < a.key) return d(a.chosen) - d(a.chosen) * d(a.chosen) / (2 * d(a.key));
+  if (a.chosen > 0 && a.chosen < a.key && a.pairs < 0) return d(a.chosen) - d(a.chosen) * d(a.chosen) / (2 * d(a.key));
   if (a.pairs >= 0) return a.pairs / d(a.query);
   if (a.window == 0 || a.window >= a.key) return d(a.key) / 2;
   return d(a.window) - d(a.window) * d(a.window) / (2 * d(a.key));

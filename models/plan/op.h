@@ -566,10 +566,13 @@ struct Transfer {
 
 // The short causal convolution before a recurrence: every column of a token becomes SiLU of the bias plus the weighted
 // sum of that column over the token and the taps - 1 tokens before it in its sample. The input is the first `columns`
-// columns of the projection (rows, projected); backward writes those columns of the projection's gradient.
+// columns of the projection (rows, projected); backward writes those columns of the projection's gradient. In
+// generation the last taps - 1 inputs of each sample are kept for the next pass (keeps), and those of the pass before
+// are read (resumes).
 struct Convolution {
   std::int64_t batch = 0, sequence = 0, columns = 0, projected = 0, taps = 4;
   Direction direction = Direction::forward;
+  bool keeps = false, resumes = false;
 };
 
 // The recurrence of a layer over the tokens of each sample (RecurrenceRule). Its input, the convolution's result (rows,
@@ -579,17 +582,22 @@ struct Convolution {
 // bias of the step and A the learned decay, the decay is exp(-exp(A) softplus(w + p)), and the step is softplus(w + p)
 // or the sigmoid of its own gate. Kernels compute `chunk` tokens at once. The kernels of the delta rule keep for
 // backward the queries and keys of every head, each chunk's pairs of tokens, and decays and steps in fp32 (kept_bytes);
-// Mamba's kernels compute all of these again.
+// Mamba's kernels compute all of these again. In generation the state after the last token of each sample is kept in
+// fp32 for the next pass (keeps), and the recurrence goes on from the state of the pass before (resumes).
 struct Scan {
   std::int64_t batch = 0, sequence = 0, heads = 0, groups = 0, key_dim = 0, value_dim = 0, chunk = 64;
   std::int64_t first = 0, projected = 0;
   RecurrenceRule rule = RecurrenceRule::gated_delta;
   Direction direction = Direction::forward;
+  bool keeps = false, resumes = false;
 
   std::int64_t rows() const { return batch * sequence; }
   std::int64_t columns() const { return 2 * groups * key_dim + heads * value_dim; }
+  // Whether the op is one update of each state, which a single kernel makes without chunks.
+  bool steps() const { return resumes && sequence == 1; }
   Bytes kept_bytes(Bytes width) const {
-    return row_of(rule).corrects ? rows() * heads * ((2 * key_dim + std::min(chunk, sequence)) * width + 8) : 0;
+    return row_of(rule).corrects && !steps() ? rows() * heads * ((2 * key_dim + std::min(chunk, sequence)) * width + 8)
+                                             : 0;
   }
 };
 
@@ -607,10 +615,13 @@ struct GatedNorm {
 // token and chooses the top_k tokens with the highest scores, which alone the attention then reads. The score of a pair
 // is the sum over the index's `heads` heads of a weight times ReLU(q k). query: number of this rank's tokens in a
 // sample; key: number of tokens that they choose from. Backward computes the gradient of the divergence between the
-// index's choice and attention's probabilities over the chosen tokens.
+// index's choice and attention's probabilities over the chosen tokens. In generation the keys of the `cached` tokens
+// before the pass are read from the cache, where a key has cached_row bytes; `key` counts cached and new tokens.
 struct IndexScores {
   std::int64_t batch = 0, heads = 0, query = 0, key = 0, head_dim = 0, top_k = 0;
   Direction direction = Direction::forward;
+  std::int64_t cached = 0;
+  Bytes cached_row = 0;
 };
 
 // The op of attention to compressed keys (DeepSeek-V4's technical report, section 2.3) that makes one key of every

@@ -60,8 +60,9 @@ struct Kernels {
   int operator()(const Convolution&) const { return 1; }
   // The numbers of kernels are those of flash-linear-attention's chunked implementation: cumulated decays, pairs of a
   // chunk, their inverse, its products with keys and values, states, results; backward computes keys, values and states
-  // again before their gradients. For Mamba the same numbers are used, although its forward has only five kernels.
-  int operator()(const Scan& s) const { return s.direction == Direction::forward ? 6 : 10; }
+  // again before their gradients. For Mamba the same numbers are used, although its forward has only five kernels. One
+  // kernel updates states by one token (fused_recurrent, selective_state_update).
+  int operator()(const Scan& s) const { return s.steps() ? 1 : s.direction == Direction::forward ? 6 : 10; }
   int operator()(const GatedNorm& n) const { return n.direction == Direction::forward ? 1 : 2; }
   int operator()(const IndexScores& i) const { return i.direction == Direction::forward ? 2 : 3; }
   int operator()(const Pool& p) const { return p.direction == Direction::forward ? 1 : 2; }

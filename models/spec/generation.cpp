@@ -26,8 +26,23 @@ Bytes cached_bytes(const Spec& spec, std::int64_t layer) {
   const Model& m = spec.model;
   if (layer_kind(m, layer).mixer != Mixer::attention) return 0;
   const Generation& g = *spec.generation;
-  if (m.mla) return kv_vector_bytes(g, m.mla->kv_lora_rank) + kv_vector_bytes(g, m.mla->qk_rope_head_dim);
+  if (m.mla)
+    return kv_vector_bytes(g, m.mla->kv_lora_rank) + kv_vector_bytes(g, m.mla->qk_rope_head_dim) + index_key_bytes(m);
   return 2 * std::max<std::int64_t>(1, m.kv_heads / spec.strategy.tensor) * kv_vector_bytes(g, m.head_dim);
+}
+
+Bytes index_key_bytes(const Model& m) {
+  constexpr Bytes kScaleBytes = 4;
+  return m.indexer ? ceil_div(m.indexer->head_dim, kScaleBytes) * kScaleBytes + kScaleBytes : 0;
+}
+
+RecurrentBytes recurrent_bytes(const Spec& spec, std::int64_t layer) {
+  const Model& m = spec.model;
+  if (layer_kind(m, layer).mixer != Mixer::recurrence) return {};
+  const Recurrence& r = *m.recurrence;
+  const std::int64_t tensor = spec.strategy.tensor;
+  return {r.heads / tensor * r.key_dim * r.value_dim * 4,
+          ceil_div(r.convolved() / tensor * (r.taps - 1) * storage_bytes(spec.strategy.precision), 4) * 4};
 }
 
 std::int64_t cached_tokens(const Spec& spec, std::int64_t layer, std::int64_t tokens) {

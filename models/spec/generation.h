@@ -50,8 +50,22 @@ bool is_quantised(const Spec& spec);
 Spec unquantised(const Spec& spec);
 // Returns the bytes that a rank keeps in the KV cache for one token in one layer: keys and values of its heads, or with
 // latent attention the compressed vector and the rotary part of the key, which every tensor rank holds whole
-// (DeepSeek-V2, arXiv 2405.04434, section 2.1); 0 for layers without attention.
+// (DeepSeek-V2, arXiv 2405.04434, section 2.1), and the key of the index if there is one; 0 for layers without
+// attention.
 Bytes cached_bytes(const Spec& spec, std::int64_t layer);
+// Returns the bytes of one token's key of the index of sparse attention in the cache: codes in E4M3, in whole words of
+// 4 bytes, and one scale in fp32, whatever the format of the other keys (DeepSeek-V3.2-Exp, inference/kernel.py,
+// act_quant with blocks of 128; vLLM, v1/attention/backends/mla/indexer.py, head_dim + 4 bytes); 0 without an index.
+Bytes index_key_bytes(const Model& m);
+// Returns the bytes that a layer with a recurrence keeps on a rank for one sequence, however long the sequence is: the
+// states of the rank's heads in fp32, and the last inputs of the convolution in the precision of activations, in whole
+// words of 4 bytes. 0 for other layers.
+struct RecurrentBytes {
+  Bytes states = 0, inputs = 0;
+
+  Bytes sum() const { return states + inputs; }
+};
+RecurrentBytes recurrent_bytes(const Spec& spec, std::int64_t layer);
 // Returns the number of tokens of a sequence whose keys and values a layer keeps in the KV cache, rounded up to whole
 // cache blocks: all tokens, or at most the sliding window and one block.
 std::int64_t cached_tokens(const Spec& spec, std::int64_t layer, std::int64_t tokens);

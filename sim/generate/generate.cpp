@@ -48,10 +48,8 @@ GeneratedMemory memory_of(const Spec& spec, const Plan& plan, const MemoryReport
   const Generation& g = *spec.generation;
   GeneratedMemory most;
   for (std::size_t c = 0; c < plan.classes.size() && c < m.ranks.size(); ++c) {
-    GeneratedMemory of = {.weights = generation_state_bytes(plan, c, false),
-                          .cache = generation_state_bytes(plan, c, true)};
-    of.cache_a_sequence = of.cache * spec.strategy.data / g.batch;
-    of.working = std::max<Bytes>(0, m.ranks[c].device_peak - of.weights - of.cache);
+    GeneratedMemory of = kept_for_generation(spec, plan, c);
+    of.working = std::max<Bytes>(0, m.ranks[c].device_peak - of.sum());
     if (of.sum() > most.sum()) most = of;
   }
   most.capacity = m.capacity;
@@ -64,19 +62,22 @@ GeneratedMemory memory_of(const Spec& spec, const Plan& plan, const MemoryReport
 std::int64_t GeneratedMemory::sequences_within(Bytes most) const {
   const Bytes room = most - weights - working;
   if (room < 0) return 0;
-  return cache_a_sequence == 0 ? kMostSequences : std::min<std::int64_t>(kMostSequences, room / cache_a_sequence);
+  return a_sequence() == 0 ? kMostSequences : std::min<std::int64_t>(kMostSequences, room / a_sequence());
 }
 
-Bytes generation_state_bytes(const Plan& plan, std::size_t slot, bool cache) {
-  Bytes sum = 0;
+GeneratedMemory kept_for_generation(const Spec& spec, const Plan& plan, std::size_t slot) {
+  GeneratedMemory of;
   for (const Frame& frame : plan.frames) {
     const Block& block = plan.blocks[frame.block];
     if (frame.slot != slot || block.role != BlockRole::state) continue;
     for (std::size_t s = 0; s < block.buffers.size(); ++s) {
-      if (block.buffers[s].home == MemoryTier::device && (s == kKeysValues) == cache) sum += block.buffers[s].bytes;
+      if (block.buffers[s].home != MemoryTier::device) continue;
+      (s == kKeysValues ? of.cache : s == kRecurrentStates ? of.states : of.weights) += block.buffers[s].bytes;
     }
   }
-  return sum;
+  of.cache_a_sequence = of.cache * spec.strategy.data / spec.generation->batch;
+  of.states_a_sequence = of.states * spec.strategy.data / spec.generation->batch;
+  return of;
 }
 
 void add_generation_figures(const Spec& spec, GenerationReport& r) {

@@ -28,12 +28,15 @@ struct GeneratedPass {
 // The most sequences of a batch that is looked for.
 inline constexpr std::int64_t kMostSequences = 1'000'000;
 
-// Bytes of GPU memory that the rank with the greatest need takes. cache: keys and values of all its sequences;
-// cache_a_sequence: those of one sequence; working: activations, buffers, the CUDA context, NCCL.
+// Bytes of GPU memory that the rank with the greatest need takes. cache: keys and values of all its sequences; states:
+// the states of recurrences; cache_a_sequence, states_a_sequence: those of one sequence; working: activations, buffers,
+// the CUDA context, NCCL.
 struct GeneratedMemory {
-  Bytes capacity = 0, allowed = 0, weights = 0, cache = 0, cache_a_sequence = 0, working = 0;
+  Bytes capacity = 0, allowed = 0, weights = 0, cache = 0, cache_a_sequence = 0, states = 0, states_a_sequence = 0;
+  Bytes working = 0;
 
-  Bytes sum() const { return weights + cache + working; }
+  Bytes sum() const { return weights + cache + states + working; }
+  Bytes a_sequence() const { return cache_a_sequence + states_a_sequence; }
   bool fits() const { return sum() <= allowed; }
   // Returns the sequences of a rank whose keys and values have room in `most` bytes beside weights and this working
   // memory.
@@ -74,9 +77,9 @@ double mean_of_decode(const GenerationReport& r, const Figure& of) {
 // sequence in the cache.
 double decode_period_s(const Spec& spec, Profile profile, std::int64_t cached);
 
-// Returns the bytes of the weights, or (if `cache`) of the cache of keys and values, of one class of ranks of a pass's
-// plan or of several passes' plan.
-Bytes generation_state_bytes(const Plan& plan, std::size_t slot, bool cache);
+// Returns the bytes of weights, keys and values and recurrent states of one class of ranks of a pass's plan, or of
+// several passes' plan, and of one sequence.
+GeneratedMemory kept_for_generation(const Spec& spec, const Plan& plan, std::size_t slot);
 // Sets the figures of a generation that follow from its passes, its memory and the time of the prompts.
 void add_generation_figures(const Spec& spec, GenerationReport& report);
 // The line on what one token and the prompts wait for: "prefill: products 70 %, links 30 %; decode: weights 58 %, ...".

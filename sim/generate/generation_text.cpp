@@ -35,9 +35,12 @@ json passes_json(const std::vector<GeneratedPass>& passes) {
 std::string memory_line(const GenerationReport& r, const Style& style) {
   const GeneratedMemory& m = r.memory;
   const auto text = [](Bytes bytes) { return memory_text(static_cast<double>(bytes)); };
+  const std::string states =
+      m.states > 0 ? fmt::format(", recurrent states {} ({} a sequence)", text(m.states), text(m.states_a_sequence))
+                   : "";
   const std::string needs =
-      fmt::format("{} a GPU: weights {}, keys and values {} ({} a sequence), working memory {}", text(m.sum()),
-                  text(m.weights), text(m.cache), text(m.cache_a_sequence), text(m.working));
+      fmt::format("{} a GPU: weights {}, keys and values {} ({} a sequence){}, working memory {}", text(m.sum()),
+                  text(m.weights), text(m.cache), text(m.cache_a_sequence), states, text(m.working));
   if (m.fits()) return needs + fmt::format("; fits {} of {}", text(m.allowed), text(m.capacity));
   const std::string largest =
       r.source == "simulated" ? fmt::format("; at most {} sequences", r.largest_batch) : std::string();
@@ -106,6 +109,8 @@ std::string to_json(const Spec& spec, const GenerationReport& r) {
                        {"weights_bytes", r.memory.weights},
                        {"cache_bytes", r.memory.cache},
                        {"cache_bytes_per_sequence", r.memory.cache_a_sequence},
+                       {"states_bytes", r.memory.states},
+                       {"states_bytes_per_sequence", r.memory.states_a_sequence},
                        {"working_bytes", r.memory.working}}},
                      {"prefill", passes_json(r.prefill)},
                      {"decode", passes_json(r.decode)}};

@@ -11,10 +11,21 @@
 namespace orrery {
 namespace {
 
+// Returns the bytes that an op reads of what earlier passes have kept for each sequence: keys and values, keys of an
+// index, the states of a recurrence.
+double kept_reads(const Op& op) {
+  if (const auto* a = std::get_if<FlashAttention>(&op.work)) return cache_bytes(*a);
+  if (const auto* i = std::get_if<IndexScores>(&op.work))
+    return static_cast<double>(i->batch * i->cached * i->cached_row);
+  const auto* s = std::get_if<Scan>(&op.work);
+  return s != nullptr && s->resumes ? static_cast<double>(s->batch * s->heads * s->key_dim * s->value_dim * 4) : 0;
+}
+
 // Returns the share that a task of the compute lane counts to.
 double PassLimits::*share_of(const Op& op, const Gpu& gpu, Bytes width) {
   if (const auto* a = std::get_if<FlashAttention>(&op.work))
     return a->cached > 0 ? &PassLimits::cache : &PassLimits::products;
+  if (kept_reads(op) > 0) return &PassLimits::cache;
   const bool product = std::holds_alternative<Gemm>(op.work) || std::holds_alternative<GroupedGemm>(op.work);
   if (!product) return &PassLimits::kernels;
   if (gpu.tflops.empty() || gpu.memory_GBps <= 0) return &PassLimits::products;  // a CPU, whose peaks are not known
@@ -46,7 +57,7 @@ double weight_bytes_of(const Op& op, const WeightFormat& format, std::int64_t ou
 }
 
 void add_reads(const Op& op, Bytes width, PassReads& reads) {
-  if (const auto* a = std::get_if<FlashAttention>(&op.work)) reads.cache += cache_bytes(*a);
+  reads.cache += kept_reads(op);
   if (const auto* g = std::get_if<Gemm>(&op.work); g != nullptr && g->heads == 0)
     reads.weights += weight_bytes_of(op, g->weights, g->n * g->batch, g->k, g->batch, width);
   if (const auto* g = std::get_if<GroupedGemm>(&op.work))

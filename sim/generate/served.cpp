@@ -102,9 +102,9 @@ constexpr ServingHabit kServingHabits[] = {{"vllm", 1024, 8192, true, false},
 std::int64_t cache_tokens(const GeneratedMemory& m, double of_free, std::int64_t a_sequence) {
   const Bytes used = m.weights + m.working;
   const Bytes room = of_free > 0 ? std::llround(of_free * static_cast<double>(m.capacity - used)) : m.allowed - used;
-  if (room < m.cache_a_sequence) throw Error("the weights leave no memory for a sequence");
-  if (m.cache_a_sequence == 0) return std::numeric_limits<std::int64_t>::max() / 2;
-  return static_cast<std::int64_t>(static_cast<double>(room) / static_cast<double>(m.cache_a_sequence) *
+  if (room < m.a_sequence()) throw Error("the weights leave no memory for a sequence");
+  if (m.a_sequence() == 0) return std::numeric_limits<std::int64_t>::max() / 2;
+  return static_cast<std::int64_t>(static_cast<double>(room) / static_cast<double>(m.a_sequence()) *
                                    static_cast<double>(a_sequence)) +
          1;
 }

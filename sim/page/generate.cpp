@@ -47,6 +47,7 @@ std::string generation_memory(const GenerationReport& r) {
   };
   add("weights", m.weights, colour_of(Category::parameters));
   add("keys and values", m.cache, colour_of(Category::activations));
+  add("recurrent states", m.states, colour_of(Category::optimizer));
   add("working memory", m.working, colour_of(Category::buffers));
   add("free", m.allowed - m.sum(), kIdleColour);
   return stacked_bar(parts, "memory of a GPU");

@@ -101,11 +101,9 @@ GeneratedMemory memory_of(const Spec& spec, const Plan& plan, std::span<const Ra
   GeneratedMemory most;
   for (std::size_t s = 0; s < runs.size(); ++s) {
     const MeasuredMemory& m = runs[s].memory;
-    GeneratedMemory of = {.capacity = m.capacity,
-                          .weights = generation_state_bytes(plan, s, false),
-                          .cache = generation_state_bytes(plan, s, true)};
-    of.cache_a_sequence = of.cache * spec.strategy.data / spec.generation->batch;
-    of.working = std::max<Bytes>(0, m.peak_device - of.weights - of.cache);
+    GeneratedMemory of = kept_for_generation(spec, plan, s);
+    of.capacity = m.capacity;
+    of.working = std::max<Bytes>(0, m.peak_device - of.sum());
     if (of.sum() > most.sum()) most = of;
   }
   most.allowed = static_cast<Bytes>(spec.generation->memory_fraction * static_cast<double>(most.capacity));

@@ -111,6 +111,19 @@ TEST_P(Generations, HaveTheTokensOfFullForwards) {
 const std::string kServedLatent =
     "{name: tiny-latent, layers: 2, hidden: 64, heads: 4, feed_forward: 96, vocab: 250, mla: {q_lora_rank: 24, "
     "kv_lora_rank: 20, qk_nope_head_dim: 12, qk_rope_head_dim: 8, v_head_dim: 10}}";
+const std::string kServedIndex =
+    "{name: tiny-index, layers: 2, hidden: 64, heads: 4, feed_forward: 96, vocab: 250, mla: {q_lora_rank: 24, "
+    "kv_lora_rank: 20, qk_nope_head_dim: 12, qk_rope_head_dim: 8, v_head_dim: 10}, indexer: {heads: 3, head_dim: 6, "
+    "top_k: 9}}";
+const std::string kServedDelta =
+    "{name: tiny-delta, layers: 4, hidden: 64, heads: 4, kv_heads: 2, feed_forward: 96, vocab: 250, qk_norm: true, "
+    "attention_gate: true, layer_kinds: [recurrence, recurrence, recurrence, attention], recurrence: {heads: 8, "
+    "groups: 4, key_dim: 5, value_dim: 6}, moe: {experts: 8, top_k: 2, feed_forward: 48, shared_feed_forward: 32, "
+    "shared_gate: true}}";
+const std::string kServedSpace =
+    "{name: tiny-space, layers: 5, hidden: 64, heads: 4, kv_heads: 2, feed_forward: 96, vocab: 250, gated: false, "
+    "positions: none, layer_kinds: [recurrence_alone, feed_forward, recurrence_alone, attention_alone, feed_forward], "
+    "recurrence: {rule: state_space, heads: 8, groups: 4, key_dim: 5, value_dim: 3, convolution_bias: true}}";
 const std::string kEvenlyWide = "{name: tiny-wide, layers: 2, hidden: 64, heads: 4, feed_forward: 128, vocab: 250}";
 const std::string kTwelve = "{name: tiny-twelve, layers: 2, hidden: 48, heads: 4, feed_forward: 96, vocab: 250}";
 const std::string kServedExperts = with_experts("tiny-experts", "experts: 8, top_k: 2, feed_forward: 48");
@@ -148,6 +161,14 @@ const GenerationCase kGenerated[] = {
     {kServedExperts, "data: 4, expert: 4"},
     {kServedExperts, "data: 2, expert: 2, pipeline: 2", "chunk: 7"},
     {kServedShared, "tensor: 2, expert: 2, pipeline: 2"},
+    {kServedIndex, "", "chunk: 7"},
+    {kServedIndex, "tensor: 4, data: 2", "chunk: 1, kv_block: 2"},
+    {kServedIndex, "tensor: 2, pipeline: 2, micro_batch: 1", "chunk: 10, kv_block: 3"},
+    {kServedDelta, "tensor: 4, expert: 2", "chunk: 1"},
+    {kServedDelta, "data: 4, expert: 4", "chunk: 7"},
+    {kServedDelta, "tensor: 2, expert: 2, pipeline: 2, micro_batch: 2", "chunk: 2, kv_block: 5"},
+    {kServedSpace, "tensor: 4", "chunk: 9"},
+    {kServedSpace, "pipeline: 2, micro_batch: 1", "chunk: 3"},
 };
 INSTANTIATE_TEST_SUITE_P(Layouts, Generations, testing::ValuesIn(kGenerated));
 
@@ -174,6 +195,8 @@ const GenerationCase kQuantised[] = {
     {kQwen, "tensor: 4", "chunk: 5", kInFp8},
     {kServedLatent, "tensor: 2, pipeline: 2", "chunk: 9", kInInt8},
     {kServedLatent, "tensor: 4", "", kInFp8},
+    {kServedIndex, "tensor: 2", "chunk: 9", kInFp8},
+    {kServedDelta, "tensor: 2, expert: 2", "chunk: 5", kInInt8, "kv_precision: int8"},
     {kServedExperts, "tensor: 4, expert: 4", "chunk: 8", kInFp8},
     {kServedExperts, "tensor: 4, expert: 2", "", kInInt8},
     {kServedExperts, "data: 2, expert: 2, pipeline: 2", "", kInInt4},

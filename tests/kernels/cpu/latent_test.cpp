@@ -67,5 +67,43 @@ TEST(Latent, QueriesAreRotatedHeadByHead) {
   EXPECT_LT(q.error(), kFloatError);
 }
 
+// A token is chosen if fewer than top_k earlier tokens, or equal ones before it, have a higher score.
+TEST(Latent, IndexChoosesTheKeysWithTheHighestScores) {
+  constexpr std::int64_t kHeads = 3, kWidth = 4, kBefore = 5, kQueries = 6, kKeys = kBefore + kQueries, kMost = 4;
+  const std::vector<float> q = random_floats(kQueries * kHeads * kWidth, 1), k = random_floats(kKeys * kWidth, 2),
+                           w = random_floats(kQueries * kHeads, 3);
+  std::vector<std::int32_t> chosen(kQueries * kMost);
+  choose_tokens({kHeads, kWidth, kMost}, matrix(q.data(), kQueries, kHeads * kWidth), matrix(k.data(), kKeys, kWidth),
+                matrix(w.data(), kQueries, kHeads), kBefore, chosen.data());
+  for (std::int64_t row = 0; row < kQueries; ++row) {
+    std::vector<double> scores;
+    for (std::int64_t key = 0; key <= kBefore + row; ++key) {
+      double sum = 0;
+      for (std::int64_t h = 0; h < kHeads; ++h) {
+        double product = 0;
+        for (std::int64_t i = 0; i < kWidth; ++i)
+          product += static_cast<double>(q[(row * kHeads + h) * kWidth + i]) * k[key * kWidth + i];
+        sum += w[row * kHeads + h] * (product > 0 ? product : 0);
+      }
+      scores.push_back(sum);
+    }
+    std::vector<std::int32_t> expected;
+    for (std::size_t key = 0; key < scores.size(); ++key) {
+      std::int64_t better = 0;
+      for (std::size_t other = 0; other < scores.size(); ++other)
+        better += scores[other] > scores[key] || (scores[other] == scores[key] && other < key) ? 1 : 0;
+      if (better < kMost) expected.push_back(static_cast<std::int32_t>(key));
+    }
+    EXPECT_EQ(std::vector(chosen.begin() + row * kMost, chosen.begin() + (row + 1) * kMost), expected) << row;
+  }
+}
+
+TEST(Latent, IndexMarksMissingKeys) {
+  const std::vector<float> q = {1, 1, 1}, k = {1, 2, 3}, w = {1, 1, 1};
+  std::vector<std::int32_t> chosen(3 * 2);
+  choose_tokens({1, 1, 2}, matrix(q.data(), 3, 1), matrix(k.data(), 3, 1), matrix(w.data(), 3, 1), 0, chosen.data());
+  EXPECT_EQ(chosen, (std::vector<std::int32_t>{0, -1, 0, 1, 1, 2}));
+}
+
 }  // namespace
 }  // namespace orrery::kernels

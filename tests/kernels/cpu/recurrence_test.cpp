@@ -128,6 +128,26 @@ TEST(Recurrence, StateSpaceAndItsGradientMatchTheReference) {
   expect_scan_matches({{.heads = 2, .groups = 1, .key_dim = 2, .value_dim = 1}, false, true, 66});
 }
 
+// Runs of tokens that go on from the states of the run before have the results of all tokens together.
+TEST(Recurrence, GoesOnFromTheStatesOfEarlierTokens) {
+  const ScanCase c = {
+      {.heads = 4, .groups = 2, .key_dim = 3, .value_dim = 5, .corrects = true, .unit_keys = true}, true, false, 9};
+  const ScanData d(c);
+  std::vector<float> whole(d.dy.size()), parts(d.dy.size()), states(4 * 3 * 5);
+  const auto rows = [&](std::vector<float>& v) {
+    return matrix(v.data(), d.rows, static_cast<std::int64_t>(v.size()) / d.rows);
+  };
+  const Matrix<const float> x = matrix(d.x.data(), d.rows, d.columns);
+  scan(c.shape, x, d.gates(), d.weights(), rows(whole));
+  std::int64_t first = 0;
+  for (const std::int64_t count : {4, 1, 3, 1}) {
+    const RecurrenceGates gates = {rows_of(d.gates().decay, first, count), rows_of(d.gates().step, first, count)};
+    scan(c.shape, rows_of(x, first, count), gates, d.weights(), rows_of(rows(parts), first, count), states.data());
+    first += count;
+  }
+  EXPECT_LT(relative_error(parts, wide(whole)), kScanError);
+}
+
 TEST(Recurrence, GatedNormAndItsGradientMatchTheReference) {
   constexpr std::int64_t kNormRows = 3, kScanColumns = 8;
   for (const bool first : {false, true}) {

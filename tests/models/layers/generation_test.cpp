@@ -92,6 +92,57 @@ TEST(GenerationLayers, WorkIsTheSameOverTensorAndPipelineRanks) {
   EXPECT_NEAR(flops("{data: 4}", 4) / one, 1, 0.01);
 }
 
+template <class Work>
+std::vector<Work> works_of(const Spec& spec) {
+  std::vector<Work> list;
+  const Plan plan = make_plan(spec);
+  for (const Op& op : plan.ops)
+    if (const auto* work = std::get_if<Work>(&op.work)) list.push_back(*work);
+  return list;
+}
+
+// A token's update of a state: three products with it (six operations an element), and the state read and written in
+// fp32 beside the token's own vectors.
+TEST(GenerationLayers, ATokenUpdatesEachStateOnce) {
+  Spec spec =
+      layers_spec("{base: qwen3.5-397b-a17b, layers: 4}", "{batch: 8, input: 512, output: 8}", "{tensor: 2}", 2);
+  const Scan prompt = works_of<Scan>(spec).at(0);
+  EXPECT_TRUE(prompt.keeps && !prompt.resumes && !prompt.steps());
+  spec.sequence = 1;
+  spec.generation->cached = 512;
+  const Scan token = works_of<Scan>(spec).at(0);
+  ASSERT_TRUE(token.steps());
+  const Cost cost = cost_of(token, 2);
+  const double state = 8.0 * 32 * 128 * 128, vectors = 8.0 * (2 * 8 + 2 * 32) * 128;
+  EXPECT_EQ(cost.flops, 6 * state);
+  EXPECT_EQ(cost.bytes, 2 * 4 * state + 2 * vectors);
+  EXPECT_EQ(kernels_of(Work(token)), 1);
+  spec.generation->cached = 4096;
+  EXPECT_EQ(cost_of(works_of<Scan>(spec).at(0), 2).bytes, cost.bytes);
+}
+
+// An index scores every pair of a token and one before it, however the prompt is cut; attention sees at most top_k.
+TEST(GenerationLayers, AnIndexScoresAllAndAttentionSeesTheChosen) {
+  Spec spec =
+      layers_spec("{base: glm-5, layers: 4}", "{batch: 2, input: 8192, output: 8}", "{tensor: 8, precision: fp8}", 8);
+  const auto flops = [](const auto& list) { return cost_of(list.at(0), 2).flops; };
+  const double scores = flops(works_of<IndexScores>(spec)), attention = flops(works_of<FlashAttention>(spec));
+  double scores_of_chunks = 0, attention_of_chunks = 0;
+  spec.sequence = 1024;
+  for (spec.generation->cached = 0; spec.generation->cached < 8192; spec.generation->cached += 1024) {
+    scores_of_chunks += flops(works_of<IndexScores>(spec));
+    attention_of_chunks += flops(works_of<FlashAttention>(spec));
+  }
+  EXPECT_NEAR(scores_of_chunks / scores, 1, 0.001);
+  EXPECT_NEAR(attention_of_chunks / attention, 1, 0.001);
+  spec.sequence = 1;
+  const FlashAttention token = works_of<FlashAttention>(spec).at(0);
+  EXPECT_EQ(cost_of(token, 2).flops, 2.0 * 2 * 8 * 2048 * (576 + 512));
+  EXPECT_EQ(cache_bytes(token), 2.0 * 2048 * 576 * 2);
+  const IndexScores index = works_of<IndexScores>(spec).at(0);
+  EXPECT_EQ(cost_of(index, 2).flops, 2.0 * 8193 * 32 * (2 * 128 + 3));
+}
+
 // Experts that a pass of 16 tokens reads: as many as are met where all are chosen alike, fewer where some are
 // preferred.
 TEST(GenerationLayers, FewTokensMeetFewExperts) {

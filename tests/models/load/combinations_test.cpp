@@ -81,6 +81,7 @@ const std::vector<Values>& ways_of(const Feature& f) {
       {&kPostNorms, {{{"model.post_norms", "true"}}}},
       {&kLatent, {{{"model.mla", kMla}}}},
       {&kIndexer, {{{"model.mla", kMla}, {"model.indexer", "{heads: 2, head_dim: 8, top_k: 16}"}}}},
+      {&kTrainedIndex, {{{"model.mla", kMla}, {"model.indexer", "{heads: 2, head_dim: 8, top_k: 16}"}}}},
       {&kCompressed,
        {{{"model.kv_heads", "1"},
          {"model.layer_kinds", "[heavily_compressed]"},

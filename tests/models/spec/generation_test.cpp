@@ -31,6 +31,25 @@ TEST(CachedBytes, AreTheCompressedVectorOfLatentAttention) {
     EXPECT_EQ(cached_bytes(caching_spec("deepseek-v3", tensor), 0), (512 + 64) * 2);
 }
 
+// A key of the index takes 128 codes of a byte and a scale.
+TEST(CachedBytes, HaveTheKeyOfAnIndex) {
+  EXPECT_EQ(cached_bytes(caching_spec("glm-5", 8), 0), (512 + 64) * 2 + 128 + 4);
+}
+
+// 64 heads of 128 x 128 in fp32, and 3 inputs of (2 x 16 + 64) x 128 columns; every fourth layer has a cache instead.
+TEST(RecurrentBytes, DoNotGrowWithTheText) {
+  for (const std::int64_t tensor : {1, 4}) {
+    const Spec spec = caching_spec("qwen3.5-397b-a17b", tensor);
+    for (std::int64_t layer = 0; layer < 8; ++layer) {
+      const RecurrentBytes bytes = recurrent_bytes(spec, layer);
+      const bool attends = layer % 4 == 3;
+      EXPECT_EQ(bytes.states, attends ? 0 : 64 * 128 * 128 * 4 / tensor);
+      EXPECT_EQ(bytes.inputs, attends ? 0 : 3 * (2 * 16 + 64) * 128 * 2 / tensor);
+      EXPECT_EQ(cached_bytes(spec, layer) > 0, attends);
+    }
+  }
+}
+
 TEST(CachedTokens, AreWholeBlocksAndAtMostTheWindow) {
   const Spec spec = caching_spec("llama-3.1-8b", 1);
   EXPECT_EQ(cached_tokens(spec, 0, 1), 16);

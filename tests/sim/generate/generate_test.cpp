@@ -38,6 +38,27 @@ TEST(Generation, CacheHoldsKeysAndValuesOfEveryToken) {
   EXPECT_EQ(predicted(latent).memory.cache_a_sequence, 61 * (512 + 64) * 2 * 1024);
 }
 
+// 6 of 8 layers keep states of 64 heads of 128 x 128 in fp32, and 3 inputs of (2 x 16 + 64) x 128 columns, however long
+// a text is; the other 2 have keys and values of 2 heads of 256, of which each of 4 ranks holds one.
+TEST(Generation, RecurrentStatesDoNotGrowWithTheText) {
+  const auto memory = [](std::int64_t input, std::int64_t batch) {
+    return predicted(generation("{base: qwen3.5-397b-a17b, layers: 8}",
+                                fmt::format("{{batch: {}, input: {}, output: 24, kv_block: 8}}", batch, input),
+                                "{tensor: 4}", 4));
+  };
+  const GenerationReport brief = memory(1000, 8), lengthy = memory(8168, 8), more = memory(1000, 64);
+  const Bytes states = 6 * (16 * 128 * 128 * 4 + 3 * (2 * 4 + 16) * 128 * 2);
+  for (const GenerationReport* r : {&brief, &lengthy, &more}) EXPECT_EQ(r->memory.states_a_sequence, states);
+  EXPECT_EQ(more.memory.states, 64 * states);
+  EXPECT_EQ(lengthy.memory.cache_a_sequence, 8 * brief.memory.cache_a_sequence);
+  EXPECT_EQ(brief.memory.cache_a_sequence, 2 * 2 * 1 * 256 * 2 * 1024);
+  // A further sequence takes room for both.
+  const GeneratedMemory& m = brief.memory;
+  EXPECT_EQ(m.sequences_within(m.sum() + 2 * m.a_sequence()), 10);
+  EXPECT_EQ(m.sequences_within(m.sum() + 2 * m.a_sequence() - 1), 9);
+  EXPECT_LT(brief.largest_batch * m.a_sequence(), m.allowed - m.weights);
+}
+
 TEST(Generation, WeightsAreAsWideAsTheirProducts) {
   const auto weights = [](std::string_view precision) {
     return static_cast<double>(predicted(generation("llama-3.1-70b", "{batch: 8, input: 128, output: 8}",

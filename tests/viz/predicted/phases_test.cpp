@@ -33,7 +33,8 @@ TEST(Phases, AreThePassesOfAGeneratedText) {
     ASSERT_EQ(cache.name, kCacheCounter);
     EXPECT_TRUE(std::is_sorted(cache.values.begin(), cache.values.end()));
     // 515 of 516 tokens are in blocks of 16, and so are all 516
-    EXPECT_EQ(cache.values.back(), static_cast<double>(generation_state_bytes(s.step->prediction.plan, p, true)));
+    EXPECT_EQ(cache.values.back(),
+              static_cast<double>(kept_for_generation(s.step->spec, s.step->prediction.plan, p).cache));
   }
 }
 
