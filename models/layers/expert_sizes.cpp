@@ -133,6 +133,11 @@ std::int64_t local_experts_met(const Moe& moe, std::int64_t local, double tokens
   return std::clamp<std::int64_t>(std::llround(met), 1, local);
 }
 
+std::int64_t experts_with_rows(const Spec& spec, const ExpertSizes& s) {
+  if (!spec.generation) return s.local;
+  return local_experts_met(*spec.model.moe, s.local, real(s.tokens * s.sources()));
+}
+
 static double binomial(std::int64_t n, std::int64_t k) {
   double ways = k > n ? 0 : 1;
   for (std::int64_t i = 0; i < k && ways > 0; ++i) ways *= static_cast<double>(n - i) / static_cast<double>(i + 1);

@@ -304,16 +304,12 @@ static Id grouped(LayerTape& layer, const std::string& name, Id x, std::int64_t 
   const ExpertSizes& s = r.sizes;
   const bool second = cut == Cut::columns;  // its input and the first's output are cast by the kernels between them
   const auto w = layer.tape.parameter(weight, s.local * out, in, cut, false, 0, s.local);
-  // In generated text few tokens may come, of which some experts get none; all ranks that send have as many tokens.
-  const bool generated = c.spec.generation.has_value();
-  const std::int64_t met =
-      generated ? local_experts_met(*layer.model.moe, s.local, static_cast<double>(s.tokens * s.sources())) : s.local;
-  const GroupedGemm forward = {.groups = met,
+  const GroupedGemm forward = {.groups = experts_with_rows(c.spec, s),
                                .rows = s.gathered(),
                                .out = out,
                                .in = in,
                                .result_bytes = c.width,
-                               .even = s.padded || generated,
+                               .even = s.padded || c.spec.generation.has_value(),
                                .one_kernel = r.fused};
   const Gemm all = {.n = s.local * out, .k = in};
   const Id y = rows_of(layer, name + " output", r.gathered, out, c.width);

@@ -23,7 +23,7 @@ class Loop {
   Loop(const ClosedLoop& loop, const PassTimes& times) : loop_(loop), times_(times) {}
 
   LoopFigures play() {
-    for (std::int64_t i = 0; i < loop_.clients; ++i) send(waiting_);
+    for (std::int64_t i = 0; i < loop_.clients; ++i) send();
     while (ended_ < loop_.requests) pass();
     const auto n = static_cast<double>(loop_.requests);
     return {first_token_s_ / n, token_s_ / n, now_, tokens_};
@@ -36,22 +36,14 @@ class Loop {
     return std::max<std::int64_t>(1, std::llround(static_cast<double>(longest) * (shortest + (1 - shortest) * share)));
   }
 
-  void send(std::deque<Request>& to) {
+  void send() {
     if (sent_ == loop_.requests) return;
     Request r = {.input = spread(loop_.input, loop_.shortest, std::sqrt(2), sent_),
                  .output = spread(loop_.output, loop_.shortest, std::sqrt(3), sent_),
                  .sent_s = now_};
     r.left = r.input;
-    to.push_back(r);
+    waiting_.push_back(r);
     ++sent_;
-  }
-
-  // Lets requests wait for the next pass that were on their way when the last one began.
-  void arrive(std::size_t count) {
-    for (; count > 0; --count) {
-      waiting_.push_back(on_the_way_.front());
-      on_the_way_.pop_front();
-    }
   }
 
   // Room in the cache that a request needs when it begins.
@@ -78,8 +70,6 @@ class Loop {
   }
 
   void pass() {
-    if (waiting_.empty() && answers_.empty()) arrive(on_the_way_.size());
-    const std::size_t arriving = on_the_way_.size();
     std::vector<Request> begun;
     const std::int64_t prompts = take_prompts(begun);
     if (prompts == 0) put_off();
@@ -94,7 +84,6 @@ class Loop {
     }
     if (answers) end_answers();
     for (Request& r : begun) begin_answer(r);
-    arrive(arriving);
   }
 
   // Puts off the requests that began last, until the next token of every other one has room.
@@ -142,14 +131,14 @@ class Loop {
   void end(const Request& r) {
     ++ended_;
     tokens_ += r.output;
-    send(on_the_way_);
+    send();
   }
 
   std::int64_t answering() const { return std::ssize(answers_); }
 
   const ClosedLoop& loop_;
   const PassTimes& times_;
-  std::deque<Request> waiting_, on_the_way_;
+  std::deque<Request> waiting_;
   std::multimap<std::int64_t, Request> answers_;  // by the number of passes with answers after which they end
   double now_ = 0;
   std::int64_t context_ = 0, reserved_ = 0;  // tokens in the cache, and tokens that requests in progress may have there

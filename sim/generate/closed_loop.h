@@ -6,9 +6,7 @@
 namespace orrery {
 
 // Clients that each send their next request when their last one has ended, to an inference stack that forms a pass from
-// whatever waits (continuous batching: Yu et al. 2022, Orca). At the begin all clients send a request at once. A stack
-// that has other requests in progress does not wait for a client: it begins the next pass while the last answer is on
-// its way to the client and the next request on its way back, so that this request joins the pass after that one.
+// whatever waits (continuous batching: Yu et al. 2022, Orca). At the begin all clients send a request at once.
 struct ClosedLoop {
   std::int64_t clients = 1;
   std::int64_t requests = 1;           // of all clients together

@@ -34,20 +34,6 @@ TEST(ClosedLoop, PromptsWaitInLine) {
   EXPECT_NEAR(play(loop, kPasses).first_token_s, 40, 1e-9);
 }
 
-// Passes of a second, prompts of two clients one after another. The first client's answer ends at 3 s, when the pass of
-// the other's last token begins; its next prompt comes after that, and its first token at 5 s. So it goes on.
-TEST(ClosedLoop, ARequestMissesThePassThatBeginsMeanwhile) {
-  const PassTimes passes = {.decode = [](double, double) { return 1.0; },
-                            .attention = [](double, double) { return 0.0; },
-                            .prompt = [](double) { return 1.0; }};
-  ClosedLoop loop = loop_of(2, 4);
-  loop.output = 3;
-  loop.pass_tokens = 42;
-  const LoopFigures f = play(loop, passes);
-  EXPECT_NEAR(f.first_token_s, (1 + 2 + 2 + 2) / 4.0, 1e-12);
-  EXPECT_NEAR(f.token_s, 1, 1e-12);
-}
-
 // A prompt longer than a pass takes several, beside which others answer.
 TEST(ClosedLoop, PromptsGoInPieces) {
   ClosedLoop loop = loop_of(1, 1);
