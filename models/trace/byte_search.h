@@ -70,9 +70,11 @@ const char* to_first_of(const char* at, const char* end, const char (&wanted)[si
 
 // These functions advance to the first byte that may end the string or the value, or to the last few bytes of the text.
 // A string ends at a quote; a backslash and a control character must be looked at. A number or a word ends at a comma,
-// a bracket or a blank.
+// a bracket or a blank. to_value_end() stops at control characters that are no blanks too, since it compares fewer
+// bytes than to_word_end(), which passes over them.
 inline const char* to_string_end(const char* at, const char* end) { return to_first_of<true>(at, end, "\"\\"); }
 inline const char* to_value_end(const char* at, const char* end) { return to_first_of<true>(at, end, ",}] "); }
+inline const char* to_word_end(const char* at, const char* end) { return to_first_of<false>(at, end, ",}] \n\t\r"); }
 inline const char* to_bracket_or_string(const char* at, const char* end) {
   return to_first_of<false>(at, end, "\"{}[]");
 }

@@ -85,11 +85,8 @@ void JsonScan::skip_text(std::size_t depth) {
 }
 
 void JsonScan::skip_word() {
-  while (at_ < end_ &&
-         !ends_value(*at_)) {  // searches on, because to_value_end() also stops at bytes that end no value
-    ++at_;
-    at_ = byte_search::to_value_end(at_, end_);
-  }
+  at_ = byte_search::to_word_end(at_, end_);
+  while (at_ < end_ && !ends_value(*at_)) ++at_;
   if (at_ >= end_) complete_ = false;
 }
 

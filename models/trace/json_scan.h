@@ -22,8 +22,9 @@ class JsonScan {
   bool done() const { return at_ >= end_; }
   std::size_t position() const { return static_cast<std::size_t>(at_ - begin_); }
   void move_to(std::size_t position) { at_ = begin_ + position; }
-  char peek() {  // returns the next character that is not blank; '\0' at the end
-    if (at_ < end_ && *at_ == '\n') at_ = byte_search::past_blanks(at_, end_);  // lines begin with many blanks
+  char peek() {                                        // returns the next character that is not blank; '\0' at the end
+    if (at_ < end_ && (*at_ == '\n' || *at_ == '\r'))  // lines begin with many blanks
+      at_ = byte_search::past_blanks(at_, end_);
     while (at_ < end_ && blank(*at_)) ++at_;
     return at_ < end_ ? *at_ : '\0';
   }

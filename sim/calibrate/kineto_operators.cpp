@@ -18,10 +18,14 @@ std::uint32_t id_in(const JsonValue& event, const char* key) {
   return found && found->raw().is_number_integer() ? static_cast<std::uint32_t>(found->raw().get<std::int64_t>()) : 0;
 }
 
-// PyTorch 1.12 and older write "external id" in small letters.
 std::uint32_t operator_id_in(const JsonValue& event) {
-  const std::uint32_t id = id_in(event, "External id");
-  return id != 0 ? id : id_in(event, "external id");
+  const auto args = event.find("args");
+  if (!args || !args->raw().is_object()) return 0;
+  std::uint32_t id = 0;
+  for (const auto& [key, value] : args->raw().items()) {
+    if (is_operator_id(key) && value.is_number_integer()) id = static_cast<std::uint32_t>(value.get<std::int64_t>());
+  }
+  return id;
 }
 
 // Latest time of a trace in microseconds since 1970, in the year 2096, as in sim/summary.

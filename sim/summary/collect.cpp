@@ -19,10 +19,18 @@ class CollectedPart : public PartReader {
   explicit CollectedPart(TraceCollector& file) : file_(file) {}
 
   void event(const TraceEvent& e) override { part_->collector.take(e); }
-  bool pass_on() override { return file_.join(part_->collector, part_->numbers); }
+  bool pass_on() override {
+    const bool joined = file_.join(part_->collector, part_->numbers);
+    if (part_->names.names.size() > kMostNames) drop();
+    return joined;
+  }
   void drop() override { part_ = std::make_unique<Part>(); }
 
  private:
+  // Most names that a reader keeps from part to part, so that the next part finds them classed. A trace has a few
+  // thousand of them; where each event has a name of its own, every reader would keep the names of its share of a file.
+  static constexpr std::size_t kMostNames = 100'000;
+
   struct Part {
     TraceNames names;
     TraceCollector collector{names};

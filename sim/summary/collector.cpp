@@ -189,13 +189,13 @@ std::uint16_t TraceCollector::process_of(std::string_view pid) {
 }
 
 std::uint32_t TraceCollector::thread_of(const TraceEvent& e) {
-  if (last_tid_ == e.tid && last_thread_pid_ == e.pid && threads_.size() > 0) return last_thread_;
+  if (last_thread_ && last_tid_ == e.tid && last_thread_pid_ == e.pid) return *last_thread_;
   last_thread_pid_ = e.pid;
   last_tid_ = e.tid;
   thread_key_.assign(e.pid);
   thread_key_ += ' ';
   thread_key_ += e.tid;
-  return last_thread_ = threads_.number_of(thread_key_);
+  return last_thread_.emplace(threads_.number_of(thread_key_));
 }
 
 }  // namespace orrery

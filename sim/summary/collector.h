@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -64,7 +65,7 @@ class TraceCollector {
   std::string last_category_;              // category of the last event left out without a `reason`
   std::int64_t* last_left_out_ = nullptr;  // the count of events left out in that category (last_category_)
   std::uint16_t last_process_ = 0;
-  std::uint32_t last_thread_ = 0;
+  std::optional<std::uint32_t> last_thread_;  // number of the thread of the last event that has one (last_tid_)
 };
 
 }  // namespace orrery

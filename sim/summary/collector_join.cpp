@@ -7,10 +7,15 @@
 namespace orrery {
 
 // Limits of the whole file count what each part adds, and the class of a kernel's name is the one of its first kernel
-// in the file. Where a part could reach a limit, or classed a name otherwise, its events must be taken one by one.
+// in the file. Where a part goes beyond a limit, or classed a name otherwise, its events must be taken one by one, and
+// so are those of the rest of the file (EventParts): a damaged file is read by one thread.
 bool TraceCollector::can_join(const TraceCollector& part, const Numbers& numbers) const {
-  if (records_.left_out.size() + part.records_.left_out.size() > kMostCategories ||
-      records_.processes.size() + part.records_.processes.size() > kMostProcesses)
+  const auto categories = std::ranges::count_if(
+      part.records_.left_out, [&](const auto& entry) { return !records_.left_out.contains(entry.first); });
+  std::size_t processes = records_.processes.size();
+  for (std::size_t i = numbers.processes.size(); i < part.pids_.size(); ++i)
+    processes += !pids_.find(part.pids_.text(static_cast<std::uint32_t>(i)));
+  if (records_.left_out.size() + static_cast<std::size_t>(categories) > kMostCategories || processes > kMostProcesses)
     return false;
   for (std::size_t n = numbers.classed; n < part.names_.classed.size(); ++n) {
     const std::uint32_t i = part.names_.classed[n];
@@ -82,6 +87,7 @@ bool TraceCollector::join(TraceCollector& part, Numbers& numbers) {
   theirs.launches.clear();
   theirs.operators.clear();
   theirs.left_out.clear();
+  theirs.memory.clear();
   part.last_left_out_ = nullptr;
   return true;
 }

@@ -36,7 +36,7 @@ std::string_view* event_member(TraceEvent& event, std::string_view key) {
 }
 
 // The field of a known argument; nullptr for other keys. Compares the length first, because this runs about ten times
-// per event. PyTorch 1.12 and older write "external id" in small letters.
+// per event.
 std::string_view* event_argument(TraceEvent::Arguments& args, std::string_view key) {
   switch (key.size()) {
     case 2:
@@ -50,7 +50,7 @@ std::string_view* event_argument(TraceEvent::Arguments& args, std::string_view k
     case 9:
       return same(key, "Device Id") ? &args.device : nullptr;
     case 11:
-      if (same(key, "External id") || same(key, "external id")) return &args.external;
+      if (is_operator_id(key)) return &args.external;
       return same(key, "correlation") ? &args.correlation : same(key, "Device Type") ? &args.device_type : nullptr;
     case 14:
       return same(key, "Total Reserved") ? &args.reserved : nullptr;

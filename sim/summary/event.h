@@ -32,6 +32,10 @@ struct TraceEvent {
 enum class EventSort : std::uint8_t { none, kernel, copy, wait, operation, annotation, launch };
 EventSort event_sort_of(std::string_view category);
 
+// Whether an argument of this name is the id of an operator. PyTorch 1.12 and older write it in small letters. No file
+// has both; where an event has, the last one counts.
+inline bool is_operator_id(std::string_view key) { return key == "External id" || key == "external id"; }
+
 // Reads the event at the scan's position; returns false if the text there is no event, or is cut off.
 bool read_trace_event(JsonScan& scan, std::string_view text, TraceEvent& event);
 

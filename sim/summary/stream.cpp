@@ -1,6 +1,7 @@
 #include "sim/summary/stream.h"
 
 #include <cstring>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -10,6 +11,7 @@ namespace orrery {
 namespace {
 
 constexpr std::size_t kMostWindow = std::size_t{256} << 20;
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";  // U+FEFF in UTF-8 (RFC 3629, section 6)
 
 }  // namespace
 
@@ -52,6 +54,7 @@ bool TraceStream::more() {
     append(std::move(piece));
   }
   lines_ += lines;
+  if (!std::exchange(begun_, true) && window().starts_with(kByteOrderMark)) consume(kByteOrderMark.size());
   return true;
 }
 

@@ -11,7 +11,7 @@ namespace orrery {
 
 // The text of a trace file, gzipped or not, read piece by piece: memory holds only the window, which is the text from
 // the first byte that is not yet consumed to the last byte that is read. Throws Error "file: what" for a file that
-// cannot be read, is damaged, or has a value of more than 256 MiB.
+// cannot be read, is damaged, or has a value of more than 256 MiB. A byte order mark before the text is passed over.
 class TraceStream {
  public:
   explicit TraceStream(const std::string& path);
@@ -29,6 +29,7 @@ class TraceStream {
   ReadAhead file_;
   std::vector<char> buffer_;
   std::size_t from_ = 0, to_ = 0;
+  bool begun_ = false;     // whether the first piece is read
   std::size_t lines_ = 0;  // number of line breaks in the text read so far
 };
 

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "models/base/natural_order.h"
+#include "sim/print/index_ranges.h"
 #include "sim/print/table.h"
 
 namespace orrery {
@@ -64,10 +66,12 @@ std::string summary_head(const TraceSummary& s) {
 
 constexpr std::size_t kMostRankRows = 32;  // the most rows of the tables of ranks
 
-// One rank that stands for several: the means of their times, and the largest of their peaks of memory.
+// One rank that stands for several: the means of their times, and the largest of their peaks of memory. Ranks that mark
+// no steps do not count in the mean step.
 RankTotal mean_of(std::span<const RankTotal> ranks) {
   const auto count = static_cast<std::int64_t>(ranks.size());
   if (count == 1) return ranks[0];
+  const auto marked = std::ranges::count_if(ranks, [](const RankTotal& r) { return r.steps.count > 0; });
   RankTotal mean;
   mean.name = fmt::format("{} to {}", ranks.front().name, ranks.back().name);
   for (const RankTotal& r : ranks) {
@@ -77,7 +81,7 @@ RankTotal mean_of(std::span<const RankTotal> ranks) {
           &DeviceTimes::idle_peers, &DeviceTimes::idle_other})
       mean.times.*part += r.times.*part / count;
     mean.steps.count = std::max(mean.steps.count, r.steps.count);
-    if (r.steps.count > 0) mean.steps.sum += r.steps.sum / r.steps.count / count;
+    if (r.steps.count > 0) mean.steps.sum += r.steps.sum / r.steps.count / marked;
     mean.allocated = std::max(mean.allocated, r.allocated);
     mean.reserved = std::max(mean.reserved, r.reserved);
   }
@@ -85,14 +89,13 @@ RankTotal mean_of(std::span<const RankTotal> ranks) {
   return mean;
 }
 
-// The ranks, or as many groups of neighbouring ranks as the tables have room for.
-std::vector<RankTotal> shown_ranks(const std::vector<RankTotal>& ranks) {
-  const std::size_t rows = std::min(kMostRankRows, ranks.size());
+// The ranks by their numbers, since shells list rank 10 before rank 2, or as many groups of neighbouring ranks as the
+// tables have room for.
+std::vector<RankTotal> shown_ranks(std::vector<RankTotal> ranks) {
+  std::ranges::stable_sort(ranks, in_natural_order, &RankTotal::name);
   std::vector<RankTotal> shown;
-  for (std::size_t i = 0; i < rows; ++i) {
-    const std::size_t begin = ranks.size() * i / rows, end = ranks.size() * (i + 1) / rows;
-    shown.push_back(mean_of(std::span(ranks).subspan(begin, end - begin)));
-  }
+  for (const IndexRange& row : index_ranges(ranks.size(), kMostRankRows))
+    shown.push_back(mean_of(std::span(ranks).subspan(row.begin, row.size())));
   return shown;
 }
 

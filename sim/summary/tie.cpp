@@ -69,42 +69,51 @@ bool repeats_correlation(const TraceRecords& records) {
   return equal > other;
 }
 
-// Whether the launch of this correlation id is known. The launches must be sorted.
-bool has_launch(const TraceRecords& records, std::uint32_t correlation) {
-  return std::ranges::binary_search(records.launches, correlation, {}, &LaunchRecord::correlation);
+// The launch with this correlation id; nullptr if it is not known. The launches must be sorted.
+const LaunchRecord* launch_of(const TraceRecords& records, std::uint32_t correlation) {
+  const auto found = std::ranges::lower_bound(records.launches, correlation, {}, &LaunchRecord::correlation);
+  return found == records.launches.end() || found->correlation != correlation ? nullptr : &*found;
 }
 
-// The name of the operator with this id, or kNoName. The operators must be sorted as tie_by_id() does.
-std::uint32_t operator_named(const std::deque<OperatorRecord>& operators, std::uint32_t id) {
+// The operator with this id; nullptr if there is none. The operators must be sorted as tie_by_id() does.
+const OperatorRecord* operator_with(const std::deque<OperatorRecord>& operators, std::uint32_t id) {
   const auto found = std::ranges::lower_bound(operators, id, {}, &OperatorRecord::external);
-  return found == operators.end() || found->external != id || found->annotation ? kNoName : found->name;
+  return found == operators.end() || found->external != id || found->annotation ? nullptr : &*found;
 }
 
+// A kernel without an operator repeats its correlation id, even if other kernels name their operators (kineto,
+// output_json.cpp, until 2025); but an operator may have that number too. If the kernel's launch is known, the launch
+// tells the operator. Only an operator that was running then stays the kernel's `operation`, without a tie, in case
+// that none was running on the launch's own thread.
 void tie_by_id(TraceRecords& records) {
   const bool all_repeat = repeats_correlation(records);
   bool sorted = false;
   for (KernelRecord& k : records.kernels) {
     if (k.tie != Tie::none) continue;
-    // A kernel without an operator repeats its correlation id, even if other kernels name their operators (kineto,
-    // output_json.cpp, until 2025). If its launch is known, that tells the operator.
-    const bool repeats = k.operation == k.launch && (all_repeat || has_launch(records, k.launch));
-    if (repeats || k.operation == 0) {
-      k.operation = kNoName;
-      continue;
-    }
+    const std::uint32_t id = k.operation;
+    const bool repeats = id == k.launch;
+    k.operation = kNoName;
+    if (id == 0 || (repeats && all_repeat)) continue;
     if (!std::exchange(sorted, true))
       sort_by(records.operators, [](const OperatorRecord& o) { return std::tuple(o.external, o.annotation, o.name); });
-    k.operation = operator_named(records.operators, k.operation);
-    if (k.operation != kNoName) k.tie = Tie::id;
+    const OperatorRecord* const named = operator_with(records.operators, id);
+    if (named == nullptr) continue;
+    const LaunchRecord* const launch = repeats ? launch_of(records, k.launch) : nullptr;
+    if (launch == nullptr) k.tie = Tie::id;
+    if (launch == nullptr || (!k.waits && named->begin <= launch->begin && launch->begin <= named->end))
+      k.operation = named->name;
   }
 }
 
 void tie_by_launch(KernelRecord& k, const LaunchRecord& launch, RunningOperators& running) {
   if (k.tie != Tie::none) return;
   const OperatorRecord* const found = running.at(launch.thread, launch.begin);
-  if (found == nullptr) return;
-  k.operation = found->name;
-  k.tie = found->annotation ? Tie::annotation : Tie::launch;
+  if (k.operation != kNoName && (found == nullptr || found->annotation)) {
+    k.tie = Tie::id;
+  } else if (found != nullptr) {
+    k.operation = found->name;
+    k.tie = found->annotation ? Tie::annotation : Tie::launch;
+  }
 }
 
 void find_launches(TraceRecords& records) {

@@ -56,8 +56,8 @@ void KernelRun::add(const Kernel& kernel) {
   } else {
     const KernelClass kind = class_of_kernel(kernel.name, kernel.kind);
     o.op = run_.op(name_of(kind), kind == KernelClass::collective);
-    if (kind == KernelClass::collective) ++without_group_;
   }
+  if (run_.transfers[o.op] && part.group < 0) ++without_group_;
   part.work = works_.try_emplace(work, static_cast<std::uint32_t>(works_.size())).first->second;
   run_.operations.push_back(o);
   parts_.push_back(part);
@@ -119,9 +119,8 @@ MeasuredRun KernelRun::take() {
   number_groups(order);
   if (without_group_ > 0 && run_.workers.size() > 1)
     run_.remarks.push_back(fmt::format(
-        "{} collectives name no process group (PyTorch does from 2.2 on): waiting for other ranks counts as "
-        "moving",
-        without_group_));
+        "{} no process group (traces of PyTorch 2.2 and later usually do): waiting for other ranks counts as moving",
+        without_group_ == 1 ? "1 collective names" : fmt::format("{} collectives name", without_group_)));
   run_.sort_workers();
   return std::move(run_);
 }

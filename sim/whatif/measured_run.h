@@ -43,7 +43,7 @@ struct MeasuredRun {
 
   // the index of a kind of operation in `ops`, to which it is added if it is new
   std::uint32_t op(std::string_view name, bool transfer);
-  // Sorts the workers: those whose names are numbers come first, in ascending order, and others by their names.
+  // Sorts the workers by their names, in which digits count as numbers.
   void sort_workers();
 };
 

@@ -1,12 +1,12 @@
 #include <algorithm>
-#include <charconv>
-#include <limits>
-#include <tuple>
+#include <numeric>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "models/base/error.h"
 #include "models/base/input_file.h"
+#include "models/base/natural_order.h"
 #include "sim/summary/stream.h"
 #include "sim/whatif/measured_run.h"
 #include "sim/whatif/run_events.h"
@@ -29,19 +29,16 @@ std::uint32_t MeasuredRun::op(std::string_view name, bool transfer) {
 }
 
 void MeasuredRun::sort_workers() {
-  std::vector<std::tuple<std::int64_t, std::string, std::size_t>> sorted;  // number, name and index of each worker
-  for (const std::string& name : workers) {
-    std::int64_t number = 0;
-    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
-    const bool is_number = error == std::errc{} && end == name.data() + name.size();
-    sorted.emplace_back(is_number ? number : std::numeric_limits<std::int64_t>::max(), name, sorted.size());
+  std::vector<std::size_t> order(workers.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, in_natural_order, [&](std::size_t w) -> std::string_view { return workers[w]; });
+  std::vector<std::int32_t> place(order.size());
+  std::vector<std::string> sorted;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    place[order[i]] = static_cast<std::int32_t>(i);
+    sorted.push_back(std::move(workers[order[i]]));
   }
-  std::sort(sorted.begin(), sorted.end());
-  std::vector<std::int32_t> place(sorted.size());
-  for (std::size_t i = 0; i < sorted.size(); ++i) {
-    place[std::get<2>(sorted[i])] = static_cast<std::int32_t>(i);
-    workers[i] = std::get<1>(sorted[i]);
-  }
+  workers = std::move(sorted);
   for (MeasuredOp& o : operations) o.worker = place[static_cast<std::size_t>(o.worker)];
 }
 

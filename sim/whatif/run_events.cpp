@@ -54,6 +54,7 @@ class RunEvents {
       if (key == "distributedInfo") rank_ = number_behind(value, "\"rank\"");
     };
     read_trace(path, readers);
+    for (auto& [pid, windows] : windows_) sort_windows(windows);
     try {
       for (const Noted& n : noted_) n.sequence ? add_row(n) : add_kernel(n, path);
     } catch (const Error& error) {
@@ -71,6 +72,7 @@ class RunEvents {
   struct Window {
     std::int64_t step = 0;
     double begin = 0, end = 0;
+    double latest_end = 0;  // latest end of this window and of those that begin before it
   };
 
   void note(const TraceEvent& e) {
@@ -174,10 +176,21 @@ class RunEvents {
     return windows_.empty() ? 0 : -1;
   }
 
+  static void sort_windows(std::vector<Window>& windows) {
+    std::ranges::stable_sort(windows, {}, &Window::begin);
+    double latest = 0;
+    for (Window& w : windows) w.latest_end = latest = &w == windows.data() ? w.end : std::max(latest, w.end);
+  }
+
+  // The step in which a time lies, -1 if it lies in none; of several windows around it, the last one to begin. windows:
+  // in the order of sort_windows(). A step may be marked twice, but steps hardly overlap, so that the search ends soon.
   static std::int64_t step_in(const std::vector<Window>& windows, double time) {
-    const auto found =
-        std::find_if(windows.begin(), windows.end(), [&](const Window& w) { return time >= w.begin && time < w.end; });
-    return found == windows.end() ? -1 : found->step;
+    auto w = std::ranges::upper_bound(windows, time, {}, &Window::begin);
+    while (w != windows.begin() && std::prev(w)->latest_end > time) {
+      --w;
+      if (time < w->end) return w->step;
+    }
+    return -1;
   }
 
   // When the host launched a kernel; nullopt if the file does not say it. Launches of several processes may have one

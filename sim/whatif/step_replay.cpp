@@ -1,6 +1,7 @@
 #include "sim/whatif/step_replay.h"
 
 #include <algorithm>
+#include <cassert>
 #include <functional>
 #include <numeric>
 
@@ -54,11 +55,10 @@ void StepReplay::follow(std::uint32_t node, bool measured) {
 
 // Every node comes after those that it waits for, so that the lowest index is replayed first.
 double StepReplay::with_measured(std::span<const std::uint32_t> nodes) {
-  std::vector<std::uint32_t> sorted(nodes.begin(), nodes.end());
-  std::sort(sorted.begin(), sorted.end());
-  auto measured = sorted.begin();
-  while (measured != sorted.end() || !queued_.empty()) {
-    const bool takes_measured = measured != sorted.end() && (queued_.empty() || *measured <= queued_.front());
+  assert(std::ranges::is_sorted(nodes));
+  auto measured = nodes.begin();
+  while (measured != nodes.end() || !queued_.empty()) {
+    const bool takes_measured = measured != nodes.end() && (queued_.empty() || *measured <= queued_.front());
     const std::uint32_t node = takes_measured ? *measured++ : queued_.front();
     if (!queued_.empty() && queued_.front() == node) {
       std::pop_heap(queued_.begin(), queued_.end(), std::greater<>());

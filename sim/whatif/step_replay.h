@@ -17,7 +17,8 @@ class StepReplay {
   // graph: must outlive this object. time: the time of each node, where it does not take its measured time.
   StepReplay(const StepGraph& graph, const std::function<double(const RunNode&)>& time);
 
-  // Returns the step time if the nodes with these indices take their measured times: what replayed() returns.
+  // Returns the step time if the nodes with these indices, in ascending order, take their measured times: what
+  // replayed() returns.
   double with_measured(std::span<const std::uint32_t> nodes);
 
  private:

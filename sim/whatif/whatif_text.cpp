@@ -7,6 +7,7 @@
 
 #include "models/base/names.h"
 #include "models/base/sensible.h"
+#include "sim/print/index_ranges.h"
 #include "sim/print/table.h"
 
 namespace orrery {
@@ -64,34 +65,23 @@ std::string slowdowns_text(std::string_view title, std::string_view what, const 
   return text;
 }
 
-struct Range {
-  std::size_t begin = 0, end = 0;  // indices of the first, and behind the last
-};
-
-// Cuts a list into as many ranges of nearly equal length as the map has room for; a short list has one for each index.
-std::vector<Range> ranges_of(std::size_t size) {
-  const std::size_t count = std::min(kMostCells, size);
-  std::vector<Range> ranges;
-  for (std::size_t i = 0; i < count; ++i) ranges.push_back({size * i / count, size * (i + 1) / count});
-  return ranges;
-}
-
 // The map of ranks and stages. Where there are too many for a row each, a row stands for the slowest of several.
 std::string work_text(const WhatifAnswer& a, const Style& style) {
   if (a.work.size() < 2 && (a.work.empty() || a.work[0].size() < 2)) return "";
-  const std::vector<Range> rows = ranges_of(a.work.size()), columns = ranges_of(a.work[0].size());
-  const auto named = [](const Range& r, const auto& name) {
-    return r.end - r.begin == 1 ? name(r.begin) : fmt::format("{} to {}", name(r.begin), name(r.end - 1));
+  const std::vector<IndexRange> rows = index_ranges(a.work.size(), kMostCells);
+  const std::vector<IndexRange> columns = index_ranges(a.work[0].size(), kMostCells);
+  const auto named = [](const IndexRange& r, const auto& name) {
+    return r.size() == 1 ? name(r.begin) : fmt::format("{} to {}", name(r.begin), name(r.end - 1));
   };
   Table t;
   t.columns = {{rows.size() < a.work.size() ? "ranks" : "rank", "", Align::left}};
-  for (const Range& c : columns)
+  for (const IndexRange& c : columns)
     t.columns.push_back(
         {a.work[0].size() > 1 ? "stage " + named(c, [](std::size_t i) { return fmt::format("{}", i); }) : "compute",
          "%"});
-  for (const Range& r : rows) {
+  for (const IndexRange& r : rows) {
     std::vector<std::string> cells = {named(r, [&](std::size_t i) { return name_text(a.workers[i]); })};
-    for (const Range& c : columns) {
+    for (const IndexRange& c : columns) {
       double slowest = a.work[r.begin][c.begin];
       for (std::size_t w = r.begin; w < r.end; ++w) {
         for (std::size_t s = c.begin; s < c.end; ++s) slowest = std::max(slowest, a.work[w][s]);

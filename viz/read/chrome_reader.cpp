@@ -59,7 +59,8 @@ bool FileDetails::opened() const {
 Details FileDetails::details(std::uint64_t key) const {
   if (!opened()) return {{"details", error_}};
   JsonScan scan(file_->text(), std::min<std::size_t>(key, file_->text().size()));
-  Details found = members_of_object(scan.raw());
+  // Another file may lie there by now, in which a value could be as long as the rest of the file.
+  Details found = scan.peek() == '{' ? members_of_object(scan.raw()) : Details{};
   if (const std::string damage = file_->damage(); !damage.empty()) found.emplace_back("file", damage);
   return found;
 }
@@ -71,7 +72,7 @@ EventIds FileDetails::ids(std::uint64_t key) const {
 std::string FileDetails::shape(std::uint64_t key) const {
   if (!opened()) return "";
   JsonScan scan(file_->text(), std::min<std::size_t>(key, file_->text().size()));
-  return shape_of_event(scan.raw());
+  return scan.peek() == '{' ? shape_of_event(scan.raw()) : "";
 }
 
 ChromeReader::ChromeReader(TimelineBuilder& builder, std::string_view text, std::string name, std::uint64_t source,
@@ -197,7 +198,7 @@ std::uint32_t ChromeReader::process_of(std::string_view pid) {
     Process p;
     p.name = pid.empty() ? name_ : "process " + unescaped(pid);
     p.rank = rank_;
-    p.order = static_cast<std::int64_t>(processes_.size());
+    p.order = static_cast<std::int64_t>(builder_.timeline().processes.size()) + 1;
     found->second = builder_.add_process(std::move(p));
   }
   return found->second;

@@ -7,6 +7,7 @@
 
 #include "models/trace/json_scan.h"
 #include "sim/export/pytorch_ops.h"
+#include "sim/summary/event.h"
 #include "viz/read/chrome_event.h"
 #include "viz/timeline/op_shape.h"
 
@@ -15,17 +16,23 @@ namespace {
 
 using Role = EventIds::Role;
 
-// Returns the role of an event by its category; PyTorch 1.12 and older write "Kernel", "Operator" and "Runtime".
+// Returns the role of an event by its category.
 Role role_of(std::string_view category) {
-  static constexpr std::pair<std::string_view, Role> rows[] = {
-      {"kernel", Role::kernel}, {"gpu_memcpy", Role::kernel}, {"gpu_memset", Role::kernel},
-      {"cpu_op", Role::op},     {"Kernel", Role::kernel},     {"Memcpy", Role::kernel},
-      {"Memset", Role::kernel}, {"Operator", Role::op},       {"user_annotation", Role::annotation},
-      {"Runtime", Role::launch}};
-  for (const auto& [name, role] : rows) {
-    if (name == category) return role;
+  switch (event_sort_of(category)) {
+    case EventSort::kernel:
+    case EventSort::copy:
+      return Role::kernel;
+    case EventSort::operation:
+      return Role::op;
+    case EventSort::annotation:
+      return Role::annotation;
+    case EventSort::launch:
+      return Role::launch;
+    case EventSort::none:
+    case EventSort::wait:
+      break;
   }
-  return category.ends_with("_runtime") || category.ends_with("_driver") ? Role::launch : Role::other;
+  return Role::other;
 }
 
 void read_ids(JsonScan& scan, EventIds& ids) {
@@ -34,7 +41,7 @@ void read_ids(JsonScan& scan, EventIds& ids) {
     const std::string_view key = scan.string();
     if (!scan.take(':')) return;
     const std::string_view value = scan.raw();
-    if (key == "External id" || key == "external id") ids.external = number_in<std::uint64_t>(value, 0);
+    if (is_operator_id(key)) ids.external = number_in<std::uint64_t>(value, 0);
     if (key == "correlation") ids.correlation = number_in<std::uint64_t>(value, 0);
     if (!scan.take(',')) break;
   }

@@ -10,6 +10,7 @@
 #include "models/base/error.h"
 #include "models/base/input_file.h"
 #include "models/base/json_value.h"
+#include "models/base/natural_order.h"
 #include "models/load/load_spec.h"
 #include "models/spec/spec.h"
 #include "sim/print/text.h"
@@ -58,7 +59,7 @@ std::vector<std::string> expanded(const std::vector<std::string>& paths) {
       if (is_trace_name(entry.path().string())) files.push_back(entry.path().string());
     }
     if (files.size() == before) throw Error(path + ": holds no trace (*.json, *.json.gz)");
-    std::sort(files.begin() + static_cast<std::ptrdiff_t>(before), files.end());
+    std::sort(files.begin() + static_cast<std::ptrdiff_t>(before), files.end(), in_natural_order);
   }
   return files;
 }

@@ -103,11 +103,30 @@ TEST(JsonScan, NumbersOfEveryLengthEndWhereTheyEnd) {
   EXPECT_EQ(odd.raw(), "1\x01\x02");
 }
 
+// A text that is no JSON, as the zeros of a file that became shorter, is passed over up to the next end of a value.
+TEST(JsonScan, WordsOfControlCharactersEndWhereTheyEnd) {
+  for (std::size_t length = 1; length <= 40; ++length) {
+    std::string word;
+    for (std::size_t i = 0; i < length; ++i) word += "\x01\x02\x0b\x1f\x08"[i % 6];  // the sixth is a zero
+    for (const char end : {',', '}', ']', ' ', '\n', '\t', '\r'}) {
+      for (std::size_t after = 0; after < 20; ++after) {
+        const std::string text = word + end + std::string(after, ',');
+        JsonScan scan(text);
+        ASSERT_EQ(scan.raw(), word);
+        ASSERT_TRUE(scan.complete());
+      }
+    }
+    JsonScan cut(word);
+    EXPECT_EQ(cut.raw(), word);
+    EXPECT_FALSE(cut.complete());
+  }
+}
+
 // Blanks behind a line's end are passed over sixteen at a time; every other byte ends them.
 TEST(JsonScan, BlanksOfAnyNumberArePassedOver) {
   for (std::size_t blanks = 0; blanks < 40; ++blanks) {
     for (const char* end : {"1", "\x01", "\x0b", ""}) {
-      std::string text = "\n";
+      std::string text = blanks % 2 == 0 ? "\n" : "\r\n";
       for (std::size_t i = 0; i < blanks; ++i) text += " \t\r\n"[i % 4];
       const std::string whole = text + end;
       JsonScan scan(whole);

@@ -1,17 +1,19 @@
 // Records of a file are the same, whether one collector takes all events or parts of the file are joined.
 #include "sim/summary/collector.h"
 
-#include <tuple>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "models/base/error.h"
+#include "tests/sim/summary/collected.h"
 #include "tests/sim/summary/layouts.h"
 #include "tests/sim/summary/releases.h"
 
 namespace orrery {
 namespace {
+
+using parts::text_of;
 
 // The events of a trace, as views of its text.
 std::vector<TraceEvent> events_in(std::string_view text) {
@@ -26,30 +28,6 @@ std::vector<TraceEvent> events_in(std::string_view text) {
   return events;
 }
 
-// All that records hold, and the names that they number, as one text.
-std::string text_of(const TraceRecords& r, const TraceNames& names) {
-  std::string text = fmt::format("{} {}\n", r.events, r.untimed);
-  for (const auto& [what, count] : r.left_out) text += fmt::format("left out {} {}\n", what, count);
-  for (const ProcessRecord& p : r.processes) {
-    text +=
-        fmt::format("process {} '{}' '{}' {} {} {}\n", p.pid, p.name, p.labels, p.has_kernels, p.allocated, p.reserved);
-    for (const StepRecord& s : p.steps) text += fmt::format("step {} {} {}\n", s.number, s.begin, s.end);
-  }
-  for (const KernelRecord& k : r.kernels)
-    text += fmt::format("kernel {} {} {} {} {} {} {} {}\n", k.begin, k.end, k.launch, k.operation, k.name, k.device,
-                        k.waits, static_cast<int>(k.tie));
-  for (const LaunchRecord& l : r.launches)
-    text += fmt::format("launch {} {} {} {}\n", l.begin, l.end, l.correlation, l.thread);
-  for (const OperatorRecord& o : r.operators)
-    text += fmt::format("operator {} {} {} {} {} {}\n", o.begin, o.end, o.external, o.thread, o.name, o.annotation);
-  for (const auto& [device, peaks] : r.memory)
-    text += fmt::format("memory {} {} {}\n", device, peaks.first, peaks.second);
-  for (std::uint32_t i = 0; i < names.names.size(); ++i)
-    text += fmt::format("name {} {}\n", names.names.text(i),
-                        i < names.classes.size() && names.classes[i] ? name_of(*names.classes[i]) : "");
-  return text;
-}
-
 std::string by_one(const std::vector<TraceEvent>& events) {
   TraceNames names;
   TraceCollector all(names);
@@ -57,14 +35,16 @@ std::string by_one(const std::vector<TraceEvent>& events) {
   return text_of(std::move(all).records(), names);
 }
 
-// Two collectors of parts take `length` events in turn, as two threads may.
+// Two collectors of parts take `length` events in turn, as two threads may, and every third time the events are read
+// one by one, as those are in which a part was cut wrongly.
 std::string by_parts(const std::vector<TraceEvent>& events, std::size_t length) {
   TraceNames names, part_names[2];
   TraceCollector all(names), parts[2] = {TraceCollector(part_names[0]), TraceCollector(part_names[1])};
   TraceCollector::Numbers numbers[2];
   for (std::size_t i = 0, part = 0; i < events.size(); i += length, part = 1 - part) {
-    for (std::size_t k = i; k < std::min(i + length, events.size()); ++k) parts[part].take(events[k]);
-    EXPECT_TRUE(all.join(parts[part], numbers[part]));
+    const bool alone = i / length % 3 == 2;
+    for (std::size_t k = i; k < std::min(i + length, events.size()); ++k) (alone ? all : parts[part]).take(events[k]);
+    EXPECT_TRUE(alone || all.join(parts[part], numbers[part]));
   }
   return text_of(std::move(all).records(), names);
 }
@@ -79,6 +59,8 @@ constexpr std::string_view kOwn = R"own({"traceEvents": [
   {"ph": "X", "cat": "kernel", "name": "reduce", "pid": 4, "tid": 1, "ts": 5, "dur": 9, "args": {"op": "other", "kind": "collective"}},
   {"ph": "C", "name": "memory", "pid": 3, "ts": 6, "args": {"weights": 12}},
   {"ph": "X", "cat": "kernel", "name": "k", "pid": 4, "tid": 1, "ts": 5},
+  {"ph": "X", "cat": "cpu_op", "name": "a::a", "pid": 5, "tid": 6, "ts": 5, "dur": 1},
+  {"ph": "X", "cat": "cpu_op", "name": "a::b", "ts": 5, "dur": 1},
   {"ph": "M", "name": "process_name", "pid": 3, "args": {"name": "stage 0 (rank 0 again)"}}]})own";
 
 TEST(TraceCollector, JoinedPartsAreTheWhole) {
@@ -118,6 +100,29 @@ TEST(TraceCollector, LimitsAreThoseOfTheWholeFile) {
   for (std::size_t i = 0; i < 600; ++i) all.take(events[i]);
   for (std::size_t i = 600; i < 1500; ++i) part.take(events[i]);
   EXPECT_FALSE(all.join(part, numbers));
+}
+
+// Processes that the file knows already count once.
+TEST(TraceCollector, ProcessesAreAtMostThoseOfTheWholeFile) {
+  constexpr std::size_t kEach = 20'000;
+  std::vector<std::string> pids;
+  for (std::size_t i = 0; i < 2 * kEach; ++i) pids.push_back(fmt::format("{}", i));
+  TraceNames names, part_names;
+  TraceCollector all(names), known(part_names), part(part_names);
+  const auto take = [&](TraceCollector& collector, std::size_t i) {
+    TraceEvent e;
+    e.phase = "M";
+    e.name = "process_name";
+    e.pid = pids[i];
+    collector.take(e);
+  };
+  for (std::size_t i = 0; i < kEach; ++i) take(all, i);
+  for (std::size_t i = 0; i < kEach; ++i) take(known, i);
+  for (std::size_t i = kEach; i < 2 * kEach; ++i) take(part, i);
+  TraceCollector::Numbers numbers, part_numbers;
+  EXPECT_TRUE(all.join(known, numbers));
+  EXPECT_FALSE(all.join(part, part_numbers));
+  EXPECT_EQ(std::move(all).records().processes.size(), kEach);
 }
 
 }  // namespace

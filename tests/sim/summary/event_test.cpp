@@ -49,6 +49,15 @@ TEST(TraceEvents, ListWithoutAnObjectIsATrace) {
 }
 
 // Events lie across the ends of the pieces that are read at a time, and one is longer than a piece.
+TEST(TraceEvents, AByteOrderMarkIsPassedOver) {
+  const TraceFile file("\xef\xbb\xbf[{\"ph\": \"X\", \"name\": \"a\"}]");
+  std::vector<std::string> names;
+  TraceReaders readers;
+  readers.event = [&](const TraceEvent& e) { names.emplace_back(e.name); };
+  read_trace(file.path(), readers);
+  EXPECT_EQ(names, (std::vector<std::string>{"a"}));
+}
+
 TEST(TraceEvents, PiecesOfTheFileMeetAnywhere) {
   std::string text = "{\"traceEvents\": [";
   for (int i = 0; i < 60000; ++i) text += fmt::format("{{\"name\": \"kernel {}\", \"ts\": {}.5}},\n", i, i);

@@ -53,6 +53,28 @@ TEST(SummaryText, AThousandRanksShareRows) {
   EXPECT_LT(std::count(text.begin(), text.end(), '\n'), 80);
 }
 
+// Shells list the files of ranks 10 to 19 before that of rank 2. A rank that marks no steps is in no mean of them.
+TEST(SummaryText, ARowHasRanksOfConsecutiveNumbers) {
+  TraceSummary s;
+  for (int rank = 0; rank < 64; ++rank) {
+    RankTotal r;
+    r.name = fmt::format("rank {}", rank);
+    r.times.window = 1'000'000'000;
+    if (rank % 2 == 0) r.steps = {.count = 2, .sum = 900'000'000};
+    s.ranks.push_back(r);
+  }
+  std::ranges::sort(s.ranks, {}, &RankTotal::name);
+  const std::string text = summary_text(s, 15, {});
+  std::size_t at = 0;
+  for (int rank = 0; rank < 64; rank += 2) {
+    const std::size_t row = text.find(fmt::format("rank {} to rank {} ", rank, rank + 1));
+    ASSERT_NE(row, std::string::npos) << text;
+    EXPECT_GT(row, at);
+    at = row;
+    EXPECT_EQ(text.substr(text.find('\n', row) - 5, 5), "450.0") << text;
+  }
+}
+
 TEST(SummaryJson, HasEveryFigure) {
   const TraceFile file(layouts::kTorch21);
   const auto json = nlohmann::json::parse(summary_json(summarize_traces({file.path()})));

@@ -57,6 +57,29 @@ TEST(Tie, AnIdThatRepeatsTheCorrelationIsNoOperatorsAmongOthersThatAre) {
   EXPECT_EQ(r.kernels[2].tie, Tie::id);
 }
 
+// The launches are recorded on a thread on which no operator, or only an annotation, was running. One kernel's id is
+// its correlation id by chance, another's repeats it: operator 5 was not running then.
+TEST(Tie, AnIdThatIsTheCorrelationByChanceNamesItsOperator) {
+  for (const bool annotated : {false, true}) {
+    TraceRecords r;
+    for (std::uint32_t i = 1; i <= 6; ++i) {
+      r.kernels.push_back(kernel(100 * i, i, i == 4 || i == 5 ? i : 10 + i));
+      r.operators.push_back({10 * i, 10 * i + 8, i == 4 ? i : 10 + i, 2, 70 + i, false});
+      r.launches.push_back({10 * i + 2, 10 * i + 5, i, 1});
+    }
+    r.operators.push_back({80, 90, 5, 2, 90, false});
+    if (annotated) r.operators.push_back({0, 95, 99, 1, 95, true});
+    tie(r);
+    for (std::uint32_t i = 1; i <= 6; ++i) {
+      if (i == 5) continue;
+      EXPECT_EQ(r.kernels[i - 1].tie, Tie::id) << i;
+      EXPECT_EQ(r.kernels[i - 1].operation, 70 + i);
+    }
+    EXPECT_EQ(r.kernels[4].tie, annotated ? Tie::annotation : Tie::none);
+    EXPECT_EQ(r.kernels[4].operation, annotated ? 95U : kNoName);
+  }
+}
+
 TEST(Tie, KernelsWithoutALaunchStayUntied) {
   TraceRecords r;
   r.kernels = {kernel(200, 0, 0), kernel(100, 3, 0)};

@@ -104,6 +104,26 @@ TEST(RunEvents, TransfersOfRanksThatCountDifferentlyStandAlone) {
                              "rank 0 has 2 and rank 1 has 1"}));
 }
 
+TEST(RunEvents, CollectivesWithoutAGroupAreCounted) {
+  const TraceFile first(trace_of(0, kernel("nccl", 10, R"("Collective name": "allreduce", "Process Group Name": "")") +
+                                        kernel("gemm", 20, "")),
+                        "first.json");
+  const TraceFile second(trace_of(1, kernel("gemm", 20, "")), "second.json");
+  const MeasuredRun run = read_measured_run({first.path(), second.path()});
+  ASSERT_EQ(run.remarks.size(), 1U);
+  EXPECT_TRUE(run.remarks[0].starts_with("1 collective names no process group")) << run.remarks[0];
+}
+
+// The profiler marks step 3 twice, the second time a little shorter. A kernel in the rest of the longer one is in it.
+TEST(RunEvents, AStepThatIsMarkedTwiceIsOne) {
+  std::string events = step_mark(4, 100, 100) + step_mark(3, 0, 100) + step_mark(3, 1, 90);
+  for (const double begin : {0.0, 50.0, 95.0, 100.0, 199.0, 200.0}) events += kernel("gemm", begin, "");
+  const TraceFile file(trace_of(0, events));
+  std::vector<std::int64_t> steps;
+  for (const MeasuredOp& o : read_measured_run({file.path()}).operations) steps.push_back(o.step);
+  EXPECT_EQ(steps, (std::vector<std::int64_t>{3, 3, 3, 4, 4}));  // the last kernel is in none
+}
+
 // Ranks of one file use the same correlation ids, each in its own process.
 TEST(RunEvents, LaunchesAreOfTheKernelsProcess) {
   const auto launch = [](int pid, double begin) {

@@ -145,6 +145,26 @@ TEST(Load, CancelStopsIt) {
                Cancelled);
 }
 
+// Each of two files has two ranks. Their rows are in the order of the files, and rank 10 comes after rank 2.
+TEST(Load, RanksOfSeveralFilesAreInOrder) {
+  const TemporaryFolder folder;
+  for (const int first : {0, 2, 10}) {
+    std::string events;
+    for (const int rank : {first, first + 1})
+      events += fmt::format(R"({{"ph": "M", "name": "process_name", "pid": {0}, "args": {{"name": "rank {0}"}}}},)"
+                            R"({{"ph": "X", "name": "k", "cat": "kernel", "pid": {0}, "tid": 1, "ts": 1, "dur": 1}},)",
+                            rank);
+    write(folder.path(fmt::format("rank{}.json", first)), "[" + events + "{}]");
+  }
+  const auto documents = open_inputs({folder.path()});
+  ASSERT_EQ(documents.size(), 1U);
+  std::vector<Process> shown = documents[0].timeline.processes;
+  std::ranges::stable_sort(shown, {}, &Process::order);
+  std::vector<std::string> names;
+  for (const Process& p : shown) names.push_back(p.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"rank 0", "rank 1", "rank 2", "rank 3", "rank 10", "rank 11"}));
+}
+
 TEST(Load, RankNamesAreFoldedAway) {
   EXPECT_EQ(without_rank("a/step_rank12.json.gz"), "a/step_.json.gz");
   EXPECT_EQ(without_rank("rank_3/step.json"), "rank_3/step.json");
