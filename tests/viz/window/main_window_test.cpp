@@ -279,7 +279,8 @@ TEST(MainWindow, ATraceThatShrinksWhileItIsOpenIsSaidToHaveShrunk) {
   w.open({file, kSpec});
   std::filesystem::resize_file(file, 5'000);
   const Timeline& t = w.first()->scene()->timeline();
-  for (EventId e = 0; e < t.events(); ++e) w.first()->select(e);
+  constexpr EventId kEvery = 97;  // each is looked for up to the end of the file
+  for (EventId e = 0; e < t.events(); e += kEvery) w.first()->select(e);
   EXPECT_NE(w.findChild<QTextBrowser*>()->toPlainText().indexOf("became shorter"), -1);
   w.compare(true);
   EXPECT_EQ(w.first()->scene()->timeline().events(), t.events());
