@@ -15,8 +15,6 @@ using kernels::columns_of;
 using kernels::matrix;
 using FloatMatrix = kernels::Matrix<float>;
 
-constexpr float kLargestE4m3 = 448;
-
 // The key of the index of one token in the cache: codes in E4M3, and behind them the scale by which they are
 // multiplied, which takes the largest element of the key to the largest number of the format.
 struct IndexKey {
@@ -26,7 +24,7 @@ struct IndexKey {
   void store(const float* key, std::byte* to) const {
     float largest = 0;
     for (std::int64_t i = 0; i < elements; ++i) largest = std::max(largest, std::abs(key[i]));
-    const float scale = largest > 0 ? largest / kLargestE4m3 : 1;
+    const float scale = largest > 0 ? largest / kernels::kLargestE4m3 : 1;
     for (std::int64_t i = 0; i < elements; ++i) to[i] = static_cast<std::byte>(kernels::to_e4m3(key[i] / scale));
     std::memcpy(to + bytes - static_cast<Bytes>(sizeof(scale)), &scale, sizeof(scale));
   }

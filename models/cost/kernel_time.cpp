@@ -186,12 +186,12 @@ struct KernelTime {
     return kernel.start_us * kMicrosecond + flops * (1 + more) / rate;
   }
 
-  // Returns the heads for which a kernel computes prompts' sparse attention over those that it is given: FlashMLA's,
-  // which the stacks of served models call, has tiles of 64 heads on Hopper and of 128 on Blackwell, filled with zeros
-  // (vLLM, v1/attention/backends/mla/flashmla_sparse.py; SGLang, _forward_flashmla_sparse). Decode's has no such need.
+  // Returns the heads for which a kernel computes sparse attention over those that it is given: FlashMLA's, which the
+  // stacks of served models call, has tiles of 64 heads on Hopper and of 128 on Blackwell, filled with zeros (vLLM,
+  // v1/attention/backends/mla/flashmla_sparse.py, of prompts and of new tokens; SGLang, _forward_flashmla_sparse).
   double padded_heads(const FlashAttention& a) const {
     const std::int64_t arch = gpu.compute_capability / 10, tile = arch == 9 ? 64 : arch == 10 ? 128 : 1;
-    if (!profile.generates || a.chosen == 0 || a.query == 1) return 1;
+    if (!profile.generates || a.chosen == 0) return 1;
     return static_cast<double>(ceil_div(a.heads, tile) * tile) / static_cast<double>(a.heads);
   }
 

@@ -85,12 +85,21 @@ std::string width_text(const Generation& g) {
 Section cache_section(const Spec& spec, const GenerationReport& r) {
   const Model& m = spec.model;
   const Generation& g = *spec.generation;
-  Bytes token = 0;
-  for (std::int64_t layer = 0; layer < m.layers; ++layer) token += cached_bytes(spec, layer);
-  const std::string formula = m.mla ? fmt::format("L (kv_lora_rank + rope) w = {} x ({} + {}) x {}", m.layers,
-                                                  m.mla->kv_lora_rank, m.mla->qk_rope_head_dim, width_text(g))
-                                    : fmt::format("2 L max(g/t, 1) d w = 2 x {} x max({}/{}, 1) x {} x {}", m.layers,
-                                                  m.kv_heads, spec.strategy.tensor, m.head_dim, width_text(g));
+  Bytes token = 0, states = 0;
+  std::int64_t layers = 0;  // with attention
+  for (std::int64_t layer = 0; layer < m.layers; ++layer) {
+    token += cached_bytes(spec, layer);
+    states += recurrent_bytes(spec, layer).sum();
+    layers += cached_bytes(spec, layer) > 0 ? 1 : 0;
+  }
+  std::string formula = m.mla ? fmt::format("L (kv_lora_rank + rope) w = {} x ({} + {}) x {}", layers,
+                                            m.mla->kv_lora_rank, m.mla->qk_rope_head_dim, width_text(g))
+                              : fmt::format("2 L max(g/t, 1) d w = 2 x {} x max({}/{}, 1) x {} x {}", layers,
+                                            m.kv_heads, spec.strategy.tensor, m.head_dim, width_text(g));
+  if (m.indexer) formula += fmt::format(", and {} x {} for the index's keys", layers, index_key_bytes(m));
+  if (states > 0)
+    formula += fmt::format("; {} bytes a sequence for the states of {} layers with a recurrence",
+                           grouped(static_cast<double>(states)), m.layers - layers);
   return {"Keys and values",
           {fmt::format("{} bytes a token over all stages: {}", grouped(static_cast<double>(token)), formula),
            fmt::format("{} a sequence on the rank with the most, in blocks of {} tokens; {} sequences fit",

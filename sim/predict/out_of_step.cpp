@@ -1,6 +1,8 @@
 #include "sim/predict/out_of_step.h"
 
 #include <algorithm>
+#include <numeric>
+#include <set>
 
 #include "models/plan/unfold.h"
 
@@ -25,14 +27,19 @@ SlotLinks own_links(SlotLinks links, LinkId first) {
   return links;
 }
 
-// The ranks of every class at `count` evenly spaced places of its data-parallel group, place by place; none if the
-// classes' groups differ in size, or if ranks at one place are not those of one pipeline.
+// The ranks of every class at `count` evenly spaced places of its data-parallel group, place by place; none if several
+// classes are of one stage, if the classes' groups differ in size, or if ranks at one place are not those of one
+// pipeline.
 std::vector<std::int64_t> spaced_ranks(const Plan& plan, std::size_t count) {
   const std::size_t size = group_of(plan, Dimension::data, plan.classes.front()).size();
   const auto pipeline_of = [&](std::int64_t rank) {
     return plan.dimensions[static_cast<std::size_t>(Dimension::pipeline)].member_of[rank];
   };
   std::vector<std::int64_t> ranks;
+  std::set<std::int64_t> stages;
+  for (const RankClass& c : plan.classes) {
+    if (!stages.insert(c.stage).second) return {};
+  }
   for (std::size_t i = 0; i < count; ++i) {
     const std::size_t first = ranks.size();
     for (const RankClass& c : plan.classes) {
@@ -63,15 +70,17 @@ std::optional<OutOfStep> ranks_out_of_step(const Plan& plan, const Timing& timin
   some.timing.one_queue = timing.one_queue;
   some.timing.link_count = timing.link_count * static_cast<LinkId>(count);
   const std::vector<std::uint32_t> slot_of = slots_of_ranks(plan);
+  // The ranks of one pipeline are not all slow or all fast: from stage to stage their order is turned by a little more
+  // than half a turn, so that it comes back after `count` stages.
+  std::int64_t turn = count / 2 + 1;
+  while (std::gcd(turn, count) > 1) ++turn;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     const std::uint32_t slot = slot_of[ranks[i]];
     const auto place = static_cast<std::int64_t>(i / plan.classes.size());
     some.timing.row_of_slot.push_back(timing.row_of_slot[slot]);
     if (!timing.links.empty())
       some.timing.links.push_back(own_links(timing.links[slot], timing.link_count * static_cast<LinkId>(place)));
-    // The ranks of one pipeline are not all slow or all fast: from stage to stage their order is turned by a little
-    // more than half a turn.
-    some.places.push_back((place + plan.classes[slot].stage * (count / 2 + 1)) % count);
+    some.places.push_back((place + plan.classes[slot].stage * turn) % count);
   }
   return some;
 }

@@ -168,8 +168,11 @@ Prediction predict(const Spec& spec, Profile profile, bool unfolded, const std::
     p.report.roll_back_s =
         roll_back_time(folded, unfolded ? costs_of(folded, spec, p.profile).timing : p.costs.timing, stop);
   }
-  if (spec.cluster.variation && spec.cluster.variation->gpus > 0)
-    p.report.variation = step_quantiles(spec, p.plan, p.costs.timing, p.report.step_time_s, stop);
+  if (spec.cluster.variation && spec.cluster.variation->gpus > 0) {
+    const Plan folded = unfolded ? make_plan(spec) : p.plan;
+    p.report.variation = step_quantiles(
+        spec, folded, unfolded ? costs_of(folded, spec, p.profile).timing : p.costs.timing, p.report.step_time_s, stop);
+  }
   add_interval(p.report, spec, p.profile);
   // A plan is named by the hash of its folded form (one rank of each class of equal ranks), also where all ranks are
   // simulated.

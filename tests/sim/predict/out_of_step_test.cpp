@@ -45,6 +45,14 @@ TEST(OutOfStep, PlacesOfAStageAreTakenOnceEach) {
   }
 }
 
+// Of two ranks one is slow in the first stage and the other one in the second.
+TEST(OutOfStep, TwoRanksTakeTurns) {
+  const Prediction p = predicted("pipeline: 2, data: 2, sharding: zero3, global_batch: 8");
+  const auto some = ranks_out_of_step(p.plan, p.costs.timing, 2);
+  ASSERT_TRUE(some);
+  for (std::size_t i = 0; i < 2; ++i) EXPECT_NE(some->places[2 * i], some->places[2 * i + 1]);
+}
+
 TEST(OutOfStep, OneDataRankIsNotOutOfStep) {
   const Prediction p = predicted("tensor: 4, global_batch: 4");
   EXPECT_FALSE(ranks_out_of_step(p.plan, p.costs.timing, 1));

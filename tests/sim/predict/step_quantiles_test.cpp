@@ -4,6 +4,7 @@
 
 #include "models/base/quantile.h"
 #include "models/load/load_spec.h"
+#include "models/spec/sharding.h"
 #include "sim/predict/every_rank.h"
 
 namespace orrery {
@@ -22,12 +23,22 @@ Prediction predicted_report(const Spec& spec) { return predict(spec, profile_for
 TEST(StepQuantiles, SetsInLockstepFollowTheGroupsThatMeetInLayers) {
   const auto sets = [](const std::string& strategy) {
     const Spec spec = varied(strategy, "gpus: 0.03");
-    return lockstep_of(predicted_report(spec).plan, strategy.find("zero3") != std::string::npos);
+    return lockstep_of(predicted_report(spec).plan, row_of(spec.strategy.sharding).shards_parameters);
   };
   const Lockstep tensor = sets("tensor: 4, pipeline: 2, data: 4, global_batch: 16");
   EXPECT_EQ(std::tuple(tensor.ranks, tensor.replicas, tensor.stages), std::tuple(4, 4, 2));
   const Lockstep sharded = sets("pipeline: 2, data: 8, sharding: zero3, global_batch: 16");
   EXPECT_EQ(std::tuple(sharded.ranks, sharded.replicas, sharded.stages), std::tuple(8, 1, 2));
+}
+
+TEST(StepQuantiles, OfEveryRankAreThoseOfTheFoldedPlan) {
+  for (const char* strategy :
+       {"data: 8, sharding: zero3, global_batch: 16", "data: 8, sharding: zero1, global_batch: 16"}) {
+    const Spec spec = varied(strategy, "gpus: 0.03, kernels: 0.02");
+    const Report folded = predict(spec).report, whole = predict(spec, true).report;
+    EXPECT_EQ(whole.variation->p50_s, folded.variation->p50_s) << strategy;
+    EXPECT_EQ(whole.variation->p95_s, folded.variation->p95_s) << strategy;
+  }
 }
 
 // A step of ranks without a pipeline is as long as its slowest rank makes it.
