@@ -210,9 +210,11 @@ void run_grouped(const CpuCall& c, const GroupedGemm& g) {
   const bool weights = g.role == Gemm::Role::weight_gradient, input = g.role == Gemm::Role::input_gradient;
   const std::int64_t rows = c.rows_in(c.reads[0], input ? g.out : g.in);
   const std::size_t operands = weights ? 2 : 1;
-  // In generation `groups` counts the experts that are expected to get tokens; the counts are of all.
+  // In generation `groups` counts the experts that are expected to get tokens; the counts are of all of the rank's, by
+  // the rank that sends where even is not set.
   const Argument* counted = c.reads.size() > operands ? &c.reads[operands] : nullptr;
-  const std::int64_t groups = c.state.generated && counted != nullptr && g.even ? counted->bytes / 4 : g.groups;
+  const std::int64_t sources = g.even ? 1 : c.size(Dimension::expert) * c.size(Dimension::expert_tensor);
+  const std::int64_t groups = c.state.generated && counted != nullptr ? counted->bytes / 4 / sources : g.groups;
   const std::vector<std::int64_t> counts = rows_by_expert(counted, groups, rows);
   const Values a = c.read(c.reads[0], rows * (input ? g.out : g.in));
   const Values dy = weights ? c.read(c.reads[1], rows * g.out) : c.read(c.reads[0], 0);

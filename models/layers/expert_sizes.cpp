@@ -134,7 +134,7 @@ std::int64_t local_experts_met(const Moe& moe, std::int64_t local, double tokens
 }
 
 std::int64_t experts_with_rows(const Spec& spec, const ExpertSizes& s) {
-  if (!spec.generation) return s.local;
+  if (!spec.generation || s.padded) return s.local;
   return local_experts_met(*spec.model.moe, s.local, real(s.tokens * s.sources()));
 }
 

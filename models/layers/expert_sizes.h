@@ -52,8 +52,8 @@ double experts_met(const Moe& moe, double tokens);
 // taken to lie on all ranks alike.
 std::int64_t local_experts_met(const Moe& moe, std::int64_t local, double tokens);
 
-// Returns how many experts of a rank are taken to get rows: all in training; in generated text, where all ranks that
-// send may have few tokens together, those that any token chooses.
+// Returns how many experts of a rank are taken to get rows: all in training, and where each computes its capacity; in
+// generated text, where all ranks that send may have few tokens together, those that any token chooses.
 std::int64_t experts_with_rows(const Spec& spec, const ExpertSizes& sizes);
 
 // Returns the expected number of parts (nodes or ranks) that hold at least one of a token's top_k experts, divided by

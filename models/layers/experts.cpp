@@ -309,7 +309,7 @@ static Id grouped(LayerTape& layer, const std::string& name, Id x, std::int64_t 
                                .out = out,
                                .in = in,
                                .result_bytes = c.width,
-                               .even = s.padded || c.spec.generation.has_value(),
+                               .even = s.padded,
                                .one_kernel = r.fused};
   const Gemm all = {.n = s.local * out, .k = in};
   const Id y = rows_of(layer, name + " output", r.gathered, out, c.width);

@@ -45,7 +45,7 @@ TEST(OutOfStep, PlacesOfAStageAreTakenOnceEach) {
   }
 }
 
-// Of two ranks one is slow in the first stage and the other one in the second.
+// The slower of two ranks is another one in the second stage than in the first.
 TEST(OutOfStep, TwoRanksTakeTurns) {
   const Prediction p = predicted("pipeline: 2, data: 2, sharding: zero3, global_batch: 8");
   const auto some = ranks_out_of_step(p.plan, p.costs.timing, 2);
