@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <set>
 #include <vector>
 
 #include "models/cost/kernel_laws.h"
@@ -66,26 +65,14 @@ Seconds experts_time(const GroupedGemm& g, Precision precision, const Gpu& gpu, 
          kMicrosecond;
 }
 
-// The compute capabilities of each family's GPUs, which are read from their files once.
-static const std::vector<std::set<int>>& capabilities_of_families() {
-  static const std::vector<std::set<int>> known = [] {
-    std::vector<std::set<int>> all;
-    for (const KernelFamily<ExpertLaw>& family : built_in_kernel_laws().experts) {
-      std::set<int>& own = all.emplace_back();
-      for (const std::string& gpu : family.gpus) own.insert(find_gpu(gpu).compute_capability);
-    }
-    return all;
-  }();
-  return known;
-}
-
 const ExpertLaw* find_expert_law(std::string_view framework, const Gpu& gpu) {
   const auto& families = built_in_kernel_laws().experts;
-  for (std::size_t i = 0; i < families.size(); ++i) {
-    if (families[i].framework == framework && capabilities_of_families()[i].contains(gpu.compute_capability))
-      return &families[i].law;
-  }
-  return nullptr;
+  const auto found = std::ranges::find_if(families, [&](const KernelFamily<ExpertLaw>& family) {
+    return family.framework == framework && std::ranges::any_of(family.gpus, [&](const std::string& name) {
+             return find_gpu(name).compute_capability == gpu.compute_capability;
+           });
+  });
+  return found == families.end() ? nullptr : &found->law;
 }
 
 }  // namespace orrery

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <variant>
 
+#include "models/cost/kernel_time.h"
+
 namespace orrery {
 
 Seconds host_time(const Op& op, const Software& software) {
@@ -19,6 +21,12 @@ Seconds host_time(const Op& op, const Software& software) {
           : software.host.call_us * (by_autograd ? software.host.backward_call_share : 1) * calls_of(op.work) / pieces;
   const double launch = moves(op) ? software.host.collective_launch_us : software.host.launch_us * kernels_of(op.work);
   return (calls + launch) * kMicrosecond;
+}
+
+Seconds served_host_time(const Op& op, const Software& software, const Profile& profile) {
+  if (software.kernels.cuda_graphs || op.within) return 0;
+  const double launch_us = moves(op) ? software.host.collective_launch_us : software.host.launch_us;
+  return launch_us * kMicrosecond * kernels_of(op.work, profile);
 }
 
 LayerHostTime layer_host_time(const Plan& plan, const Block& block, const Software& software) {

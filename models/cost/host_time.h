@@ -1,6 +1,7 @@
 #pragma once
 
 #include "models/base/units.h"
+#include "models/cost/profile.h"
 #include "models/plan/plan.h"
 #include "models/spec/software.h"
 
@@ -11,6 +12,10 @@ namespace orrery {
 // and which compiled code does not take, and the time to launch the op's kernels or collective. A captured CUDA graph
 // launches all ops at once, so that no op takes host time.
 Seconds host_time(const Op& op, const Software& software);
+
+// The same of an inference stack, which fuses ops as kernels_of(work, profile) says and launches each of the others in
+// one call.
+Seconds served_host_time(const Op& op, const Software& software, const Profile& profile);
 
 // The host time of a transformer layer in addition to calling and launching its ops (Software::Host::layer_us), in the
 // forward and the backward pass, seconds. Backward takes this time once, and again for the share of forward ops that

@@ -49,7 +49,7 @@ constexpr SpecKey kSoftwareKeys[] = {
     {"eight_bit_output", "the products of the logits read 8-bit operands too", "true"},
     {"eight_bit_attention", "precisions in which attention's products are in 8 bits too", "nvfp4"},
     {"compile", "torch.compile: chains of element-wise operations fuse, fewer launches", "true"},
-    {"cuda_graphs", "no host time per kernel within a step", "true"},
+    {"cuda_graphs", "no host time per kernel within a step, and of generated text within a pass of one token", "true"},
     {"regather_input", "sequence parallel: backward gathers the sharded input again", "true"},
     {"tensor_reduce_overlaps_wgrad", "backward's tensor collective runs under the weight gradient", "true"},
     {"tensor_overlap",

@@ -363,8 +363,9 @@ class CostModel {
   }
 
   Picoseconds issue(const Op& op) const {
-    const bool measured = calibrated() && !spec_.software.kernels.cuda_graphs;
-    return picoseconds(measured ? profile_.measured.issue : host_time(op, spec_.software));
+    if (calibrated() && !spec_.software.kernels.cuda_graphs) return picoseconds(profile_.measured.issue);
+    return picoseconds(profile_.generates ? served_host_time(op, spec_.software, profile_)
+                                          : host_time(op, spec_.software));
   }
 
   const Plan& plan_;

@@ -9,17 +9,26 @@ namespace orrery {
 // whatever waits (continuous batching: Yu et al. 2022, Orca). At the begin all clients send a request at once.
 struct ClosedLoop {
   std::int64_t clients = 1;
-  std::int64_t requests = 1;           // of all clients together
-  std::int64_t input = 1, output = 1;  // tokens of a request's prompt and of its answer, at most
-  double shortest = 1;                 // lengths are spread evenly from this share of the longest up to it
-  std::int64_t sequences = 1;          // the most requests in progress that the stack allows
-  std::int64_t cache_tokens = 1;       // the most tokens in the cache of keys and values
-  std::int64_t pass_tokens = 8192;     // the most tokens of prompts and answers in one pass
+  std::int64_t requests = 1;                // of all clients together
+  std::int64_t input = 1, output = 1;       // tokens of a request's prompt and of its answer, at most
+  double shortest = 1;                      // lengths are spread evenly from this share of the longest up to it
+  std::int64_t sequences = 1;               // the most requests in progress that the stack allows
+  double cache_bytes = 1;                   // memory for keys and values, and for recurrent states
+  double token_bytes = 1, state_bytes = 0;  // of it, for each token, and for each request whatever its length
+  std::int64_t pass_tokens = 8192;          // the most tokens of prompts and answers in one pass
   // Whether one pass takes tokens of prompts and of answers together. If not, answers wait while prompts are processed.
   bool mixes = true;
   // Whether a request gets room in the cache for its whole answer before it begins. If not, answers take room as they
   // grow, and where none is left the request that began last begins again later, with what it has answered.
   bool reserves = true;
+  // Whether the host schedules and launches a pass while the one before it runs: the time of launching hides behind
+  // that pass, and what was sent meanwhile waits for the pass after the next.
+  bool overlaps = false;
+  // After so many passes of answers the stack looks for new requests; it does so too after a pass over prompts, and
+  // when it has nothing to answer.
+  std::int64_t poll_passes = 1;
+  // An answer is streamed in pieces of so many tokens: the first token reaches the client with the first piece.
+  std::int64_t stream_tokens = 1;
 };
 
 // Seconds of passes.
@@ -27,6 +36,7 @@ struct PassTimes {
   std::function<double(double sequences, double context)> decode;     // one token of each sequence
   std::function<double(double sequences, double context)> attention;  // the part of it that reads the cache
   std::function<double(double tokens)> prompt;                        // so many tokens of prompts
+  double launch_s = 0;  // for which the host launches a pass with prompts; others are CUDA graphs
 };
 
 // Means over all requests. first_token_s: from sending a request to its first token (TTFT); token_s: between its tokens

@@ -12,10 +12,13 @@
 namespace orrery {
 namespace {
 
+// A stack captures passes of one token a sequence as CUDA graphs; passes over prompts, whose shapes differ, it launches
+// op by op.
 Spec pass_spec(const Spec& spec, std::int64_t tokens, std::int64_t cached) {
   Spec pass = spec;
   pass.sequence = tokens;
   pass.generation->cached = cached;
+  if (tokens > 1) pass.software.kernels.cuda_graphs = false;
   return pass;
 }
 
@@ -129,6 +132,18 @@ GenerationReport predict_batch(const Spec& spec, Profile profile, const std::ato
 double decode_period_s(const Spec& spec, Profile profile, std::int64_t cached) {
   profile = generation_profile(spec, std::move(profile));
   return pass_of(spec, profile, 1, cached, nullptr).made.period_s;
+}
+
+PromptTime prompt_time(const Spec& spec, Profile profile) {
+  profile = generation_profile(spec, std::move(profile));
+  Prediction p = predict(pass_spec(spec, spec.generation->input, 0), profile);
+  const RankClass& first = p.plan.classes.front();
+  Picoseconds launch = 0;
+  for (std::size_t t = first.begin; t < first.end; ++t) launch += p.costs.timing.of(0, p.plan.tasks[t].op).issue;
+  for (std::vector<OpTiming>& row : p.costs.timing.rows)
+    for (OpTiming& op : row) op.issue = 0;
+  const Picoseconds device = simulate(p.plan, p.costs.timing).step_time;
+  return {seconds(device) + spec.software.host.step_us * kMicrosecond, seconds(launch)};
 }
 
 }  // namespace orrery

@@ -76,6 +76,12 @@ double mean_of_decode(const GenerationReport& r, const Figure& of) {
 // Returns the seconds from one decode pass to the next of a spec that generates text, with so many tokens of each
 // sequence in the cache.
 double decode_period_s(const Spec& spec, Profile profile, std::int64_t cached);
+// Seconds of one pass over all prompts of a spec. device_s: on the GPU if its kernels were launched at once, and what
+// the host takes between passes; launch_s: for which the host launches them.
+struct PromptTime {
+  double device_s = 0, launch_s = 0;
+};
+PromptTime prompt_time(const Spec& spec, Profile profile);
 
 // Returns the bytes of weights, keys and values and recurrent states of one class of ranks of a pass's plan, or of
 // several passes' plan, and of one sequence.

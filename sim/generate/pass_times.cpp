@@ -27,8 +27,9 @@ struct Answers {
 class PassTable {
  public:
   PassTable(const PredictPass& predict, const ClosedLoop& load) {
-    const std::int64_t fit = std::max<std::int64_t>(1, load.cache_tokens / (load.input + 1));
-    const std::int64_t most = std::min({load.clients, load.sequences, fit});
+    const double a_request = load.state_bytes + static_cast<double>(load.input + 1) * load.token_bytes;
+    const double fit = std::clamp(load.cache_bytes / a_request, 1.0, static_cast<double>(kMostSequences));
+    const std::int64_t most = std::min({load.clients, load.sequences, static_cast<std::int64_t>(fit)});
     for (const std::int64_t part : {most, most / 4, std::int64_t{1}}) {
       const std::int64_t n = std::max<std::int64_t>(1, part);
       if (rows_.empty() || static_cast<double>(n) < rows_.front().sequences)
@@ -77,7 +78,8 @@ PassTimes pass_times(const PredictPass& predict, const ClosedLoop& load) {
   const Line whole = Line::through(tokens, one, static_cast<double>(several) * tokens, all);
   return {.decode = [table](double n, double context) { return table.decode(n, context); },
           .attention = [table](double n, double context) { return table.attention(n, context); },
-          .prompt = [=](double n) { return n < tokens ? part.at(n) : whole.at(n); }};
+          .prompt = [=](double n) { return n < tokens ? part.at(n) : whole.at(n); },
+          .launch_s = predict.launch_s};
 }
 
 }  // namespace orrery

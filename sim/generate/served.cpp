@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <regex>
 
 #include <fmt/format.h>
@@ -15,6 +14,7 @@
 #include "models/load/load_spec.h"
 #include "sim/generate/generate.h"
 #include "sim/generate/pass_times.h"
+#include "sim/generate/served_options.h"
 #include "sim/generate/served_spec.h"
 #include "sim/predict/predict.h"
 
@@ -69,10 +69,6 @@ ServedRow row_of(const JsonValue& item) {
   row.concurrency = count_at(item, "concurrency", 0);
   row.requests = count_at(item, "requests", 0);
   restate_ranks(row);
-  // InferenceX, whose rows name a file of its results, draws lengths from 80 % to 100 % of the stated ones
-  // (--random-range-ratio 0.8) and sends ten requests from each client. Both are from memory, not read in its scripts;
-  // of equal and of drawn lengths, these rows agree better with drawn ones, and all others with equal ones.
-  row.shortest = says(row.source, "source_file=") ? 0.8 : 1;
   const JsonValue value = item.at("value");
   row.value = value.is_number() ? std::vector{value.number(0, 1e12)} : value.numbers(0, 1e12);
   return row;
@@ -96,49 +92,56 @@ struct ServingHabit {
 // many run at once follows from the cache.
 constexpr ServingHabit kServingHabits[] = {{"vllm", 1024, 8192, true, false},
                                            {"tensorrt-llm", 2048, 8192, true, true, 0.9},
+                                           {"tensorrt-llm-engines", 2048, 8192, true, true, 0.9},
                                            {"sglang", 1 << 30, 8192, false, false}};
 
-// The tokens that the cache of keys and values of one data rank has room for beside the weights.
-std::int64_t cache_tokens(const GeneratedMemory& m, double of_free, std::int64_t a_sequence) {
+// The memory of one data rank for keys, values and recurrent states, beside the weights.
+double cache_bytes(const GeneratedMemory& m, double of_free) {
   const Bytes used = m.weights + m.working;
   const Bytes room = of_free > 0 ? std::llround(of_free * static_cast<double>(m.capacity - used)) : m.allowed - used;
   if (room < m.a_sequence()) throw Error("the weights leave no memory for a sequence");
-  if (m.a_sequence() == 0) return std::numeric_limits<std::int64_t>::max() / 2;
-  return static_cast<std::int64_t>(static_cast<double>(room) / static_cast<double>(m.a_sequence()) *
-                                   static_cast<double>(a_sequence)) +
-         1;
+  return static_cast<double>(room + 1);  // so that rounding refuses no request that just fits
 }
 
 // Plays requests against a stack as its clients would send them. Where a measurement does not say how many requests
 // were sent, ten from each client.
 LoopFigures under_load(const ServedRow& row, std::int64_t clients, std::int64_t requests) {
   const std::int64_t data = row.attention_data;
+  const ServedOptions options = served_options(row);
   const auto& habit = *std::ranges::find(kServingHabits, stack_of(row), &ServingHabit::stack);
   const auto load = [&](std::int64_t batch, std::int64_t input, std::int64_t output) {
     ServedRow like = row;
     like.input = input;
     return served_spec(like, batch * data, output);
   };
+  const auto prompts = [](const Spec& spec) { return prompt_time(spec, profile_for(spec, "")); };
+  // Prompts come one after another, so that no pass needs the working memory of many of them.
+  const Spec alone = load(1, row.input, row.output);
   const PredictPass predict = {
-      .prompts = [&](std::int64_t n, std::int64_t input) { return report_of(load(n, input, 1)).first_token_s; },
+      .prompts = [&](std::int64_t n, std::int64_t input) { return prompts(load(n, input, 1)).device_s; },
       .decode =
           [&](std::int64_t n, std::int64_t cached) {
             const Spec spec = load(n, cached, 2);
             return decode_period_s(spec, profile_for(spec, ""), cached);
-          }};
-  // Prompts come one after another, so that no pass needs the working memory of many of them.
-  const Spec alone = load(1, row.input, row.output);
-  const ClosedLoop loop = {.clients = ceil_div(clients, data),
-                           .requests = ceil_div(requests > 0 ? requests : 10 * clients, data),
-                           .input = row.input,
-                           .output = row.output,
-                           .shortest = row.shortest,
-                           .sequences = habit.sequences,
-                           .cache_tokens = cache_tokens(generation_memory(alone, profile_for(alone, "")), habit.of_free,
-                                                        row.input + row.output),
-                           .pass_tokens = habit.pass_tokens,
-                           .mixes = habit.mixes,
-                           .reserves = habit.reserves};
+          },
+      .launch_s = prompts(alone).launch_s};
+  const GeneratedMemory memory = generation_memory(alone, profile_for(alone, ""));
+  const ClosedLoop loop = {
+      .clients = ceil_div(clients, data),
+      .requests = ceil_div(requests > 0 ? requests : 10 * clients, data),
+      .input = row.input,
+      .output = row.output,
+      .shortest = options.shortest,
+      .sequences = habit.sequences,
+      .cache_bytes = cache_bytes(memory, habit.of_free),
+      .token_bytes = static_cast<double>(memory.cache_a_sequence) / static_cast<double>(row.input + row.output),
+      .state_bytes = static_cast<double>(memory.states_a_sequence),
+      .pass_tokens = habit.pass_tokens,
+      .mixes = habit.mixes,
+      .reserves = habit.reserves,
+      .overlaps = options.overlaps,
+      .poll_passes = options.poll_passes,
+      .stream_tokens = options.stream_tokens};
   return play(loop, pass_times(predict, loop));
 }
 

@@ -16,7 +16,6 @@ struct ServedRow {
   std::string id, source, mode, framework, model, gpu, precision, gemm_precision, cache_precision;
   std::int64_t gpus = 1, tensor = 1, pipeline = 1, attention_data = 1, expert = 0;
   std::int64_t input = 0, output = 0, batch = 0, concurrency = 0, requests = 0;
-  double shortest = 1;  // share of the stated lengths from which on lengths of requests are drawn evenly
   std::string metric;
   std::vector<double> value;
 };

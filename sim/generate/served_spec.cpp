@@ -69,6 +69,8 @@ void set_groups(const ServedRow& row, const std::string& model, Spec& spec) {
 }  // namespace
 
 std::string stack_of(const ServedRow& row) {
+  // Before 1.0 models were compiled to engines; since then PyTorch runs them.
+  if (row.framework.starts_with("TensorRT-LLM 0.")) return "tensorrt-llm-engines";
   if (row.framework.starts_with("TensorRT") || row.framework.starts_with("trtllm")) return "tensorrt-llm";
   if (row.framework.starts_with("vllm") || row.framework.starts_with("vLLM")) return "vllm";
   if (row.framework.starts_with("sglang") || row.framework.starts_with("SGLang")) return "sglang";
@@ -81,7 +83,7 @@ Spec served_spec(const ServedRow& row, std::int64_t batch, std::int64_t output) 
   const std::string& precision = formats.precision;
   if (precision.empty()) throw Error(fmt::format("precision {} is not built in", row.precision));
   // NVIDIA's checkpoints in 8 and 4 bits ask for a cache in 8 bits (kv_cache_quant_algo), which TensorRT-LLM follows.
-  const bool narrow = (precision == "fp8" || row.precision == "nvfp4") && stack_of(row) == "tensorrt-llm";
+  const bool narrow = (precision == "fp8" || row.precision == "nvfp4") && stack_of(row).starts_with("tensorrt-llm");
   const std::string cache =
       row.cache_precision == "fp8" || (row.cache_precision.empty() && narrow) ? ", kv_precision: fp8" : "";
   const std::int64_t data = row.attention_data, tensor = std::max<std::int64_t>(1, row.tensor / data);

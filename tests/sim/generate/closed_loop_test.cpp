@@ -12,8 +12,7 @@ const PassTimes kPasses = {.decode = [](double n, double context) { return 1 + n
 constexpr std::int64_t kRoomy = 1'000'000;
 
 ClosedLoop loop_of(std::int64_t clients, std::int64_t requests) {
-  return {
-      .clients = clients, .requests = requests, .input = 40, .output = 5, .sequences = 1000, .cache_tokens = kRoomy};
+  return {.clients = clients, .requests = requests, .input = 40, .output = 5, .sequences = 1000, .cache_bytes = kRoomy};
 }
 
 TEST(ClosedLoop, OneClientWaitsForItsOwnPassesAlone) {
@@ -68,7 +67,7 @@ TEST(ClosedLoop, AnswersWaitForPromptsOfOthersUnlessPassesMixThem) {
 // Two requests are in progress where the cache has room for two, and the others wait.
 TEST(ClosedLoop, WaitsForRoomInTheCache) {
   ClosedLoop loop = loop_of(8, 80), two = loop_of(2, 80);
-  loop.cache_tokens = 2 * 45;
+  loop.cache_bytes = 2 * 45;
   const LoopFigures narrow = play(loop, kPasses), few = play(two, kPasses);
   EXPECT_NEAR(narrow.total_s / few.total_s, 1, 1e-9);
   EXPECT_GT(narrow.first_token_s, 5 * few.first_token_s);
@@ -80,13 +79,57 @@ TEST(ClosedLoop, WaitsForRoomInTheCache) {
 TEST(ClosedLoop, PutsOffWhatGrowsBeyondTheCache) {
   ClosedLoop loop = loop_of(8, 80);
   loop.output = 60;
-  loop.cache_tokens = 2 * 100;
+  loop.cache_bytes = 2 * 100;
   const LoopFigures reserved = play(loop, kPasses);
   loop.reserves = false;
   const LoopFigures grown = play(loop, kPasses);
   EXPECT_EQ(grown.tokens, 80 * 60);
   EXPECT_LT(grown.first_token_s, reserved.first_token_s);
   EXPECT_GT(grown.token_s, reserved.token_s);
+}
+
+// A recurrence's states take room whatever the length of a request.
+TEST(ClosedLoop, CountsStatesOncePerRequest) {
+  ClosedLoop loop = loop_of(8, 80);
+  loop.cache_bytes = 2 * (45 + 100);
+  loop.state_bytes = 100;
+  EXPECT_NEAR(play(loop, kPasses).total_s / play(loop_of(2, 80), kPasses).total_s, 1, 1e-9);
+}
+
+TEST(ClosedLoop, ShowsTheFirstTokenWithItsPiece) {
+  ClosedLoop loop = loop_of(1, 3);
+  const LoopFigures each = play(loop, kPasses);
+  loop.stream_tokens = 3;
+  const LoopFigures pieces = play(loop, kPasses);
+  EXPECT_NEAR(pieces.first_token_s, each.first_token_s + 2 * each.token_s, 1e-9);
+  EXPECT_NEAR(pieces.token_s, each.token_s * 2 / 4, 1e-9);
+  EXPECT_NEAR(pieces.total_s, each.total_s, 1e-9);
+}
+
+// A stack with nothing to answer looks for requests at once; otherwise they wait up to the passes between two looks.
+TEST(ClosedLoop, LooksForRequestsNowAndThen) {
+  ClosedLoop alone = loop_of(1, 3), several = loop_of(4, 400);
+  several.shortest = 0.2;
+  several.output = 40;
+  const double before = play(several, kPasses).first_token_s;
+  alone.poll_passes = several.poll_passes = 10;
+  EXPECT_NEAR(play(alone, kPasses).first_token_s, 4, 1e-12);
+  const double after = play(several, kPasses).first_token_s, a_pass = 1 + 4 * 80 / 1000.0;
+  EXPECT_GT(after, before + 2);
+  EXPECT_LT(after, before + 10 * a_pass);
+}
+
+// The host launches a pass over prompts for ten seconds, of which a pass before hides its own length.
+TEST(ClosedLoop, HidesLaunchesBehindThePassBefore) {
+  PassTimes times = kPasses;
+  times.launch_s = 10;
+  ClosedLoop alone = loop_of(1, 3), several = loop_of(4, 400);
+  several.shortest = 0.2;
+  several.output = 40;
+  const double apart = play(several, times).total_s;
+  alone.overlaps = several.overlaps = true;
+  EXPECT_NEAR(play(alone, times).first_token_s, 10, 1e-12) << "nothing runs before";
+  EXPECT_LT(play(several, times).total_s, apart);
 }
 
 }  // namespace

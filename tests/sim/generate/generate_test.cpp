@@ -101,6 +101,26 @@ TEST(Generation, TimesGrowWithContextAndBatch) {
 
 // The largest batch fits, and the next one does not, however large the batch is that the spec asks for: also where
 // working memory, which grows with the batch, takes as much as the cache.
+// A pass of one token is a CUDA graph. A pass over prompts is launched op by op: by Python in 90 us each, which a short
+// prompt waits for, and a long one does not.
+TEST(Generation, ShortPromptsWaitForTheirLaunches) {
+  const auto of = [](std::int64_t input, double launch_us) {
+    Spec spec = generation("llama-3.1-8b", fmt::format("{{batch: 1, input: {}, output: 2}}", input), "{}", 1);
+    EXPECT_EQ(spec.software.host.launch_us, 90);
+    spec.software.host.launch_us = launch_us;
+    return predicted(spec);
+  };
+  const GenerationReport slow = of(64, 90), fast = of(64, 4), lengthy = of(16384, 90), at_once = of(16384, 4);
+  EXPECT_NEAR(slow.first_token_s, 90e-6 * 9 * 32, 0.15 * slow.first_token_s) << "about nine ops a layer";
+  EXPECT_LT(fast.first_token_s, 0.5 * slow.first_token_s);
+  EXPECT_DOUBLE_EQ(slow.token_s, fast.token_s);
+  EXPECT_NEAR(lengthy.first_token_s, at_once.first_token_s, 0.01 * at_once.first_token_s);
+  const Spec spec = generation("llama-3.1-8b", "{batch: 1, input: 64, output: 2}", "{}", 1);
+  const PromptTime apart = prompt_time(spec, profile_for(spec, ""));
+  EXPECT_NEAR(apart.launch_s + 1e-3, slow.first_token_s, 0.03 * slow.first_token_s) << "1 ms between passes";
+  EXPECT_LT(apart.device_s, fast.first_token_s);
+}
+
 TEST(Generation, LargestBatchIsTheLastThatFits) {
   struct Case {
     const char *model, *generate, *strategy;

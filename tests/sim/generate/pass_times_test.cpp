@@ -10,9 +10,10 @@ TEST(PassTimes, AreLinearBetweenPredictions) {
   int predictions = 0;
   const PredictPass predict = {
       .prompts = [&](std::int64_t n, std::int64_t input) { return ++predictions, 1e-3 + 1e-5 * double(n * input); },
-      .decode = [&](std::int64_t n, std::int64_t cached) { return ++predictions, 5e-3 + 1e-8 * double(n * cached); }};
+      .decode = [&](std::int64_t n, std::int64_t cached) { return ++predictions, 5e-3 + 1e-8 * double(n * cached); },
+      .launch_s = 0.25};
   const ClosedLoop load = {
-      .clients = 64, .requests = 640, .input = 1000, .output = 500, .sequences = 1000, .cache_tokens = 1'000'000};
+      .clients = 64, .requests = 640, .input = 1000, .output = 500, .sequences = 1000, .cache_bytes = 1'000'000};
   const PassTimes times = pass_times(predict, load);
   EXPECT_EQ(predictions, 3 * 3 + 2);
   for (const double n : {1.0, 7.0, 16.0, 50.0, 64.0}) {
@@ -23,6 +24,7 @@ TEST(PassTimes, AreLinearBetweenPredictions) {
   }
   for (const double tokens : {1000.0, 3000.0, 8000.0}) EXPECT_NEAR(times.prompt(tokens), 1e-3 + 1e-5 * tokens, 1e-12);
   EXPECT_LT(times.prompt(10), times.prompt(1000));
+  EXPECT_EQ(times.launch_s, 0.25);
 }
 
 // No pass is predicted whose sequences have no room in the cache.
@@ -35,7 +37,7 @@ TEST(PassTimes, AskForNoMoreSequencesThanFit) {
                                      return 1.0;
                                    }};
   pass_times(predict,
-             {.clients = 64, .requests = 64, .input = 999, .output = 10, .sequences = 1000, .cache_tokens = 5000});
+             {.clients = 64, .requests = 64, .input = 999, .output = 10, .sequences = 1000, .cache_bytes = 5000});
   EXPECT_EQ(most, 5);
 }
 

@@ -1,0 +1,47 @@
+#include "sim/generate/served_options.h"
+
+#include <gtest/gtest.h>
+
+namespace orrery {
+namespace {
+
+ServedRow row_of(std::string framework, std::string model, std::string gpu, std::int64_t concurrency) {
+  ServedRow row{.source = "a table (source_file=b.csv)", .framework = std::move(framework), .model = std::move(model)};
+  row.gpu = std::move(gpu);
+  row.concurrency = concurrency;
+  row.input = row.output = 1024;
+  return row;
+}
+
+TEST(ServedOptions, AreOfInferenceXAlone) {
+  ServedRow row = row_of("sglang 0.5.9", "deepseek-r1", "b200", 4);
+  EXPECT_EQ(served_options(row).shortest, 0.8);
+  EXPECT_EQ(served_options(row).poll_passes, 10);
+  row.source = "another";
+  EXPECT_EQ(served_options(row).shortest, 1);
+  EXPECT_EQ(served_options(row).poll_passes, 1);
+}
+
+TEST(ServedOptions, PollLessOftenForManyClients) {
+  EXPECT_EQ(served_options(row_of("sglang 0.5.9", "deepseek-r1", "b300", 15)).poll_passes, 10);
+  EXPECT_EQ(served_options(row_of("sglang 0.5.9", "deepseek-r1", "b300", 16)).poll_passes, 30);
+  EXPECT_EQ(served_options(row_of("sglang 0.5.9", "deepseek-r1", "h200-sxm", 16)).poll_passes, 1);
+  EXPECT_EQ(served_options(row_of("vllm 0.18.0", "deepseek-r1", "b300", 16)).poll_passes, 1);
+}
+
+TEST(ServedOptions, StreamPiecesWhereRowsShowThem) {
+  ServedRow row = row_of("trtllm ", "llama-3.1-70b", "h200-sxm", 4);
+  EXPECT_EQ(served_options(row).stream_tokens, 20);
+  row.output = 8192;
+  EXPECT_EQ(served_options(row).stream_tokens, 1);
+}
+
+TEST(ServedOptions, OverlapByStackAndRelease) {
+  EXPECT_TRUE(served_options(row_of("vllm 0.14.0", "gpt-oss-120b", "b200", 4)).overlaps);
+  EXPECT_FALSE(served_options(row_of("vllm 0.12.0", "gpt-oss-120b", "b200", 4)).overlaps);
+  EXPECT_TRUE(served_options(row_of("sglang 0.5.1", "gpt-oss-120b", "b200", 4)).overlaps);
+  EXPECT_FALSE(served_options(row_of("trtllm 1.0.0", "gpt-oss-120b", "b200", 4)).overlaps);
+}
+
+}  // namespace
+}  // namespace orrery
