@@ -13,8 +13,7 @@ inline constexpr Feature kEndsOnOneStage = {
 inline constexpr Feature kPreferencePairs = {"workload", "pairs of samples (workload: dpo)", [](S s) {
                                                return s.second && s.second->role == SecondModel::Role::reference;
                                              }};
-inline constexpr Feature kOtherTeacher = {
-    "teacher", "a teacher with experts, recurrences, residual streams, or latent, compressed or indexed attention",
-    is::other_teacher};
+inline constexpr Feature kNoExpertsAtAll = {"model.moe", "models without experts",
+                                            [](S s) { return !s.model.moe && !(s.second && s.second->model.moe); }};
 
 }  // namespace orrery::feature
