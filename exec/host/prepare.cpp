@@ -167,7 +167,7 @@ void prepare_unit(const Rank& rank, const Collective& work, const Launch& launch
   const Sorted sorted(launch);
   const std::uint32_t unit = frame_of(rank, launch);
   const Frame& frame = rank.plan.frames[unit];
-  const bool frozen = sorted.read->operand.slot == kFrozenShard;
+  const bool frozen = sorted.write != nullptr && sorted.write->operand.slot == kGatheredFrozen;
   const std::vector<Piece> pieces = frozen ? rank.frozen_pieces_of_unit(unit) : rank.unit_pieces.at(unit);
   const std::int64_t first = (frozen ? frame.frozen_base : frame.base) + work.first;
   const auto piece = std::find_if(pieces.begin(), pieces.end(), [&](const Piece& x) { return x.first == first; });

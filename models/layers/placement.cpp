@@ -40,7 +40,7 @@ std::map<std::int64_t, std::uint32_t> units_of(const Plan& plan, std::uint32_t s
   return units;
 }
 
-bool is_frozen_shard(const Operand& o) { return o.scope == Scope::state && o.slot == kFrozenShard; }
+bool is_gathered_frozen(const Operand& o) { return o.scope == Scope::unit && o.slot == kGatheredFrozen; }
 
 // A contiguous range of a chunk's flat buffers that a collective moves: its number of elements, and the group of ranks
 // over which the range is cut.
@@ -59,7 +59,7 @@ std::map<std::int64_t, MovedRun> moved_runs(const Plan& plan, std::uint32_t fram
   for (TaskId t = slot.begin; t < slot.end; ++t) {
     const auto* c = std::get_if<Collective>(&plan.op_of(t).work);
     if (c == nullptr || plan.tasks[t].frame != frame || c->kind != kind) continue;
-    if (frozen != std::ranges::any_of(plan.op_of(t).operands, is_frozen_shard)) continue;
+    if (frozen != std::ranges::any_of(plan.op_of(t).operands, is_gathered_frozen)) continue;
     if (c->group == Dimension::data || c->group == Dimension::expert_data || c->group == Dimension::embedding ||
         kind == CollectiveKind::push)
       runs[c->first] = {c->bytes / c->width, c->group};

@@ -92,15 +92,17 @@ bool joins_gradients(const Draft& draft, const Regions& regions) {
          (copies_out(draft, regions) && draft.facts.gradient_width == draft.context.width);
 }
 
-static Block unit_block(const Draft& draft, std::int64_t elements, const Regions& regions, Bytes frozen) {
+static Block unit_block(const Draft& draft, std::int64_t elements, const Regions& regions, const Regions& fixed) {
   const PlanFacts& facts = draft.facts;
+  const Bytes frozen = elements_of(fixed) * draft.plan.frozen_width;
+  const Bytes raised = facts.host_parameters() ? draft.shard(fixed) * draft.plan.frozen_width : 0;
   const Bytes width = draft.context.width, whole = elements * width;
   const bool staged = facts.row.fp32_shards || facts.host_parameters();
   const Bytes cast = facts.gradient_width != width ? elements * facts.gradient_width : 0;
   Block block = {.name = "unit",
                  .role = BlockRole::unit,
                  .buffers = {{"gathered parameters", facts.row.shards_parameters ? whole : 0, Category::parameters},
-                             {"cast shard", staged ? draft.shard(regions) * width : 0, Category::buffers},
+                             {"cast shard", (staged ? draft.shard(regions) * width : 0) + raised, Category::buffers},
                              {"unit gradients", whole, Category::gradients},
                              {"cast gradients", cast, Category::buffers}}};
   add_staging(draft, block, draft.shard(regions));
@@ -122,8 +124,9 @@ static Block unit_block(const Draft& draft, std::int64_t elements, const Regions
 
 static std::uint32_t add_unit(Draft& draft, std::int64_t elements, const Regions& regions, const Regions& frozen = {}) {
   const Bytes bytes = elements_of(frozen) * draft.plan.frozen_width;
-  const std::string key = fmt::format("unit {} {} {} {}", elements, regions.size(), draft.shard(regions), bytes);
-  const auto make = [&] { return unit_block(draft, elements, regions, bytes); };
+  const std::string key =
+      fmt::format("unit {} {} {} {} {}", elements, regions.size(), draft.shard(regions), bytes, draft.shard(frozen));
+  const auto make = [&] { return unit_block(draft, elements, regions, frozen); };
   const std::uint32_t frame = draft.add_frame(draft.block(key, make));
   draft.layout.regions[frame] = regions;
   draft.layout.frozen[frame] = frozen;

@@ -10,6 +10,8 @@ inline constexpr Feature kTwoModels = {"workload", "a second, frozen model (work
                                        [](S s) { return s.second.has_value(); }};
 inline constexpr Feature kEndsOnOneStage = {
     "strategy.schedule", "a schedule that puts both ends of the model on one of several stages", is::both_ends};
+inline constexpr Feature kDiskWeights = {"strategy.offload.parameters", "weights on disks (nvme)",
+                                         [](S s) { return behind_host(s.strategy.offload.parameters); }};
 inline constexpr Feature kPreferencePairs = {"workload", "pairs of samples (workload: dpo)", [](S s) {
                                                return s.second && s.second->role == SecondModel::Role::reference;
                                              }};

@@ -206,8 +206,7 @@ void fit_to_schedule(Drawn& d) {
 // is built with yet is left out. Returns the sections of the spec.
 Json draw_second(Draw& draw, Drawn& d) {
   for (const char* key : {"lora", "frozen", "mtp_layers", "vision"}) d.model.erase(key);
-  for (const char* key : {"offload", "units", "zero_quantize", "stage_replicas", "tensor_kind", "quantise"})
-    d.strategy.erase(key);
+  for (const char* key : {"units", "zero_quantize", "stage_replicas", "tensor_kind", "quantise"}) d.strategy.erase(key);
   const std::string precision = d.strategy["precision"];
   if (precision != "fp16" && precision != "fp32") d.strategy["precision"] = "bf16";
   if (draw.chance(.35)) {

@@ -60,6 +60,8 @@ void two_models(Checks& checks, const Subject& s) {
   check_weights(checks, s, plan);
   Json trained = s.spec;
   for (const char* key : {"teacher", "distill", "dpo", "workload"}) trained.erase(key);
+  if (!spec.model.moe)
+    for (const char* key : {"strategy.expert", "strategy.expert_tensor"}) trained = with(trained, key, nullptr);
   const Run* alone = checks.simulate(trained);
   if (alone == nullptr) return checks.violated("second model", "refused alone: " + checks.refusal, s.spec, trained);
   const std::initializer_list<std::uint16_t> states = {kParameters, kParameterShard, kGradients, kGradientShard,

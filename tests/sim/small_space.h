@@ -223,13 +223,15 @@ inline SmallSpace two_models_space(std::uint64_t seed) {
       "micro_batch: [{}], sharding: [{}, {}], expert: [{}], expert_tensor: [1], recompute: [none, {}], "
       "recompute_layers: [null, 1], rank_order: [{}], sequence_parallel: [true], overlap_tensor: [{}], overlap_expert: "
       "[false], overlap_gradient_reduce: [{}], overlap_parameter_gather: [{}], overlap_pipeline: [{}], offload: "
-      "[none], "
+      "[none{}], "
       "offload_activations: [none]}}\n",
       pick(2, 4), pick(2, 4), teaches ? pick("", ", 2") : "",
       pick("gpipe", "interleaved", "zb-h1", "zb-h2", "naive", "zb-1p"), teaches ? pick("1", "1, 2") : "2",
       pick("none", "zero1", "zero2"), pick("zero3", "fsdp", "hsdp", "fsdp-grad-op"), pick("1, 2", "1, 4"),
       pick("selective", "full", "mlp"), pick("tp-cp-dp-pp", "tp-cp-pp-dp"), pick(false, true), pick(true, false),
-      pick(true, false), pick(true, false));
+      pick(true, false), pick(true, false),
+      pick("", "", ", optimizer", ", optimizer+gradients", ", optimizer+gradients+parameters",
+           ", optimizer+parameters"));
   return s;
 }
 

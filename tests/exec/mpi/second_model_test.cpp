@@ -68,23 +68,29 @@ INSTANTIATE_TEST_SUITE_P(Distill, TwoModels, testing::ValuesIn(kDistilled));
 
 // A model with experts beside one without, and both with experts; ranks share them out for both models alike.
 const Case kWithExperts[] = {
-    {student(kStudentOfExperts, kWide), "data: 4, expert: 2, global_batch: 4"},
-    {student(kLlama, kTeacherOfExperts), "data: 4, expert: 4, sharding: zero1, global_batch: 4"},
     {student(kLlama, kTeacherOfExperts), "data: 4, expert: 2, sharding: zero3, global_batch: 4"},
     {student(kStudentOfExperts, kTeacherOfExperts), "tensor: 2, data: 2, expert: 2, expert_tensor: 2, global_batch: 4"},
-    {student(kStudentOfExperts, kTeacherOfExperts), "tensor: 2, data: 4, expert: 4, sharding: fsdp, global_batch: 4"},
     {student(kStudentOfExperts, kTeacherOfExperts),
-     "data: 4, expert: 2, sharding: hsdp, shard_group: 2, global_batch: 8"},
-    {student(kStudentOfExperts, kTeacherOfExperts), "pipeline: 2, data: 4, expert: 2, global_batch: 8", "adamw",
+     "data: 4, expert: 2, sharding: hsdp, shard_group: 2, global_batch: 4"},
+    {student(kStudentOfExperts, kTeacherOfExperts), "pipeline: 2, data: 2, expert: 2, global_batch: 4", "adamw",
      "megatron-core"},
-    {student(kStudentOfExperts, kTeacherOfExperts), "context: 2, data: 2, expert: 4, sharding: zero2, global_batch: 4"},
     {student(kLatentStudent, kTeacherWithRecurrence), "tensor: 2, data: 2, expert: 2, global_batch: 4"},
-    {student(kLlama, kWide), "context: 4, context_order: contiguous, data: 2, global_batch: 4"},
-    {policy(kStudentOfExperts), "data: 4, micro_batch: 2, expert: 4, global_batch: 8"},
-    {policy(kLatentStudent),
-     "tensor: 2, pipeline: 2, data: 2, micro_batch: 2, expert: 4, sharding: zero1, global_batch: 8"},
+    {student(kLlama, kWide), "context: 4, context_order: contiguous, data: 1, global_batch: 2"},
+    {policy(kStudentOfExperts), "data: 2, micro_batch: 2, expert: 2, global_batch: 4"},
 };
 INSTANTIATE_TEST_SUITE_P(Experts, TwoModels, testing::ValuesIn(kWithExperts));
+
+// Weights of both models, and states of the one that trains, come from the host.
+const Case kOffloaded[] = {
+    {student(kStudentOfExperts, kTeacherOfExperts),
+     "data: 4, expert: 2, sharding: zero3, global_batch: 4, offload: {optimizer: cpu, parameters: cpu}"},
+    {student(kLlama, kTiedTeacher),
+     "tensor: 2, data: 2, sharding: fsdp, global_batch: 4, offload: {optimizer: cpu, gradients: cpu, parameters: cpu}"},
+    {policy(kTiedStudent),
+     "pipeline: 2, data: 1, micro_batch: 2, sharding: zero3, global_batch: 4, offload: {optimizer: cpu, parameters: "
+     "cpu}"},
+};
+INSTANTIATE_TEST_SUITE_P(Offload, TwoModels, testing::ValuesIn(kOffloaded));
 
 const Case kPreferred[] = {
     {policy(kLlama), "data: 2, micro_batch: 2, global_batch: 8"},

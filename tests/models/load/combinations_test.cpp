@@ -250,6 +250,8 @@ const std::vector<Values>& ways_of(const Feature& f) {
       {&kHostGradients,
        {{{"strategy.offload.gradients", "cpu"}, {"strategy.offload.optimizer.device", "cpu"}},
         {{"strategy.offload.gradients", "cpu"}}}},
+      {&kDiskWeights,
+       {sharded("zero3", {{"strategy.offload.parameters", "nvme"}, {"strategy.offload.optimizer.device", "cpu"}})}},
       {&kDiskStates, {{{"strategy.offload.optimizer.device", "nvme"}}}},
       {&kDelayed,
        {{{"strategy.offload.optimizer.device", "cpu"}, {"strategy.offload.optimizer.delayed_update", "true"}},

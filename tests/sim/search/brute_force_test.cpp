@@ -151,7 +151,7 @@ TEST(Search, FindsWhatTryingAllFindsWithImages) {
 }
 
 TEST(Search, FindsWhatTryingAllFindsBesideASecondModel) {
-  const std::size_t count = spaces_to_try(6);
+  const std::size_t count = spaces_to_try(3);
   std::size_t spaces = 0;
   for (std::uint64_t seed = 1; seed < 20 * count && spaces < count; ++seed) {
     const SmallSpace small = test::two_models_space(seed);
