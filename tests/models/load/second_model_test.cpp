@@ -55,7 +55,7 @@ TEST(SecondModelKeys, RefuseALayoutThatDoesNotFitTheTeacher) {
   EXPECT_EQ(second_refusal(teacher, "{data: 4, expert: 4}"), "");
   expect_refused(teacher, "teacher: expert_tensor: 1 * expert: 8 does not divide", "{data: 4, expert: 8}");
   expect_refused(teacher,
-                 "t.yaml:1: teacher: strategy.sequence_parallel: experts with tensor ranks without sequence_parallel",
+                 "t.yaml:1: teacher: strategy.sequence_parallel: tensor ranks without sequence_parallel with experts",
                  "{tensor: 2, data: 2, sequence_parallel: false}");
 }
 
