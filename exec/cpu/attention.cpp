@@ -207,7 +207,7 @@ void add_heads(const FloatHeads& from, std::int64_t first, const FloatHeads& to,
 
 void run_attention(const CpuCall& c, const FlashAttention& a) {
   if (c.state.generated) return a.chosen > 0 ? run_indexed_attention(c, a) : run_cached_attention(c, a);
-  if (c.rank.spec.model.mla && !a.keys_apart) return run_latent_attention(c, a);
+  if (c.model().mla && !a.keys_apart) return run_latent_attention(c, a);
   AttentionCall(c, a).run();
 }
 

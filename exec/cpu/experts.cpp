@@ -34,7 +34,7 @@ void tell(const CpuCall& c, const Gate& g, const kernels::Routing& r) {
   c.for_samples(g.rows, [&](std::int64_t row, std::int64_t count, std::int64_t sample, std::int64_t position) {
     for (std::int64_t i = 0; i < count; ++i) {
       c.state.on_routing(
-          {c.step(), c.frame.layer, c.sample(sample), position + i,
+          {c.step(), c.frame.layer, c.sample(sample), position + i, c.of_second(),
            std::span(taken).subspan(static_cast<std::size_t>((row + i) * g.top_k), static_cast<std::size_t>(g.top_k))});
     }
   });

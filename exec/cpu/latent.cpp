@@ -65,19 +65,19 @@ void run_latent_heads(const CpuCall& c, const LatentHeads& l) {
   };
   const Values q = c.update(c.updates[0], l.rows * query);
   each_run([&](kernels::Positions at, const auto& part) {
-    kernels::rotate_queries(c.state.rotary, at, !forward, shape, part(of(q, query)));
+    kernels::rotate_queries(c.rotary(), at, !forward, shape, part(of(q, query)));
   });
   if (forward) {
     const Values kv = c.read(c.reads[0], l.rows * up), rope = c.read(c.reads[1], l.rows * l.rope);
     const Values y = c.write(c.writes[0], l.rows * packed);
     return each_run([&](kernels::Positions at, const auto& part) {
-      kernels::pack_latent(c.state.rotary, at, shape, part(of(kv, up)), part(of(rope, l.rope)), part(of(y, packed)));
+      kernels::pack_latent(c.rotary(), at, shape, part(of(kv, up)), part(of(rope, l.rope)), part(of(y, packed)));
     });
   }
   const Values dy = c.read(c.reads[0], l.rows * packed);
   const Values dkv = c.write(c.writes[0], l.rows * up), drope = c.write(c.writes[1], l.rows * l.rope);
   each_run([&](kernels::Positions at, const auto& part) {
-    kernels::unpack_latent(c.state.rotary, at, shape, part(of(dy, packed)), part(of(dkv, up)), part(of(drope, l.rope)));
+    kernels::unpack_latent(c.rotary(), at, shape, part(of(dy, packed)), part(of(dkv, up)), part(of(drope, l.rope)));
   });
 }
 

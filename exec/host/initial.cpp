@@ -142,12 +142,14 @@ static bool beyond_device(const Rank& rank, std::uint32_t state, std::uint16_t s
 static void set_beyond(const Rank& rank, std::uint64_t seed, const Buffers& buffers, std::uint32_t state,
                        std::uint16_t slot) {
   const Bytes width = rank.state_width(slot);
-  for_owned(rank, state,
-            [&](const PlacedParameter& p, std::int64_t first, std::int64_t n, std::int64_t at, std::int64_t) {
-              std::vector<std::byte> values(static_cast<std::size_t>(n * width));
-              Initial(rank, p, seed).set(values.data(), width, first, n, initial_on_host);
-              buffers.write_state(state, slot, at * width, values);
-            });
+  for_owned(
+      rank, state,
+      [&](const PlacedParameter& p, std::int64_t first, std::int64_t n, std::int64_t at, std::int64_t) {
+        std::vector<std::byte> values(static_cast<std::size_t>(n * width));
+        Initial(rank, p, seed).set(values.data(), width, first, n, initial_on_host);
+        buffers.write_state(state, slot, at * width, values);
+      },
+      slot == kFrozenShard);
 }
 
 // The ranges of the groups of a rank's part of a weight. Groups may be parts of rows or of matrices that other ranks
@@ -243,7 +245,9 @@ static void set_frozen(const Rank& rank, std::uint64_t seed, const Buffers& buff
     for (const PlacedParameter& p : rank.frozen.at(state))
       set_part(p, 0, p.local.stored, whole + p.first * rank.plan.frozen_width);
   }
-  if (std::byte* shard = buffers.state(state, kFrozenShard)) {
+  if (buffers.has_state(state, kFrozenShard) && beyond_device(rank, state, kFrozenShard)) {
+    set_beyond(rank, seed, buffers, state, kFrozenShard);
+  } else if (std::byte* shard = buffers.state(state, kFrozenShard)) {
     for_owned(
         rank, state,
         [&](const PlacedParameter& p, std::int64_t first, std::int64_t n, std::int64_t at, std::int64_t) {

@@ -196,7 +196,7 @@ static bool counted_elsewhere(const OpCall& c, const PlacedParameter& p) {
   // (models/partition/rank_groups.h), including ranks that hold the same weights; else it is summed over the stages of
   // a pipeline and the replicas of each stage.
   if (c.rank.first_sample > 0 && !sharded) return true;
-  const bool everybody = c.rank.spec.model.moe || runs_both_ways(s.schedule);
+  const bool everybody = has_experts(c.rank.spec) || runs_both_ways(s.schedule);
   const bool copies = everybody && !sharded;
   return copies && index(experts ? Dimension::expert_data : Dimension::data) > 0;
 }

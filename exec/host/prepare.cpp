@@ -24,6 +24,13 @@ std::uint32_t frame_of(const Rank& rank, const Launch& launch) { return rank.pla
 
 bool shard(const Argument& a) { return a.operand.slot == kGradientShard || a.operand.slot == kParameterShard; }
 
+// Returns the model that a task computes: the one that trains, or the frozen one beside it.
+const Model& model_of(const Rank& rank, const Launch& launch) {
+  const Plan& plan = rank.plan;
+  const bool second = plan.blocks[plan.frames[frame_of(rank, launch)].block].second;
+  return second ? rank.spec.second->model : rank.spec.model;
+}
+
 BlockRole role_of(const Rank& rank, const Launch& launch) {
   return rank.plan.blocks[rank.plan.frames[frame_of(rank, launch)].block].role;
 }
@@ -158,16 +165,11 @@ void prepare_pieces(const Rank& rank, const Collective& work, const Launch& laun
 // shards.
 void prepare_unit(const Rank& rank, const Collective& work, const Launch& launch, CollectiveCall& call) {
   const Sorted sorted(launch);
-  // The frozen weights of a unit (parameters that are gathered together) are gathered as one region, of which the op's
-  // first operand is this rank's shard.
-  if (sorted.read->operand.slot == kFrozenShard) {
-    call.in = sorted.read->data;
-    call.out = sorted.write->data;
-    return;
-  }
   const std::uint32_t unit = frame_of(rank, launch);
-  const auto& pieces = rank.unit_pieces.at(unit);
-  const std::int64_t first = rank.plan.frames[unit].base + work.first;
+  const Frame& frame = rank.plan.frames[unit];
+  const bool frozen = sorted.write != nullptr && sorted.write->operand.slot == kGatheredFrozen;
+  const std::vector<Piece> pieces = frozen ? rank.frozen_pieces_of_unit(unit) : rank.unit_pieces.at(unit);
+  const std::int64_t first = (frozen ? frame.frozen_base : frame.base) + work.first;
   const auto piece = std::find_if(pieces.begin(), pieces.end(), [&](const Piece& x) { return x.first == first; });
   assert(piece != pieces.end());
   const std::int64_t in_shard = piece->shard_first - pieces.front().shard_first;
@@ -224,14 +226,14 @@ void prepare_tokens(const Rank& rank, const Collective& work, const Launch& laun
     call.sums = work.algorithm == "hierarchical sum";
     const auto& here = call.sums ? call.received : call.counts;
     const std::int64_t rows = std::accumulate(here.begin(), here.end(), std::int64_t{0}) / columns;
-    call.tokens = tokens_of(*reads.back(), rank.spec.model.moe->top_k, rows);
+    call.tokens = tokens_of(*reads.back(), model_of(rank, launch).moe->top_k, rows);
   };
   if (reads.size() == 1 || (exchanges && reads.size() == 2)) {
     const std::int64_t each = work.bytes / work.width / members;
     call.counts.assign(exchanges && reads.size() == 1 ? 1 : static_cast<std::size_t>(members), each);
     if (reads.size() == 1) return;
     call.received = call.counts;
-    return by_tokens(rank.spec.model.hidden);
+    return by_tokens(model_of(rank, launch).hidden);
   }
   const std::int64_t columns = reads[0]->row / work.width;
   const auto elements = [&](const Argument& counts) {

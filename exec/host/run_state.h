@@ -32,9 +32,10 @@ struct LossScaling {
 };
 
 // The experts that a router chose for a token, the best first; -1 stands for a dropped choice. sample: number of the
-// token's sample in the complete run.
+// token's sample in the complete run. second: the router is one of the frozen model beside the one that trains.
 struct RoutedToken {
   std::int64_t step = 0, layer = 0, sample = 0, position = 0;
+  bool second = false;
   std::span<const std::int32_t> experts;
 };
 

@@ -212,9 +212,8 @@ Argument Buffers::resolve(std::uint32_t frame, const Operand& operand) const {
   } else if (operand.scope == Scope::state && operand.slot == kFrozenShard) {
     // the frozen weights of a unit (parameters that are gathered together) are gathered from the unit's range of this
     // rank's shard
-    for (const Piece& piece : rank_.frozen_pieces.at(own.state)) {
-      if (piece.unit == frame) offset = piece.shard_first * a.width;
-    }
+    if (const auto own_pieces = rank_.frozen_pieces_of_unit(frame); !own_pieces.empty())
+      offset = own_pieces.front().shard_first * a.width;
   } else if (operand.scope == Scope::state && operand.slot == kGradients && own.unit == frame) {
     // in the flat buffer of a chunk's unsharded gradients, the elements of a unit (parameters that are gathered
     // together) begin at element `base`

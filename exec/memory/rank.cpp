@@ -1,6 +1,7 @@
 #include "exec/memory/rank.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "models/layers/blocks.h"
 #include "models/partition/rank_groups.h"
@@ -34,6 +35,13 @@ Rank::Rank(const Spec& s, const Plan& folded, std::int64_t n) : spec(s), number(
 GroupList::Group Rank::group(Dimension d) const {
   const GroupTable& table = plan.dimensions[static_cast<std::size_t>(d)];
   return table.groups[table.member_of[number]];
+}
+
+std::vector<Piece> Rank::frozen_pieces_of_unit(std::uint32_t unit) const {
+  std::vector<Piece> own;
+  std::ranges::copy_if(frozen_pieces.at(plan.frames[unit].state), std::back_inserter(own),
+                       [&](const Piece& p) { return p.unit == unit; });
+  return own;
 }
 
 Piece Rank::secondary_piece(std::uint32_t unit) const {

@@ -40,6 +40,8 @@ std::map<std::int64_t, std::uint32_t> units_of(const Plan& plan, std::uint32_t s
   return units;
 }
 
+bool is_gathered_frozen(const Operand& o) { return o.scope == Scope::unit && o.slot == kGatheredFrozen; }
+
 // A contiguous range of a chunk's flat buffers that a collective moves: its number of elements, and the group of ranks
 // over which the range is cut.
 struct MovedRun {
@@ -48,14 +50,16 @@ struct MovedRun {
 };
 
 // Returns the runs of elements that a plan's collectives of type `kind`, among ranks that hold the same weights, read
-// from or write to one instance of buffers (`frame`). The key is the index of a run's first element, counted from the
-// first element of the weights in these buffers.
-std::map<std::int64_t, MovedRun> moved_runs(const Plan& plan, std::uint32_t frame, CollectiveKind kind) {
+// from or write to one instance of buffers (`frame`), of trained weights or if `frozen` of frozen ones. The key is the
+// index of a run's first element, counted from the first element of the weights in these buffers.
+std::map<std::int64_t, MovedRun> moved_runs(const Plan& plan, std::uint32_t frame, CollectiveKind kind,
+                                            bool frozen = false) {
   std::map<std::int64_t, MovedRun> runs;
   const RankClass& slot = plan.classes[plan.frames[frame].slot];
   for (TaskId t = slot.begin; t < slot.end; ++t) {
     const auto* c = std::get_if<Collective>(&plan.op_of(t).work);
     if (c == nullptr || plan.tasks[t].frame != frame || c->kind != kind) continue;
+    if (frozen != std::ranges::any_of(plan.op_of(t).operands, is_gathered_frozen)) continue;
     if (c->group == Dimension::data || c->group == Dimension::expert_data || c->group == Dimension::embedding ||
         kind == CollectiveKind::push)
       runs[c->first] = {c->bytes / c->width, c->group};
@@ -160,8 +164,11 @@ std::vector<Piece> pieces_of(const Plan& plan, std::uint32_t state, std::int64_t
 
 std::vector<Piece> frozen_pieces_of(const Plan& plan, std::uint32_t state, std::int64_t rank) {
   Cutter cutter(plan, rank);
-  for (const auto& [base, unit] : units_of(plan, state, true))
-    cutter.add(base, bytes_of(plan, unit, kGatheredFrozen) / plan.frozen_width, unit, Dimension::data);
+  for (const auto& [base, unit] : units_of(plan, state, true)) {
+    const auto regions = moved_runs(plan, unit, CollectiveKind::all_gather, true);
+    if (regions.empty()) cutter.add_whole(base, bytes_of(plan, unit, kGatheredFrozen) / plan.frozen_width, unit);
+    for (const auto& [first, run] : regions) cutter.add(base + first, run.elements, unit, run.group);
+  }
   return cutter.pieces;
 }
 

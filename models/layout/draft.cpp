@@ -45,9 +45,8 @@ Draft::Draft(const Spec& spec) : facts(spec), context(facts.spec, facts.row), la
   plan.steps_overlap = spec.software.communication.post_update_validation;
   plan.shards_optimizer = facts.row.shards_optimizer;
   plan.shards_gradients = facts.row.shards_gradients;
-  plan.dimensions =
-      make_groups(spec.strategy, facts.row.shards_optimizer, facts.row.hybrid, context.kv_copies,
-                  spec.model.moe.has_value(), spec.strategy.zero_quantize.any() ? spec.cluster.gpus_per_node : 0);
+  plan.dimensions = make_groups(spec.strategy, facts.row.shards_optimizer, facts.row.hybrid, context.kv_copies,
+                                has_experts(spec), spec.strategy.zero_quantize.any() ? spec.cluster.gpus_per_node : 0);
 }
 
 bool Draft::updates() const {

@@ -77,9 +77,10 @@ struct Layout {
   std::vector<Chunk> chunks;
   // separately sharded parts of the trained weights of each sharding unit, by the id of the unit's buffers (frame)
   std::map<std::uint32_t, Regions> regions;
-  std::map<std::uint32_t, Bytes> frozen;  // bytes of each sharding unit's frozen weights, by id of its frame (buffers)
-  WeightVersions versions;                // versions of the weights that an asynchronous schedule keeps
-  std::uint32_t arena = kNone;            // id of the frame (buffer) of the arena of contiguous activations
+  // the same parts of the frozen weights of each sharding unit, in units of Plan::frozen_width bytes
+  std::map<std::uint32_t, Regions> frozen;
+  WeightVersions versions;      // versions of the weights that an asynchronous schedule keeps
+  std::uint32_t arena = kNone;  // id of the frame (buffer) of the arena of contiguous activations
 };
 
 // A plan under construction, and the values that the planner's passes have computed so far. Every pass is a function

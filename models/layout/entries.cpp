@@ -12,9 +12,20 @@ static std::uint32_t shared_block(Draft& draft, const std::string& key,
                      [&] { return make(draft.context, draft.plan.ops); });
 }
 
-// Returns the id of a layer's block. Layers with the same ops share a block. Layers differ if their kind, their rows,
-// their attention window or the load of their experts differs, or if only some of them are recomputed, offload
-// activations to the host, have experts, or have experts that a fixed table assigns to tokens.
+// Returns a text of the properties in which the forward ops of a model's layers differ: kind, rows, attention window,
+// the rank's part of the sequence, the load of their experts, whether they have experts, and whether a fixed table
+// assigns these to tokens.
+static std::string layer_key(const BlockContext& context, std::int64_t layer) {
+  const Model& m = context.spec.model;
+  const bool experts = has_experts(m, layer), own_loads = experts && !m.moe->loads_file.empty();
+  const LayerKind kind = layer_kind(m, layer);
+  return fmt::format("layer {} {} {} {} {} {} {} {} {}", context.rows, static_cast<int>(context.load),
+                     context.ring_block, has_window(m, layer), experts, own_loads ? layer : 0,
+                     static_cast<int>(kind.mixer), kind.feed_forward, experts && is_hashed(m, layer));
+}
+
+// Returns the id of a layer's block. Layers with the same ops share a block. Layers differ by layer_key(), or if only
+// some of them are recomputed or offload activations to the host.
 static std::uint32_t layer_block_of(Draft& draft, std::int64_t layer, std::int64_t index_in_stage) {
   const Spec& spec = draft.facts.spec;
   const BlockContext& context = draft.context;
@@ -24,15 +35,9 @@ static std::uint32_t layer_block_of(Draft& draft, std::int64_t layer, std::int64
   const Offload& o = spec.strategy.offload;
   const bool offload =
       o.activations != MemoryTier::device && (!o.activation_layers || index_in_stage < *o.activation_layers);
-  const bool experts = has_experts(spec.model, layer);
-  const bool own_loads = experts && !spec.model.moe->loads_file.empty();
-  const LayerKind kind = layer_kind(spec.model, layer);
   const std::string key =
-      fmt::format("layer {} {} {} {} {} {} {} {} {} {} {} {}", context.rows, static_cast<int>(context.load),
-                  context.ring_block, recompute, offload, has_window(spec.model, layer),
-                  recompute && r.every_second_mlp ? layer % 2 : 0, experts, own_loads ? layer : 0,
-                  static_cast<int>(kind.mixer), kind.feed_forward, experts && is_hashed(spec.model, layer)) +
-      (trains_below(spec.model, layer) ? "" : " lowest");
+      fmt::format("{} {} {} {}{}", layer_key(context, layer), recompute, offload,
+                  recompute && r.every_second_mlp ? layer % 2 : 0, trains_below(spec.model, layer) ? "" : " lowest");
   return draft.block(key, [&] { return layer_block(context, layer, recompute, draft.plan.ops, offload); });
 }
 
@@ -81,17 +86,14 @@ static std::vector<Entry> second_entries(Draft& draft, std::int64_t virtual_stag
   std::vector<Op>& ops = draft.plan.ops;
   std::vector<Entry> entries;
   const auto add = [&](const std::string& key, std::int64_t layer, const auto& make) {
-    const std::uint32_t block = draft.block(fmt::format("second {} of {}", key, second.context.rows),
-                                            [&] { return make(second.context, ops); });
+    const std::uint32_t block = draft.block("second " + key, [&] { return make(second.context, ops); });
     entries.push_back({.block = block, .layer = static_cast<std::int32_t>(layer), .second = true});
   };
   if (virtual_stage == 0) add("embedding", -1, embedding_block);
   for (std::int64_t i = 0; i < second.layers_of[virtual_stage]; ++i) {
     const std::int64_t layer = second.first_layer[virtual_stage] + i;
-    const LayerKind kind = layer_kind(m, layer);
-    add(fmt::format("layer {} {} {} {} {}", static_cast<int>(second.context.load), has_window(m, layer),
-                    has_experts(m, layer), static_cast<int>(kind.mixer), kind.feed_forward),
-        layer, [layer](const BlockContext& c, std::vector<Op>& list) { return layer_block(c, layer, false, list); });
+    add(layer_key(second.context, layer), layer,
+        [layer](const BlockContext& c, std::vector<Op>& list) { return layer_block(c, layer, false, list); });
   }
   if (virtual_stage + 1 < std::ssize(second.layers_of)) return entries;
   add("final norm", m.layers, final_norm_block);

@@ -41,6 +41,24 @@ static Regions regions_of(const Draft& draft, const Block& block) {
   return regions;
 }
 
+// Returns the regions of a block's frozen weights, in units of Plan::frozen_width bytes.
+static Regions frozen_regions_of(const Block& block) {
+  Regions regions;
+  for (const LocalParameter& p : block.parameters) {
+    const Dimension group = p.experts > 0 ? Dimension::expert_data : Dimension::data;
+    if (!p.frozen) continue;
+    if (regions.empty() || regions.back().group != group) regions.push_back({p.offset, 0, group});
+    regions.back().elements += p.stored;
+  }
+  return regions;
+}
+
+static std::int64_t elements_of(const Regions& regions) {
+  std::int64_t sum = 0;
+  for (const Region& r : regions) sum += r.elements;
+  return sum;
+}
+
 std::int64_t own_elements(const Draft& draft, const Chunk& chunk) {
   if (!draft.facts.row.shards_parameters && chunk.buckets.empty()) return chunk.weights.all;
   std::int64_t sum = 0;
@@ -74,15 +92,17 @@ bool joins_gradients(const Draft& draft, const Regions& regions) {
          (copies_out(draft, regions) && draft.facts.gradient_width == draft.context.width);
 }
 
-static Block unit_block(const Draft& draft, std::int64_t elements, const Regions& regions, Bytes frozen) {
+static Block unit_block(const Draft& draft, std::int64_t elements, const Regions& regions, const Regions& fixed) {
   const PlanFacts& facts = draft.facts;
+  const Bytes frozen = elements_of(fixed) * draft.plan.frozen_width;
+  const Bytes raised = facts.host_parameters() ? draft.shard(fixed) * draft.plan.frozen_width : 0;
   const Bytes width = draft.context.width, whole = elements * width;
   const bool staged = facts.row.fp32_shards || facts.host_parameters();
   const Bytes cast = facts.gradient_width != width ? elements * facts.gradient_width : 0;
   Block block = {.name = "unit",
                  .role = BlockRole::unit,
                  .buffers = {{"gathered parameters", facts.row.shards_parameters ? whole : 0, Category::parameters},
-                             {"cast shard", staged ? draft.shard(regions) * width : 0, Category::buffers},
+                             {"cast shard", (staged ? draft.shard(regions) * width : 0) + raised, Category::buffers},
                              {"unit gradients", whole, Category::gradients},
                              {"cast gradients", cast, Category::buffers}}};
   add_staging(draft, block, draft.shard(regions));
@@ -102,19 +122,15 @@ static Block unit_block(const Draft& draft, std::int64_t elements, const Regions
   return block;
 }
 
-static std::uint32_t add_unit(Draft& draft, std::int64_t elements, const Regions& regions, Bytes frozen = 0) {
-  const std::string key = fmt::format("unit {} {} {} {}", elements, regions.size(), draft.shard(regions), frozen);
+static std::uint32_t add_unit(Draft& draft, std::int64_t elements, const Regions& regions, const Regions& frozen = {}) {
+  const Bytes bytes = elements_of(frozen) * draft.plan.frozen_width;
+  const std::string key =
+      fmt::format("unit {} {} {} {} {}", elements, regions.size(), draft.shard(regions), bytes, draft.shard(frozen));
   const auto make = [&] { return unit_block(draft, elements, regions, frozen); };
   const std::uint32_t frame = draft.add_frame(draft.block(key, make));
   draft.layout.regions[frame] = regions;
   draft.layout.frozen[frame] = frozen;
   return frame;
-}
-
-static Bytes frozen_bytes(const Draft& draft, const Block& block) {
-  std::int64_t units = 0;
-  for (const LocalParameter& p : block.parameters) units += p.stored;
-  return units * draft.plan.frozen_width;
 }
 
 // Adds a sharding unit (as in FSDP) for every tile (range of rows) of a block's weights. The units' buffers form a
@@ -177,28 +193,26 @@ static void append(Regions& regions, const Regions& of_block, std::int64_t befor
 static void place_unit(Draft& draft, Chunk& chunk, const std::vector<std::size_t>& members) {
   Plan& plan = draft.plan;
   const std::int64_t base = chunk.weights.all, frozen_base = chunk.frozen_units;
-  Regions regions;
-  Bytes frozen = 0;
+  Regions regions, frozen;
   for (const std::size_t e : members) {
     Entry& entry = chunk.entries[e];
     const Block& block = plan.blocks[entry.block];
     entry.base = chunk.weights.all;
     entry.frozen_base = chunk.frozen_units;
     append(regions, regions_of(draft, block), entry.base - base);
-    frozen += frozen_bytes(draft, block);
+    append(frozen, frozen_regions_of(block), entry.frozen_base - frozen_base);
     chunk.frozen_units += block.frozen_units;
     count_weights(draft, chunk.weights, block);
   }
-  std::int64_t together = 0;
-  for (const Region& r : regions) together += r.elements;
+  const std::int64_t together = elements_of(regions);
   const std::uint32_t unit = add_unit(draft, together, regions, frozen);
   const Entry& first = chunk.entries[members.front()];
   plan.frames[unit].layer = first.layer;
   plan.frames[unit].base = base;
   plan.frames[unit].frozen_base = frozen_base;
   chunk.weights.secondary += ceil_div(together, draft.group_size(Dimension::data_in_node));
-  chunk.weights.frozen += frozen;
-  chunk.weights.frozen_own += draft.shard(frozen / plan.frozen_width, Dimension::data) * plan.frozen_width;
+  chunk.weights.frozen += elements_of(frozen) * plan.frozen_width;
+  chunk.weights.frozen_own += draft.shard(frozen) * plan.frozen_width;
   for (const std::size_t e : members) chunk.entries[e].unit = unit;
   if (borrows_table(draft, first)) plan.frames[unit].previous = draft.table_chunk().entries[draft.table_entry()].unit;
   if (draft.facts.row.shards_parameters) add_tile_units(draft, first);

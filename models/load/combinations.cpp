@@ -52,6 +52,22 @@ bool holds_for(Limit row, Limit asked) {
   return row == asked || planned || (row == Limit::ranks && asked == Limit::gpu_ranks);
 }
 
+// A frozen model beside the one that trains is refused where it would be refused if it trained, except for keys that
+// mean nothing without experts, say, which may be meant for the other model.
+bool holds_for_second(Limit row, Limit asked) { return row != Limit::spec && holds_for(row, asked); }
+
+bool asks(const Spec& spec, const Pair& pair) {
+  return pair.a->asked(spec) && (pair.b == nullptr || pair.b->asked(spec));
+}
+
+// Returns the spec of a second model as if it trained alone.
+Spec alone(const Spec& spec) {
+  Spec own = second_spec(spec);
+  own.second.reset();
+  own.model.frozen.clear();
+  return own;
+}
+
 }  // namespace
 
 std::string_view name_of(Limit limit) {
@@ -62,11 +78,14 @@ std::string_view name_of(Limit limit) {
 std::span<const Pair> combinations() { return feature::kPairs; }
 
 const Pair* first_limit(const Spec& spec, Limit which) {
-  const auto broken = [&](const Pair& p) {
-    return holds_for(p.which, which) && (p.b == nullptr || p.b->asked(spec)) && p.a->asked(spec);
-  };
-  const auto found = std::ranges::find_if(combinations(), broken);
-  return found == combinations().end() ? nullptr : &*found;
+  const auto found =
+      std::ranges::find_if(combinations(), [&](const Pair& p) { return holds_for(p.which, which) && asks(spec, p); });
+  if (found != combinations().end()) return &*found;
+  if (!spec.second) return nullptr;
+  const Spec second = alone(spec);
+  const auto other = std::ranges::find_if(
+      combinations(), [&](const Pair& p) { return holds_for_second(p.which, which) && asks(second, p); });
+  return other == combinations().end() ? nullptr : &*other;
 }
 
 std::string refused_key(const Spec& spec, const Pair& pair) {
@@ -76,7 +95,8 @@ std::string refused_key(const Spec& spec, const Pair& pair) {
 
 std::string refusal(const Spec& spec, const Pair& pair) {
   const std::string with = pair.b == nullptr ? "" : fmt::format(" with {}", pair.b->text);
-  return fmt::format("{}: {}{}: {}; {}", blame(spec, pair).key, pair.a->text, with, pair.why, pair.advice);
+  const std::string whose = asks(spec, pair) ? "" : fmt::format("{}: ", name_of(spec.second->role));
+  return fmt::format("{}{}: {}{}: {}; {}", whose, blame(spec, pair).key, pair.a->text, with, pair.why, pair.advice);
 }
 
 void refuse_combinations(const Spec& spec, Limit which) {

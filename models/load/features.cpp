@@ -62,12 +62,6 @@ bool uneven_nodes(const Spec& spec) {
   return false;
 }
 
-bool other_teacher(const Spec& spec) {
-  if (!spec.second || spec.second->role != SecondModel::Role::teacher) return false;
-  const Model& m = spec.second->model;
-  return m.moe || m.mla || m.indexer || m.compressed_attention || m.recurrence || m.hyper_connections;
-}
-
 const ShardingRow& sharding(const Spec& spec) { return row_of(spec.strategy.sharding); }
 const ScheduleRow* schedule(const Spec& spec) { return schedule_in_table(spec.strategy.schedule); }
 

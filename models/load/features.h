@@ -41,7 +41,6 @@ bool copied_gradients(const Spec& spec);
 bool state_on_disk(const Spec& spec);
 // whether ZeRO++ is asked for where the nodes have unlike numbers of the ranks that share one set of shards
 bool uneven_nodes(const Spec& spec);
-bool other_teacher(const Spec& spec);  // whether a teacher has layers that are not built as a frozen model's
 const ShardingRow& sharding(const Spec& spec);
 // Returns the row of the spec's schedule in the table of built-in pipeline schedules; null if the spec reads the order
 // of each stage's forward and backward passes from a file.

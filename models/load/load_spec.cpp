@@ -228,7 +228,7 @@ static std::vector<SearchRange> read_search(const SpecReader& reader, const Spec
 // Specs for a search are not changed, because a search also tries other parallel degrees, for which it needs the
 // sharding that was given.
 static void settle_sharding(Spec& spec) {
-  if (!shards_nothing(spec.strategy, spec.model.moe.has_value())) return;
+  if (!shards_nothing(spec.strategy, has_experts(spec))) return;
   spec.strategy.sharding = Sharding::none;
   spec.strategy.zero_quantize = {};
   for (Origin& origin : spec.origins) {

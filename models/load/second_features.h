@@ -10,11 +10,12 @@ inline constexpr Feature kTwoModels = {"workload", "a second, frozen model (work
                                        [](S s) { return s.second.has_value(); }};
 inline constexpr Feature kEndsOnOneStage = {
     "strategy.schedule", "a schedule that puts both ends of the model on one of several stages", is::both_ends};
+inline constexpr Feature kDiskWeights = {"strategy.offload.parameters", "weights on disks (nvme)",
+                                         [](S s) { return behind_host(s.strategy.offload.parameters); }};
 inline constexpr Feature kPreferencePairs = {"workload", "pairs of samples (workload: dpo)", [](S s) {
                                                return s.second && s.second->role == SecondModel::Role::reference;
                                              }};
-inline constexpr Feature kOtherTeacher = {
-    "teacher", "a teacher with experts, recurrences, residual streams, or latent, compressed or indexed attention",
-    is::other_teacher};
+inline constexpr Feature kNoExpertsAtAll = {"model.moe", "models without experts",
+                                            [](S s) { return !s.model.moe && !(s.second && s.second->model.moe); }};
 
 }  // namespace orrery::feature

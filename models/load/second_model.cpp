@@ -70,8 +70,8 @@ void read_second(const SpecSection& top, std::string_view workload, Spec& spec) 
   }
 }
 
-// A second model has no dropout, because it does not train, and no modules of multi-token prediction, whose predictions
-// no loss reads.
+// A second model has no dropout and no loss that balances experts, because it does not train, and no modules of
+// multi-token prediction, whose predictions no loss reads.
 void settle_second(Spec& spec) {
   if (!spec.second) return;
   Model& m = spec.second->model;
@@ -81,6 +81,7 @@ void settle_second(Spec& spec) {
   m.frozen.assign(std::begin(kFrozenParts), std::end(kFrozenParts));
   m.dropout = 0;
   m.mtp_layers = 0;
+  if (m.moe) m.moe->aux_loss = 0;
 }
 
 Broken second_rules(const Spec& spec) {

@@ -200,6 +200,8 @@ std::vector<GroupTable> make_groups(const Strategy& s, bool sharded, bool hybrid
   return tables;
 }
 
+bool has_experts(const Spec& spec) { return spec.model.moe || (spec.second && spec.second->model.moe); }
+
 bool shards_nothing(const Strategy& s, bool experts) {
   const ShardingRow& row = row_of(s.sharding);
   if (!row.shards_optimizer || row.fp32_shards || s.offload.any() || s.offload.tiling > 1) return false;

@@ -57,6 +57,9 @@ std::vector<Dimension> tensor_axes(const Strategy& s);
 std::vector<GroupTable> make_groups(const Strategy& s, bool sharded, bool hybrid, std::int64_t kv_copies = 1,
                                     bool experts = false, std::int64_t node_ranks = 0);
 
+// Returns whether the model that trains, or the frozen one beside it, has experts, for which ranks form other groups.
+bool has_experts(const Spec& spec);
+
 // Returns whether sharding has no effect: no rank shares its parameters with another rank, and no state is offloaded,
 // so that ZeRO's stages give the same plan as `none`. FSDP always has an effect, because it casts its fp32 parameters
 // for every use. experts: whether the model has experts, which are sharded over other groups than other weights.

@@ -47,6 +47,20 @@ void HostUnits::upload(std::uint32_t unit_frame, std::uint32_t state_frame, Phas
   writer_.emit(op, unit_frame, after);
 }
 
+bool HostUnits::upload_frozen(std::uint32_t unit_frame, Phase phase, const std::vector<TaskId>& after) {
+  const Regions& regions = draft_.layout.frozen.at(unit_frame);
+  const bool whole = regions.size() == 1 && draft_.group_size(regions.front().group) == 1;
+  const Operand to = unit(whole ? kGatheredFrozen : kCastShard, Access::write);
+  Op op =
+      copy_op("frozen shard up", phase,
+              {.bytes = draft_.shard(regions) * plan_.frozen_width, .from = MemoryTier::host, .to = MemoryTier::device},
+              state(kFrozenShard, Access::read), to);
+  op.host_waits = true;
+  op.allocates = {to};
+  writer_.emit(op, unit_frame, after);
+  return whole;
+}
+
 void HostUnits::upload_gradients(std::uint32_t unit_frame) {
   const Bytes bytes = draft_.shard(draft_.layout.regions.at(unit_frame)) * facts_.gradient_width;
   const bool disk = behind_host(spec_.strategy.offload.gradients);

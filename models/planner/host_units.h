@@ -25,6 +25,8 @@ class HostUnits : public StepPart {
   // Uploads this rank's shard of a unit's weights to the device in the data type in which the host stores them; FSDP
   // casts the shard on the device (torch.distributed.fsdp, FlatParamHandle.pre_unshard() with CPUOffload).
   void upload(std::uint32_t unit, std::uint32_t state, Phase phase, const std::vector<TaskId>& after);
+  // Uploads this rank's shard of a unit's frozen weights. Returns whether that is the whole unit.
+  bool upload_frozen(std::uint32_t unit, Phase phase, const std::vector<TaskId>& after);
   // Returns whether a unit needs no all-gather. This is so if no other rank holds a part of the unit and the host
   // stores it in the data type that ops read.
   bool copied_alone(std::uint32_t unit) const;

@@ -76,7 +76,7 @@ void Units::release(const Pass& pass) {
   if (pass.forward() && !row_.reshards_after_forward && std::ranges::any_of(entries, needed_in_backward)) return;
   Op free = {.name = "release unit", .work = Wait{}, .phase = pass.action.phase};
   if (!draft_.layout.regions.at(unit_frame).empty()) free.frees.push_back(unit(kGathered, Access::read));
-  if (draft_.layout.frozen.at(unit_frame) > 0) free.frees.push_back(unit(kGatheredFrozen, Access::read));
+  if (!draft_.layout.frozen.at(unit_frame).empty()) free.frees.push_back(unit(kGatheredFrozen, Access::read));
   writer_.emit(free, unit_frame);
 }
 
@@ -139,7 +139,7 @@ void Units::gather_unit(std::uint32_t unit_frame, std::uint32_t state_frame, Pha
     released_.pop_front();
   }
   const Regions& regions = draft_.layout.regions.at(unit_frame);
-  if (facts_.host_parameters()) host_->upload(unit_frame, state_frame, phase, after);
+  if (facts_.host_parameters() && !regions.empty()) host_->upload(unit_frame, state_frame, phase, after);
   gather_frozen(unit_frame, phase, after);
   if (row_.fp32_shards && !regions.empty()) {
     const Operand raised = unit(kRaisedShard, Access::read);
@@ -167,25 +167,17 @@ void Units::gather_unit(std::uint32_t unit_frame, std::uint32_t state_frame, Pha
   if (copies_out(draft_, regions)) arrived_.insert(unit_frame);
 }
 
-// Gathers the frozen weights of a unit. They are sharded and gathered in the form in which the model stores them (NF4
-// if they are quantized).
+// Gathers the frozen weights of a unit, region by region. They are sharded and gathered in the form in which the model
+// stores them (NF4 if they are quantized).
 void Units::gather_frozen(std::uint32_t unit_frame, Phase phase, const std::vector<TaskId>& after) {
-  const Bytes bytes = draft_.layout.frozen.at(unit_frame);
-  if (bytes == 0) return;
-  const Bytes width = plan_.frozen_width;
-  Op op = {
-      .name = "gather frozen unit",
-      .work = Collective{.kind = CollectiveKind::all_gather, .group = Dimension::data, .bytes = bytes, .width = width},
-      .phase = phase,
-      .lane = LaneKind::data_gather,
-      .host_waits = draft_.layout.regions.at(unit_frame).empty() || row_.fp32_shards,
-      .operands = {unit(kGatheredFrozen, Access::write), state(kFrozenShard, Access::read)},
-      .allocates = {unit(kGatheredFrozen, Access::write)}};
-  if (draft_.group_size(Dimension::data) == 1) {
-    op.name = "copy frozen unit";
-    op.work = Cast{bytes / width, width, width};
+  const Regions& regions = draft_.layout.frozen.at(unit_frame);
+  if (facts_.host_parameters() && !regions.empty() && host_->upload_frozen(unit_frame, phase, after)) return;
+  const bool begins = draft_.layout.regions.at(unit_frame).empty() || row_.fp32_shards;
+  for (const Region& r : regions) {
+    Op op = gather_op(r, regions, phase, true);
+    op.host_waits = op.host_waits && begins;
+    writer_.emit(op, unit_frame, after);
   }
-  writer_.emit(op, unit_frame, after);
 }
 
 // Copies an arrived unit's weights out of the gather's buffer, in which it lies rank by rank, on the compute lane; a
@@ -231,29 +223,30 @@ void Units::reduce_tiles(const Chunk& chunk, std::uint32_t frame, std::uint32_t 
 // Returns the op that gathers one region of a unit (adjacent weights whose shards lie in one group of ranks). If the
 // group has only one rank, that rank's shard is the complete region, and is copied. If the unit has several regions, a
 // collective is used even for one rank, because a collective can write at an offset within the unit.
-Op Units::gather_op(const Region& region, const Regions& all, Phase phase) const {
+Op Units::gather_op(const Region& region, const Regions& all, Phase phase, bool frozen) const {
   const bool first = region.first == 0, last = region.first == all.back().first;
   // Whether the shard to gather was uploaded or cast into a buffer of the unit, instead of lying in the flat buffers of
   // the chunk's states.
-  const bool apart = row_.fp32_shards || facts_.host_parameters();
-  const Operand to = unit(copies_out(draft_, all) ? kArrived : kGathered, Access::write);
-  const Collective gather = {.kind = CollectiveKind::all_gather,
-                             .group = region.group,
-                             .bytes = region.elements * context_.width,
-                             .width = context_.width,
-                             .first = region.first};
-  Op op = {.name = "gather unit",
-           .work = gather,
+  const bool apart = (row_.fp32_shards && !frozen) || facts_.host_parameters();
+  const UnitSlot whole = frozen ? kGatheredFrozen : copies_out(draft_, all) ? kArrived : kGathered;
+  const Operand to = unit(whole, Access::write), shard = state(frozen ? kFrozenShard : kParameterShard, Access::read);
+  const Bytes width = frozen ? plan_.frozen_width : context_.width;
+  const std::string name = frozen ? "frozen unit" : "unit";
+  Op op = {.name = "gather " + name,
+           .work = Collective{.kind = CollectiveKind::all_gather,
+                              .group = region.group,
+                              .bytes = region.elements * width,
+                              .width = width,
+                              .first = region.first},
            .phase = phase,
            .lane = LaneKind::data_gather,
            .host_waits = first && !apart,
-           .operands = {to}};
+           .operands = {to, apart ? unit(kCastShard, Access::read) : shard}};
   if (first) op.allocates.push_back(to);
-  op.operands.push_back(apart ? unit(kCastShard, Access::read) : state(kParameterShard, Access::read));
   if (last && apart) op.frees.push_back(unit(kCastShard, Access::read));
   if (draft_.group_size(region.group) > 1 || all.size() > 1) return op;
-  op.name = "copy unit";
-  op.work = Cast{region.elements, context_.width, context_.width};
+  op.name = "copy " + name;
+  op.work = Cast{region.elements, width, width};
   return op;
 }
 

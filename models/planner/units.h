@@ -37,7 +37,7 @@ class Units : public StepPart {
   void gather_unit(std::uint32_t unit, std::uint32_t state, Phase phase);
   void gather_tiles(std::uint32_t frame, std::span<const std::uint32_t> ops, Phase phase);
   void copy_out(std::uint32_t unit, Phase phase);
-  Op gather_op(const Region& region, const Regions& all, Phase phase) const;
+  Op gather_op(const Region& region, const Regions& all, Phase phase, bool frozen = false) const;
   bool reduces_apart(const Entry& entry) const;
   // Returns the number of reductions of a unit over all micro-batches of an update.
   std::int64_t reductions_of(const Chunk& chunk, std::uint32_t unit) const;

@@ -20,6 +20,7 @@
 #include "models/spec/stragglers.h"
 #include "sim/cost/host_overheads.h"
 #include "sim/cost/host_work.h"
+#include "sim/cost/model_of_op.h"
 #include "sim/cost/moved_by.h"
 #include "sim/cost/server_costs.h"
 #include "sim/cost/shared_links.h"
@@ -278,7 +279,7 @@ class CostModel {
     const Collective timed = by_copies ? one_copy(c, ranks_in(spread)) : c;
     NcclChoice choice =
         c.algorithm.starts_with("hierarchical")
-            ? corrected(profile_.steps, two_stage_all_to_all(members, c.bytes, copies(spread)), spread.size() > 1)
+            ? corrected(profile_.steps, two_stage_all_to_all(members, c.bytes, copies(op, spread)), spread.size() > 1)
             : measured(in_a_step(members, timed), transfer_kind(plan_.ops[op]), spread, timed.bytes);
     if (spec_.software.communication.direct_all_reduce && c.kind == CollectiveKind::all_reduce)
       choice = with_direct_all_reduce(members, c.bytes, choice);
@@ -303,8 +304,8 @@ class CostModel {
     return choice;
   }
 
-  TokenCopies copies(const Spread& members) const {
-    const Moe& moe = *spec_.model.moe;
+  TokenCopies copies(std::size_t op, const Spread& members) const {
+    const Moe& moe = *model_of_op(spec_, plan_, static_cast<std::uint32_t>(op)).moe;
     const double nodes = static_cast<double>(members.size());
     return {(nodes - 1) / nodes * parts_met(moe, nodes), parts_met(moe, static_cast<double>(ranks_in(members)))};
   }

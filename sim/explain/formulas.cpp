@@ -9,6 +9,7 @@
 
 #include "models/layers/blocks.h"
 #include "models/layers/expert_sizes.h"
+#include "models/partition/rank_groups.h"
 #include "models/schedule/schedule_file.h"
 #include "models/schedule/schedules.h"
 #include "models/spec/sharding.h"
@@ -29,13 +30,16 @@ double simulated_bytes(const Report& report, std::initializer_list<Dimension> gr
   return sum;
 }
 
+// The passes whose transfers a formula counts: forward alone for a frozen model beside the one that trains.
+enum class Passes : std::uint8_t { all, forward };
+
 // For one dimension of parallelism: the bytes of collectives in recomputed parts of layers, as a multiple of the bytes
 // of collectives in forward.
 double run_again(const Plan& plan, Dimension group) {
   double forward = 0, again = 0;
   for (const Frame& f : plan.frames) {
     const Block& block = plan.blocks[f.block];
-    if (block.role != BlockRole::layer || f.micro_batch != 0) continue;
+    if (block.role != BlockRole::layer || block.second || f.micro_batch != 0) continue;
     const auto add = [&](const std::vector<std::uint32_t>& ops, bool recompute, double& sum) {
       for (const std::uint32_t op : ops) {
         const auto* c = std::get_if<Collective>(&plan.ops[op].work);
@@ -55,7 +59,7 @@ double run_back(const Plan& plan, Dimension group) {
   double forward = 0, back = 0;
   for (const Frame& f : plan.frames) {
     const Block& block = plan.blocks[f.block];
-    if (block.role != BlockRole::layer || f.micro_batch != 0) continue;
+    if (block.role != BlockRole::layer || block.second || f.micro_batch != 0) continue;
     const auto moves = [&](std::uint32_t op) {
       const auto* c = std::get_if<Collective>(&plan.ops[op].work);
       return c != nullptr && c->group == group && !plan.ops[op].recompute;
@@ -79,7 +83,7 @@ double hidden_bytes(const Spec& spec) {
 // all-reduces its hidden states (S bytes) twice in forward and twice in backward, or moves as many bytes in
 // reduce-scatters and all-gathers. Two all-gathers are added where backward gathers its inputs again; full
 // recomputation repeats the transfers of forward. In fp8 an all-gather moves half the bytes.
-Volume tensor_volume(const Spec& spec, const Plan& plan) {
+Volume tensor_volume(const Spec& spec, const Plan& plan, Passes passes = Passes::all) {
   const Strategy& s = spec.strategy;
   const double t = real(s.tensor), blocks = spec.model.parallel_block ? 1 : 2;
   const double gather = s.sequence_parallel && is_eight_bit(s.precision) ? 0.5 : 1;
@@ -88,7 +92,8 @@ Volume tensor_volume(const Spec& spec, const Plan& plan) {
   // Each of r replicas of a stage computes 1/r of every micro-batch. For the mean over all ranks, p is therefore not
   // the number of stages but the number of replicas summed over all stages.
   const double layers = real(spec.model.layers + spec.model.mtp_layers) / real(s.places()), m = real(s.micro_batches());
-  const double per_layer = 2 * (1 + gather) * blocks + again + full;
+  const double forward = (1 + gather) * blocks;
+  const double per_layer = passes == Passes::forward ? forward : 2 * forward + again + full;
   return {.what = "tensor (layers)",
           .formula = fmt::format("{:.4g}·S·m·(L/p)·(t-1)/t", per_layer),
           .numbers = fmt::format("S = s·b·h·w/c = {:.4g} B, m = {}, L/p = {:.4g}, t = {}{}", hidden_bytes(spec), m,
@@ -135,11 +140,13 @@ Volume grid_volume(const Spec& spec) {
 // gradients n times. An all-gather moves the keys and values of all blocks twice, and a reduce-scatter moves their
 // gradients once. Among the u ranks of a block, queries, keys, values and results (A bytes) are exchanged once in each
 // direction. Recomputed parts are moved once more, and layers without a backward move nothing in backward.
-Volume context_volume(const Spec& spec, const Plan& plan) {
+Volume context_volume(const Spec& spec, const Plan& plan, Passes counted = Passes::all) {
   const Strategy& s = spec.strategy;
   const bool gathers = s.context_kind == "allgather";
   const double n = real(s.context_ring), u = real(s.context_ulysses);
-  const double again = run_again(plan, Dimension::context), swapped_again = run_again(plan, Dimension::ulysses);
+  const bool back_too = counted == Passes::all;
+  const double again = back_too ? run_again(plan, Dimension::context) : 0,
+               swapped_again = back_too ? run_again(plan, Dimension::ulysses) : 0;
   const std::int64_t heads = spec.model.heads / s.tensor,
                      kv = std::max<std::int64_t>(1, spec.model.kv_heads / s.tensor);
   const double head = real(s.micro_batch) * real(spec.sequence / s.context) * real(spec.model.head_dim) *
@@ -151,8 +158,8 @@ Volume context_volume(const Spec& spec, const Plan& plan) {
   const double two = mla ? 1 + real(mla->v_head_dim) / real(spec.model.head_dim) : 2;
   const double block = two * real(std::max<std::int64_t>(1, (mla ? heads : kv) / s.context_ulysses)) * head * u;
   const double all = two * real(heads + std::max(mla ? heads : kv, s.context_ulysses)) * head;
-  const double back = run_back(plan, Dimension::context),
-               swaps = 1 + run_back(plan, Dimension::ulysses) + swapped_again;
+  const double back = back_too ? run_back(plan, Dimension::context) : 0,
+               swaps = 1 + (back_too ? run_back(plan, Dimension::ulysses) : 0) + swapped_again;
   const double passes = gathers ? (1 + 2 * back + again) * (n - 1)
                         : n > 1 ? (1 + again) * (n - 1) + back * (2 * n - 1)
                                 : 0;
@@ -209,17 +216,18 @@ double mean_moved_bytes(const Plan& plan, const std::vector<Eviction>& moves) {
 // stages are interleaved, and (p - 1)·v if they are placed in a V. Replicas of a stage share each micro-batch; two
 // copies of the model share the number of micro-batches. Activations that stages lend each other (BPipe) are moved
 // twice.
-Volume pipeline_volume(const Spec& spec, const Plan& plan) {
+Volume pipeline_volume(const Spec& spec, const Plan& plan, Passes passes = Passes::all) {
   const Strategy& s = spec.strategy;
   const double cut = s.sequence_parallel || s.on_grid() ? real(s.tensor) : 1;
   const std::int64_t count = crossings(s);
   const double m = real(s.micro_batches()), p = real(s.places());
   const double sent = hidden_bytes(spec) * real(streams_of(spec.model));
+  const bool both = passes == Passes::all;
   Volume v = {.what = "pipeline",
-              .formula = cut > 1 ? "2m·(S/t)·c/p" : "2m·S·c/p",
+              .formula = fmt::format("{}m·{}·c/p", both ? "2" : "", cut > 1 ? "(S/t)" : "S"),
               .numbers = fmt::format("S = {:.4g} B, m = {}, p = {}, c = {} crossings between stages", sent, m,
                                      s.places(), count),
-              .bytes = 2 * m * sent / cut * real(count) / p};
+              .bytes = (both ? 2 : 1) * m * sent / cut * real(count) / p};
   const bool known = s.schedule != "file";
   if (known && find_schedule(s.schedule).moves != nullptr) {
     const std::vector<Eviction> moves = make_schedule(s.schedule, {s.pipeline, s.micro_batches(), 1, {}}).moves;
@@ -245,7 +253,7 @@ Volume vocabulary_volume(const Spec& spec) {
 // The bytes that expert parallelism moves: the hidden state of each token is sent to the token's experts and back, in
 // forward and in backward. With each hidden state sent to an expert goes the fp32 weight that the router gives the
 // expert; in backward the gradient of that weight comes back.
-Volume expert_volume(const Spec& spec, const Plan& plan) {
+Volume expert_volume(const Spec& spec, const Plan& plan, Passes passes = Passes::all) {
   const Strategy& s = spec.strategy;
   const Model& m = spec.model;
   const double cut = s.sequence_parallel ? real(s.tensor) : 1, e = real(s.expert);
@@ -258,14 +266,27 @@ Volume expert_volume(const Spec& spec, const Plan& plan) {
     const ExpertSizes sizes = expert_sizes(spec, l, static_cast<std::int64_t>(tokens));
     rows = std::max(rows, real(std::max(sizes.sent, sizes.received)));
   }
-  const double row = 4 * real(m.hidden) * real(storage_bytes(s.precision)) + 2 * 4;
-  const double again = run_again(plan, Dimension::expert);
-  const double full = again * (2 * real(m.hidden) * real(storage_bytes(s.precision)) + 4);
+  // how often a micro-batch runs a layer's transfers of forward, or as many bytes in backward
+  const double times = passes == Passes::forward ? 1 : 2 + run_again(plan, Dimension::expert);
+  const double row = times * (2 * real(m.hidden) * real(storage_bytes(s.precision)) + 4);
   return {.what = "expert",
-          .formula = fmt::format("R·({:.4g}h·w + {:.4g})·m·(L/p)·(e-1)/e", 4 + 2 * again, 8 + 4 * again),
+          .formula = fmt::format("R·({:.4g}h·w + {:.4g})·m·(L/p)·(e-1)/e", 2 * times, 4 * times),
           .numbers = fmt::format("R = {:.4g} rows, h = {}, m = {}, L/p = {:.4g}, e = {}", rows, m.hidden,
                                  s.micro_batches(), layers, s.expert),
-          .bytes = rows * (row + full) * real(s.micro_batches()) * layers * (e - 1) / e};
+          .bytes = rows * row * real(s.micro_batches()) * layers * (e - 1) / e};
+}
+
+// Adds to the bytes of the model that trains those of the forward of the frozen model beside it, if there is one.
+template <class Form>
+Volume of_both(const Spec& spec, const Plan& plan, const Form& form) {
+  Volume v = form(spec, plan, Passes::all);
+  if (!spec.second) return v;
+  const Volume second = form(second_spec(spec), plan, Passes::forward);
+  const std::string_view name = name_of(spec.second->role);
+  v.formula += fmt::format(" + {} of the {}", second.formula, name);
+  v.numbers += fmt::format("; the {}: {}", name, second.numbers);
+  v.bytes += second.bytes;
+  return v;
 }
 
 }  // namespace
@@ -287,20 +308,20 @@ std::vector<Volume> volumes(const Spec& spec, const Plan& plan, const Report& re
       {Dimension::data, Dimension::replicate});
   add(alike && elements_of(plan, 0, Dimension::embedding) > 0, data_volume(spec, plan, Dimension::embedding),
       {Dimension::embedding});
-  if (spec.model.moe) {
+  if (has_experts(spec)) {
     add(group_size(plan, Dimension::expert_data) > 1 || group_size(plan, Dimension::expert_replicate) > 1,
         data_volume(spec, plan, Dimension::expert_data), {Dimension::expert_data, Dimension::expert_replicate});
-    add(s.expert > 1, expert_volume(spec, plan), {Dimension::expert});
+    add(s.expert > 1, of_both(spec, plan, expert_volume), {Dimension::expert});
   }
   if (s.on_grid()) {
     list.push_back(grid_volume(spec));
     list.back().simulated = simulated_bytes(
         report, {Dimension::tensor_row, Dimension::tensor_column, Dimension::tensor_depth}, "all_reduce");
   }
-  add(s.tensor > 1 && !s.on_grid(), with_muon(spec, plan, Dimension::tensor, tensor_volume(spec, plan)),
+  add(s.tensor > 1 && !s.on_grid(), with_muon(spec, plan, Dimension::tensor, of_both(spec, plan, tensor_volume)),
       {Dimension::tensor});
-  add(s.context > 1, context_volume(spec, plan), {Dimension::context, Dimension::ulysses});
-  if (s.pipeline > 1) add(true, pipeline_volume(spec, plan), {Dimension::pipeline});
+  add(s.context > 1, of_both(spec, plan, context_volume), {Dimension::context, Dimension::ulysses});
+  if (s.pipeline > 1) add(true, of_both(spec, plan, pipeline_volume), {Dimension::pipeline});
   add(s.pipeline > 1 && spreads_vocabulary(s.schedule), vocabulary_volume(spec), {Dimension::vocabulary});
   return list;
 }

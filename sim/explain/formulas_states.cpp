@@ -209,19 +209,23 @@ Bytes frozen_gathers(const Spec& spec, const Plan& plan, std::size_t slot, Dimen
 
 double frozen_bytes(const Spec& spec, const Plan& plan, std::size_t slot) {
   const Bytes width = storage_bytes(spec.strategy.precision);
-  const auto shards = static_cast<double>(
-      row_of(spec.strategy.sharding).shards_parameters ? group_size(plan, Dimension::data, slot) : 1);
-  // Bytes of each frozen weight, by the set of buffers that holds the weight and the weight's position in the model, so
-  // that a matrix shared by embedding and output counts once.
-  std::map<std::pair<std::uint32_t, std::int64_t>, Bytes> blocks;
+  const bool cut = row_of(spec.strategy.sharding).shards_parameters;
+  const auto shards = [&](const LocalParameter& p) {
+    const Dimension group = p.experts > 0 ? Dimension::expert_data : Dimension::data;
+    return static_cast<double>(cut ? group_size(plan, group, slot) : 1);
+  };
+  // Bytes that the rank has of each frozen weight, by the set of buffers that holds the weight and the weight's
+  // position in the model, so that a matrix shared by embedding and output counts once.
+  std::map<std::pair<std::uint32_t, std::int64_t>, double> blocks;
   for (const Frame& f : plan.frames) {
     if (f.slot != slot || f.state == kNone || f.micro_batch != 0) continue;
     for (const LocalParameter& p : plan.blocks[f.block].parameters) {
-      if (p.frozen) blocks[{f.state, f.frozen_base + p.offset}] = bytes_of_frozen(p, width);
+      if (!p.frozen) continue;
+      blocks[{f.state, f.frozen_base + p.offset}] = static_cast<double>(bytes_of_frozen(p, width)) / shards(p);
     }
   }
   double sum = 0;
-  for (const auto& [place, bytes] : blocks) sum += static_cast<double>(bytes) / shards;
+  for (const auto& [place, bytes] : blocks) sum += bytes;
   return sum;
 }
 

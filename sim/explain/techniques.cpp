@@ -287,16 +287,6 @@ void add_context(const Spec& spec, List& list) {
                   changed(spec, [](Strategy& x) { x.context = x.context_ring = x.context_ulysses = 1; })});
 }
 
-void add_experts(const Spec& spec, List& list) {
-  const Strategy& s = spec.strategy;
-  if (!spec.model.moe || s.expert == 1) return;
-  list.push_back(
-      {fmt::format("expert parallelism over {}", ranks(s.expert)), true,
-       fmt::format("a rank holds {} of {} experts", spec.model.moe->experts / s.expert, spec.model.moe->experts),
-       "an all-to-all to the experts and one back, forward and backward, and waiting for the fullest rank",
-       "without it", changed(spec, [](Strategy& x) { x.expert = x.expert_tensor = 1; }), "expert"});
-}
-
 void add_recompute(const Spec& spec, List& list) {
   const Strategy& s = spec.strategy;
   const auto with = [&](Recompute r) { return changed(spec, [&](Strategy& x) { x.recompute = r; }); };

@@ -2,7 +2,24 @@
 
 #include <fmt/format.h>
 
+#include "models/partition/rank_groups.h"
+
 namespace orrery {
+
+void add_experts(const Spec& spec, std::vector<Technique>& list) {
+  const Strategy& s = spec.strategy;
+  if (!has_experts(spec) || s.expert == 1) return;
+  const auto held = [&](const Model& m) {
+    return !m.moe ? "" : fmt::format("{} of {} experts", m.moe->experts / s.expert, m.moe->experts);
+  };
+  std::string text = held(spec.model);
+  if (spec.second && spec.second->model.moe)
+    text +=
+        fmt::format("{}{} of the {}", text.empty() ? "" : ", ", held(spec.second->model), name_of(spec.second->role));
+  list.push_back({fmt::format("expert parallelism over {} ranks", s.expert), true, "a rank holds " + text,
+                  "an all-to-all to the experts and one back, forward and backward, and waiting for the fullest rank",
+                  "without it", changed(spec, [](Strategy& x) { x.expert = x.expert_tensor = 1; }), "expert"});
+}
 
 void add_memory(const Spec& spec, std::vector<Technique>& list) {
   const Strategy& s = spec.strategy;

@@ -21,6 +21,9 @@ void add_training(const Spec& spec, std::vector<Technique>& list);
 // Adds to the list the jobs that share the cluster's switches with this one.
 void add_neighbours(const Spec& spec, std::vector<Technique>& list);
 
+// Adds to the list the spread of experts over ranks, of either model of a step.
+void add_experts(const Spec& spec, std::vector<Technique>& list);
+
 // Adds to the list the techniques that spend time or bytes to save memory: ZeRO-R, tiling, kinds of attention.
 void add_memory(const Spec& spec, std::vector<Technique>& list);
 

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "models/partition/rank_groups.h"
 #include "models/spec/sharding.h"
 #include "sim/print/text.h"
 
@@ -35,7 +36,7 @@ std::string strategy_text(const Spec& spec) {
   if (s.places() > s.pipeline) parts.push_back(fmt::format("stages of {} ranks", fmt::join(s.stage_replicas, ", ")));
   degree("context", s.context);
   degree("expert", s.expert);
-  if (spec.model.moe) degree("expert-tensor", s.expert_tensor);
+  if (has_experts(spec)) degree("expert-tensor", s.expert_tensor);
   degree("data", s.data);
   if (s.pipeline > 1) parts.push_back(s.schedule);
   degree("virtual stages", s.virtual_stages);

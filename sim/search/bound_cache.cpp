@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "models/layers/blocks.h"
+#include "models/partition/rank_groups.h"
 #include "models/schedule/schedules.h"
 #include "models/spec/sharding.h"
 
@@ -30,7 +31,7 @@ const ModelCost& model_cost_of(LayoutCosts& costs, std::string_view recompute, S
                    .splits_backward = splits,
                    .host_gradients = kind.host_gradients,
                    .leaves = leaves};
-  if (costs.cache.space.base().model.moe) {
+  if (has_experts(costs.cache.space.base())) {
     const std::int64_t inner = l.tensor * l.context, experts = l.expert * l.expert_tensor;
     const std::int64_t least = experts / std::gcd(experts, inner);
     key.data = std::max(key.data, least);
@@ -40,13 +41,23 @@ const ModelCost& model_cost_of(LayoutCosts& costs, std::string_view recompute, S
   return *found;
 }
 
+static ModelCut with_first_layers(std::vector<std::int64_t> layers) {
+  ModelCut cut{std::move(layers), {}};
+  if (cut.layers.empty()) return cut;
+  cut.first.assign(cut.layers.size(), 0);
+  std::partial_sum(cut.layers.begin(), cut.layers.end() - 1, cut.first.begin() + 1);
+  return cut;
+}
+
 const ModelCut& cut_of(BoundCache& cache, std::int64_t pipeline, std::int64_t virtual_stages) {
   const auto [it, fresh] = cache.cuts.try_emplace({pipeline, virtual_stages});
-  if (!fresh) return it->second;
-  it->second.layers = cache.space.cut(pipeline, virtual_stages);
-  if (it->second.layers.empty()) return it->second;
-  it->second.first.assign(it->second.layers.size(), 0);
-  std::partial_sum(it->second.layers.begin(), it->second.layers.end() - 1, it->second.first.begin() + 1);
+  if (fresh) it->second = with_first_layers(cache.space.cut(pipeline, virtual_stages));
+  return it->second;
+}
+
+const ModelCut& second_cut_of(BoundCache& cache, std::int64_t pipeline, std::int64_t virtual_stages) {
+  const auto [it, fresh] = cache.second_cuts.try_emplace({pipeline, virtual_stages});
+  if (fresh) it->second = with_first_layers(cache.space.second_cut(pipeline, virtual_stages));
   return it->second;
 }
 

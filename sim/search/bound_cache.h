@@ -73,8 +73,9 @@ struct BoundCache {
   const Profile& profile;
   ModelCostCache& stacks;  // cache of the costs of blocks, which all threads share
   KnownOrders orders;
-  // Cuts of the model into virtual stages, by (number of stages, number of virtual stages on each stage).
-  std::map<std::pair<std::int64_t, std::int64_t>, ModelCut> cuts;
+  // Cuts of the model, and of the frozen one beside it, into virtual stages, by (number of stages, number of virtual
+  // stages on each stage).
+  std::map<std::pair<std::int64_t, std::int64_t>, ModelCut> cuts, second_cuts;
   std::map<std::pair<std::int64_t, bool>, std::int64_t> layers_ahead;
   std::map<std::tuple<ChunkPlacement, std::int64_t, std::int64_t, std::int64_t>, PlacedChunks> placed;
   std::map<std::int64_t, Picoseconds> updates;  // time of an optimizer update, by number of updated weights
@@ -106,6 +107,8 @@ struct LayoutCosts {
 const ModelCost& model_cost_of(LayoutCosts& costs, std::string_view recompute, ShardingClass kind, bool splits,
                                bool leaves = false);
 const ModelCut& cut_of(BoundCache& cache, std::int64_t pipeline, std::int64_t virtual_stages);
+// The cut of the frozen model beside the one that trains.
+const ModelCut& second_cut_of(BoundCache& cache, std::int64_t pipeline, std::int64_t virtual_stages);
 const PlacedChunks& chunks_of(BoundCache& cache, const SearchCell& cell);
 
 ShardingClass sharding_class(const Spec& base, Sharding sharding);

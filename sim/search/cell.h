@@ -17,9 +17,11 @@ struct SearchCell {
 SearchCell cell_of(const RankLayout& layout, const MemoryPlan& memory_plan);
 
 // Numbers of weights (elements) of one pipeline stage. expert_elements: those of experts; elements: all others;
-// eight_bit_elements: those of either that products read in eight bits.
+// eight_bit_elements: those of either that products read in eight bits. frozen_elements, frozen_expert_elements: those
+// of the frozen model beside the one that trains, which are in none of the other numbers.
 struct StageWeights {
   std::int64_t elements = 0, expert_elements = 0, eight_bit_elements = 0;
+  std::int64_t frozen_elements = 0, frozen_expert_elements = 0;
   std::int64_t first_elements = 0;  // those of `elements` in the stage's first chunk (virtual stage)
   std::int64_t layer_elements = 0;  // those of `elements` in transformer layers, without embedding and output
 };

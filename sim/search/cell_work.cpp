@@ -38,6 +38,24 @@ AddedChunk take_chunk(const CellWork& work, std::int64_t k, LayersLeft& left) {
   return {place, first, first + again, first + n, away, place == 0, place + 1 == places};
 }
 
+// The forward of a virtual stage's blocks of the frozen model beside the one that trains. What comes behind the last of
+// these blocks does not wait for their transfers.
+PassCost second_forward(const CellWork& work, const AddedChunk& c) {
+  if (work.second_cut == nullptr) return {};
+  const ModelCost& second = *work.plain->second;
+  const std::int64_t first = work.second_cut->first[c.place], end = first + work.second_cut->layers[c.place];
+  PassCost cost = range(second.sums.forward, first, end);
+  if (end > first) cost.through -= second.layers[end - 1].forward.through - second.layers[end - 1].forward.busy;
+  cost.busy = cost.through;
+  const auto add = [&](PassCost more) {
+    more.through = more.busy;
+    cost += more;
+  };
+  if (c.is_first) add(second.embedding.forward);
+  if (c.is_last) add(second.head.forward);
+  return cost;
+}
+
 // The costs of a virtual stage. last_forward: gets the compute time of the forward of the virtual stage's last layer; 0
 // where passes overlap op by op.
 VirtualStage stage_of_chunk(const CellWork& work, const AddedChunk& c, Picoseconds& last_forward) {
@@ -52,6 +70,7 @@ VirtualStage stage_of_chunk(const CellWork& work, const AddedChunk& c, Picosecon
   pass(costs.forward, &LayerSums::forward, &BlockCost::forward);
   pass(costs.backward, &LayerSums::backward, &BlockCost::backward);
   pass(costs.weight, &LayerSums::weight, &BlockCost::weight);
+  costs.forward += second_forward(work, c);
   last_forward = 0;
   if (c.end == c.first) return costs;
   // After a pass's last layer on this stage, the micro-batch has nothing left to compute here. The stage is then free
@@ -130,8 +149,22 @@ void add_weights(const CellWork& work, bool tied, StageWork& stage, const AddedC
   chunk.elements = w.elements - before;
 }
 
+// Adds the weights of the frozen model beside the one that trains, of which a chunk has its part.
+void add_frozen(const CellWork& work, bool tied, StageWeights& weights, const AddedChunk& c) {
+  if (work.second_cut == nullptr) return;
+  const ModelCost& second = *work.plain->second;
+  const std::int64_t first = work.second_cut->first[c.place], end = first + work.second_cut->layers[c.place];
+  weights.frozen_elements += second.sums.elements[end] - second.sums.elements[first];
+  weights.frozen_expert_elements += second.sums.expert_elements[end] - second.sums.expert_elements[first];
+  if (c.is_first) weights.frozen_elements += second.embedding.elements;
+  if (!c.is_last) return;
+  weights.frozen_elements += second.head.elements;
+  if (tied && work.cell.layout.pipeline == 1)
+    weights.frozen_elements -= std::min(second.head.elements, second.embedding.elements);
+}
+
 // Adds the costs of virtual stage k to those of pipeline stage s, which computes it.
-void add_chunk(CellWork& work, bool tied, std::int64_t s, std::int64_t k, LayersLeft& left) {
+void add_chunk(CellWork& work, const Spec& base, std::int64_t s, std::int64_t k, LayersLeft& left) {
   StageWork& stage = work.stages[s];
   const AddedChunk c = take_chunk(work, k, left);
   VirtualStage& costs = work.virtual_stages[k] = stage_of_chunk(work, c, stage.last_forward);
@@ -140,11 +173,13 @@ void add_chunk(CellWork& work, bool tied, std::int64_t s, std::int64_t k, Layers
   if (first_chunk) stage.first_place = c.place;
   ChunkWork& chunk = work.chunk_works.emplace_back();
   add_kept(work, stage, c, chunk);
-  add_weights(work, tied, stage, c, chunk);
+  add_weights(work, base.model.tied_embeddings, stage, c, chunk);
+  add_frozen(work, base.second && base.second->model.tied_embeddings, stage.weights, c);
   if (first_chunk) stage.weights.first_elements = stage.weights.elements;
 }
 
-void add_chunks(CellWork& work, const Model& model) {
+void add_chunks(CellWork& work, const Spec& base) {
+  const Model& model = base.model;
   const MemoryPlan& memory_plan = work.cell.memory_plan;
   const std::int64_t away = memory_plan.activations == "none"    ? 0
                             : memory_plan.activation_layers <= 0 ? model.layers
@@ -154,7 +189,7 @@ void add_chunks(CellWork& work, const Model& model) {
     LayersLeft left = most;
     for (const std::int64_t k : work.placed->of_stage[s]) {
       if (work.cell.copies > 1) left = most;
-      add_chunk(work, model.tied_embeddings, s, k, left);
+      add_chunk(work, base, s, k, left);
     }
   }
 }
@@ -185,7 +220,9 @@ void find_ways(CellWork& work) {
 }  // namespace
 
 bool is_possible(LayoutCosts& costs, const MemoryPlan& memory_plan) {
-  if (cut_of(costs.cache, costs.layout.pipeline, memory_plan.virtual_stages).layers.empty()) return false;
+  const std::int64_t p = costs.layout.pipeline, v = memory_plan.virtual_stages;
+  if (cut_of(costs.cache, p, v).layers.empty()) return false;
+  if (costs.cache.space.base().second && second_cut_of(costs.cache, p, v).layers.empty()) return false;
   const bool splits = find_schedule(memory_plan.schedule).splits;
   const ShardingClass kind = sharding_class(costs.cache.space.base(), memory_plan);
   return model_cost_of(costs, "none", kind, splits).possible &&
@@ -203,6 +240,7 @@ CellWork cell_work(LayoutCosts& costs, const MemoryPlan& memory_plan) {
   const bool leaves = memory_plan.activations != "none";
   CellWork work{.cell = cell_of(costs.layout, memory_plan)};
   work.cut = &cut_of(costs.cache, costs.layout.pipeline, memory_plan.virtual_stages);
+  if (base.second) work.second_cut = &second_cut_of(costs.cache, costs.layout.pipeline, memory_plan.virtual_stages);
   work.placed = &chunks_of(costs.cache, work.cell);
   work.plain = &model_cost_of(costs, "none", kind, row.splits, leaves);
   work.again = memory_plan.recompute == "none" ? work.plain
@@ -215,7 +253,7 @@ CellWork cell_work(LayoutCosts& costs, const MemoryPlan& memory_plan) {
   work.virtual_stages.resize(work.placed->where.stage_of.size());
   work.chunks = memory_plan.virtual_stages * work.cell.copies;
   work.chunk_works.reserve(work.virtual_stages.size());
-  add_chunks(work, base.model);
+  add_chunks(work, base);
   find_ways(work);
   return work;
 }

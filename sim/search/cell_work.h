@@ -38,7 +38,8 @@ struct ChunkWork {
 // costs of layers. Transfers between stages and among replicas are not included, nor is the optimizer update.
 struct CellWork {
   SearchCell cell;
-  const ModelCut* cut = nullptr;  // the cut of the model into virtual stages
+  const ModelCut* cut = nullptr;         // the cut of the model into virtual stages
+  const ModelCut* second_cut = nullptr;  // that of the frozen model beside it; null if there is none
   const PlacedChunks* placed = nullptr;
   // Costs of the model's blocks without recomputation (plain), and with it (again).
   const ModelCost *plain = nullptr, *again = nullptr;

@@ -81,25 +81,41 @@ class Probe {
   }
 
   ModelCost cost(const Spec& whole) const {
+    const std::map<std::uint32_t, BlockCost> blocks = by_frame();
+    ModelCost result = cost_of_model(blocks, spec_, whole, false);
+    if (whole.second) {
+      ModelCost second = cost_of_model(blocks, second_spec(spec_), second_spec(whole), true);
+      add_up(second);
+      result.second = std::make_shared<const ModelCost>(std::move(second));
+    }
+    return result;
+  }
+
+ private:
+  // Collects the costs of the blocks of one of the two models. here: the model as this plan has it, with a few layers
+  // of each kind; whole: with all its layers.
+  ModelCost cost_of_model(const std::map<std::uint32_t, BlockCost>& blocks, const Spec& here, const Spec& whole,
+                          bool second) const {
     ModelCost result;
     std::map<LayerKey, BlockCost> kinds;
-    std::map<std::uint32_t, BlockCost> blocks = by_frame();
     for (const auto& [frame, block] : blocks) {
       const std::int32_t layer = plan_.frames[frame].layer;
+      if (is_second(frame) != second) continue;
       if (layer < 0) {
-        add(result.embedding, block);  // embedding, and the vision encoder before it, which is on the same stage
-      } else if (layer >= spec_.model.layers) {
-        add(result.head, block);
+        add_behind(result.embedding, block);  // embedding, and the vision encoder before it, which is on the same stage
+      } else if (layer >= here.model.layers) {
+        add_behind(result.head, block);
       } else {
-        const auto [it, fresh] = kinds.try_emplace(kind_of(spec_, layer), block);
-        if (!fresh) least(it->second, block);
+        const auto [it, fresh] = kinds.try_emplace(kind_of(here, layer), block);
+        if (!fresh) take_least(it->second, block);
       }
     }
     for (std::int64_t i = 0; i < whole.model.layers; ++i) result.layers.push_back(kinds.at(kind_of(whole, i)));
     return result;
   }
 
- private:
+  bool is_second(std::uint32_t frame) const { return plan_.blocks[plan_.frames[frame].block].second; }
+
   void find_weight_ops() {
     for (const Block& block : plan_.blocks) {
       for (std::size_t i = block.input_gradients; i < block.backward.size(); ++i) {
@@ -261,6 +277,17 @@ class Probe {
     return times;
   }
 
+  // Bytes that a block of the second model writes into a buffer of the loss, which no block before the loss keeps.
+  Bytes handed_over(std::uint32_t frame) const {
+    const Frame& own = plan_.frames[frame];
+    if (plan_.blocks[own.block].role != BlockRole::output || own.next == kNone) return 0;
+    Bytes sum = 0;
+    for (const std::uint32_t op : plan_.blocks[own.block].forward) {
+      for (const Operand& o : plan_.ops[op].allocates) sum += o.scope == Scope::next ? slot_bytes(own.next, o.slot) : 0;
+    }
+    return sum;
+  }
+
   Bytes kept_of(std::uint32_t frame) const {
     const auto kept = kept_.find(frame);
     return kept == kept_.end() ? 0 : kept->second;
@@ -268,7 +295,8 @@ class Probe {
 
   std::map<std::uint32_t, BlockCost> by_frame() const {
     std::map<std::uint32_t, BlockCost> blocks;
-    Bytes kept = 0;  // bytes kept by blocks whose backward has not run yet
+    Bytes kept = 0;    // bytes kept by blocks whose backward has not run yet
+    Bytes handed = 0;  // bytes that the second model has given to the loss
     std::set<std::uint32_t> run_back;
     for (std::size_t i = 0; i < segments_.size(); ++i) {
       const Segment& segment = segments_[i];
@@ -278,7 +306,8 @@ class Probe {
       PassCost& cost = segment.pass == Pass::forward    ? block.forward
                        : segment.pass == Pass::backward ? block.backward
                                                         : block.weight;
-      const bool last = i + 1 == segments_.size() || segments_[i + 1].pass != segment.pass;
+      const bool last = i + 1 == segments_.size() || segments_[i + 1].pass != segment.pass ||
+                        is_second(segments_[i + 1].frame) != is_second(segment.frame);
       cost.busy = segment.end - segment.begin;
       cost.through = last ? cost.busy : segments_[i + 1].begin - segment.begin;
       cost.issue = segment.issue;
@@ -287,7 +316,10 @@ class Probe {
       cost.free_overlap = segment.free_overlap;
       cost.late = segment.late + (segment.result > 0 ? std::max<Picoseconds>(0, segment.end - segment.result) : 0);
       if (segment.pass == Pass::forward) {
-        block.forward_extra = std::max(block.forward_extra, segment.most - kept);
+        // The stage with the loss alone holds what the second model hands over to it.
+        const bool of_head = plan_.frames[segment.frame].layer >= spec_.model.layers;
+        if (is_second(segment.frame)) handed = handed_over(segment.frame);
+        block.forward_extra = std::max(block.forward_extra, segment.most - kept - (of_head ? 0 : handed));
         if (fresh) kept += kept_of(segment.frame);
       } else if (segment.pass == Pass::backward && run_back.insert(segment.frame).second) {
         block.backward_extra = std::max<Bytes>(0, segment.most - kept);
@@ -306,44 +338,6 @@ class Probe {
         (p.experts > 0 ? block.expert_elements : block.elements) += p.out * p.in;
     }
     return blocks;
-  }
-
-  static void least(PassCost& a, const PassCost& b) {
-    a = {std::min(a.through, b.through), std::min(a.busy, b.busy),     std::min(a.issue, b.issue),
-         std::min(a.compute, b.compute), std::min(a.beside, b.beside), std::max(a.free_overlap, b.free_overlap),
-         std::max(a.late, b.late)};
-  }
-  static void least(BlockCost& a, const BlockCost& b) {
-    least(a.forward, b.forward);
-    least(a.backward, b.backward);
-    least(a.weight, b.weight);
-    a.kept = std::min(a.kept, b.kept);
-    a.backward_extra = std::min(a.backward_extra, b.backward_extra);
-    a.early = std::max(a.early, b.early);
-    a.trails = std::max(a.trails, b.trails);
-    a.forward_extra = std::min(a.forward_extra, b.forward_extra);
-  }
-  // Adds the cost of a block outside the layers (vision encoder or embedding; norm, logits or loss) to the sum of the
-  // costs of the blocks before it.
-  static void add(BlockCost& a, const BlockCost& b) {
-    a.forward += b.forward;
-    a.backward += b.backward;
-    a.weight += b.weight;
-    a.forward_extra = std::max(a.forward_extra, a.kept + b.forward_extra);
-    a.kept += b.kept;
-    a.elements += b.elements;
-    a.expert_elements += b.expert_elements;
-    a.eight_bit_elements += b.eight_bit_elements;
-    if (b.order_times) {
-      auto times = std::make_shared<OrderTimes>(a.order_times ? *a.order_times : OrderTimes{});
-      for (const auto member : {&OrderTimes::forward, &OrderTimes::input, &OrderTimes::weight})
-        (*times.*member)
-            .insert((*times.*member).end(), (*b.order_times.*member).begin(), (*b.order_times.*member).end());
-      a.order_times = std::move(times);
-    }
-    a.early = b.early;
-    // the backward of the last block runs first, while the activations of all blocks are kept
-    a.backward_extra = b.backward_extra;
   }
 
   const Spec& spec_;

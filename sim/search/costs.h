@@ -62,6 +62,12 @@ struct BlockCost {
   std::int64_t elements = 0, expert_elements = 0, eight_bit_elements = 0;
 };
 
+// Lowers the costs of a block to those of another of the same kind, where these are less.
+void take_least(BlockCost& cost, const BlockCost& other);
+// Adds the cost of a block outside the layers (vision encoder or embedding; norm, logits or loss) to the sum of the
+// costs of the blocks before it.
+void add_behind(BlockCost& sum, const BlockCost& block);
+
 // Prefix sums of the costs of a model's layers: element n is the sum over the first n layers, for n from 0 to the
 // number of layers.
 struct LayerSums {
@@ -78,6 +84,8 @@ struct ModelCost {
   BlockCost embedding, head;
   std::vector<BlockCost> layers;
   LayerSums sums;
+  // The same of the frozen model beside the one that trains (SecondModel), all of it forward; null if there is none.
+  std::shared_ptr<const ModelCost> second;
 };
 
 // Computes the prefix sums over layers (cost.sums) from the costs of the layers (cost.layers).

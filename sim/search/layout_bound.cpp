@@ -21,7 +21,7 @@ Picoseconds work_of(const ModelCost& cost, bool woven) {
   add(cost.embedding);
   add(cost.head);
   for (const BlockCost& layer : cost.layers) add(layer);
-  return all;
+  return all + (cost.second ? work_of(*cost.second, woven) : 0);
 }
 
 // The least time in which a micro-batch's forward passes through one layer, plus the time in which its gradient passes
@@ -86,7 +86,8 @@ Picoseconds layout_bound(LayoutCosts& costs) {
 }
 
 bool has_rough_bound(const Spec& base, const RankLayout& layout) {
-  const bool as_measured = base.model.moe && !base.model.moe->loads_file.empty();
+  const auto measured = [](const Model& m) { return m.moe && !m.moe->loads_file.empty(); };
+  const bool as_measured = measured(base.model) || (base.second && measured(base.second->model));
   return !as_measured && own_tokens_of(base, layout) < base.sequence;
 }
 

@@ -1,6 +1,8 @@
 // This file lists the combinations of parallel degrees (RankLayout) of a search space that obey the rules of
 // models/load/check.cpp. The rules about the model are checked later, with the costs of its blocks
 // (ModelCost::possible).
+#include <numeric>
+
 #include "models/spec/sequence.h"
 #include "models/spec/vision.h"
 #include "sim/parallel/large_pages.h"
@@ -56,9 +58,11 @@ void Space::each_mesh(const Take& take) const {
 
 template <class Take>
 void Space::each_placement_of_experts(RankLayout l, const Take& take) const {
-  const std::optional<Moe>& moe = base_.model.moe;
-  for (const std::int64_t e : moe ? divisors(moe->experts) : std::vector<std::int64_t>{1}) {
-    for (const std::int64_t t : moe ? divisors(l.tensor) : std::vector<std::int64_t>{1}) {
+  // Ranks share out the experts of both models of a step alike.
+  std::int64_t experts = base_.model.moe ? base_.model.moe->experts : 0;
+  if (base_.second && base_.second->model.moe) experts = std::gcd(experts, base_.second->model.moe->experts);
+  for (const std::int64_t e : experts > 0 ? divisors(experts) : std::vector<std::int64_t>{1}) {
+    for (const std::int64_t t : experts > 0 ? divisors(l.tensor) : std::vector<std::int64_t>{1}) {
       l.expert = e;
       l.expert_tensor = t;
       const bool fits = l.tensor * l.replicas() % (e * t) == 0;

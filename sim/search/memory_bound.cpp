@@ -76,6 +76,12 @@ Bytes gathered_on(const Spec& base, const CellWork& work, std::int64_t s, const 
   return elements * storage_bytes(base.strategy.precision);
 }
 
+// The elements that a rank of the stage holds of the frozen model beside the one that trains.
+std::int64_t frozen_on_rank(const SearchCell& cell, const StageWeights& w) {
+  if (!row_of(cell.memory_plan.sharding).shards_parameters) return w.frozen_elements + w.frozen_expert_elements;
+  return own_elements(cell, {.elements = w.frozen_elements, .expert_elements = w.frozen_expert_elements});
+}
+
 Bytes state_bytes(const Spec& spec, const CellWork& work, const StageWork& stage) {
   const ShardingRow& row = row_of(work.cell.memory_plan.sharding);
   const Optimizer& o = spec.strategy.optimizer;
@@ -86,6 +92,7 @@ Bytes state_bytes(const Spec& spec, const CellWork& work, const StageWork& stage
   Offload away;
   set_offload(away, work.cell.memory_plan.offload);
   Bytes sum = row.shards_parameters ? mine * (row.fp32_shards ? o.master_bytes : width) : whole * width;
+  sum += width * frozen_on_rank(work.cell, stage.weights);
   if (away.parameters != MemoryTier::device) sum = 0;
   // Gradients are left out if backward allocates them: the first forward passes of a step run before any gradient
   // exists.

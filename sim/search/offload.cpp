@@ -149,7 +149,9 @@ void Space::find_offloads() {
                                                away.parameters == MemoryTier::device);
     const bool admitted = offload_.admits(std::string(name)) && fits(optimizer_place_, away.optimizer) &&
                           fits(gradients_place_, away.gradients) && fits(parameters_place_, away.parameters);
-    if (admitted && (name == "none" || has) && in_time) offloads_.emplace_back(name, away);
+    // The planner keeps no weights on disks beside a second model (combinations.h).
+    const bool built = !base_.second || !behind_host(away.parameters);
+    if (admitted && built && (name == "none" || has) && in_time) offloads_.emplace_back(name, away);
   }
   // Offload of activations is tried only where the spec lists it: with it, a search that takes a minute takes many
   // minutes.

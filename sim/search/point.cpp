@@ -59,7 +59,7 @@ bool Space::shards_nothing_here(const RankLayout& l, const MemoryPlan& cell) con
   s.expert_tensor = l.expert_tensor;
   s.schedule = cell.schedule;
   s.sharding = cell.sharding;
-  return shards_nothing(s, base_.model.moe.has_value());
+  return shards_nothing(s, has_experts(base_));
 }
 
 Spec Space::spec_of(const Point& point) const {

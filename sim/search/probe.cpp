@@ -46,6 +46,7 @@ Spec probe_spec(const Spec& base, const ModelCostKey& key) {
   }
   Strategy& s = spec.strategy;
   spec.model.layers = layers_to_look_at(base);
+  if (base.second) spec.second->model.layers = layers_to_look_at(second_spec(base));
   if (key.sequence > 0) spec.sequence = key.sequence;
   s.tensor = key.tensor;
   s.context = key.context;

@@ -23,6 +23,12 @@ std::vector<PhaseTimes> order_times(const CellWork& work) {
       for (const OrderLength& t : block.order_times->input) input.add(t);
       for (const OrderLength& t : block.order_times->weight) weight.add(t);
     };
+    if (work.second_cut != nullptr) {
+      const ModelCost& second = *work.plain->second;
+      if (k == 0) add(second.embedding);
+      for (std::int64_t i = 0; i < work.second_cut->layers[k]; ++i) add(second.layers[work.second_cut->first[k] + i]);
+      if (k + 1 == places) add(second.head);
+    }
     std::int64_t& layers_before = before[work.placed->where.stage_of[k]];
     if (k == 0) add(work.plain->embedding);
     for (std::int64_t i = 0; i < work.cut->layers[k]; ++i)

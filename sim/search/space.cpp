@@ -37,11 +37,11 @@ Space::Space(OpenSpec open, std::int64_t gpus)
     throw Error(fmt::format("{}: strategy.global_batch: missing; a search needs the sequences of a step", path_));
 }
 
-const std::vector<std::int64_t>& Space::cut(std::int64_t pipeline, std::int64_t virtual_stages) const {
-  const std::lock_guard lock(cuts_->mutex);
-  const auto [it, fresh] = cuts_->known.try_emplace({pipeline, virtual_stages});
+const std::vector<std::int64_t>& Space::Cuts::of(Known& list, Spec spec, std::int64_t pipeline,
+                                                 std::int64_t virtual_stages) {
+  const std::lock_guard lock(mutex);
+  const auto [it, fresh] = list.try_emplace({pipeline, virtual_stages});
   if (!fresh) return it->second;
-  Spec spec = base_;
   spec.origins.clear();
   spec.strategy.pipeline = pipeline;
   spec.strategy.virtual_stages = virtual_stages;
@@ -52,6 +52,18 @@ const std::vector<std::int64_t>& Space::cut(std::int64_t pipeline, std::int64_t 
   }
   if (std::ssize(it->second) != pipeline * virtual_stages) it->second.clear();
   return it->second;
+}
+
+const std::vector<std::int64_t>& Space::cut(std::int64_t pipeline, std::int64_t virtual_stages) const {
+  return cuts_->of(cuts_->known, base_, pipeline, virtual_stages);
+}
+
+const std::vector<std::int64_t>& Space::second_cut(std::int64_t pipeline, std::int64_t virtual_stages) const {
+  return cuts_->of(cuts_->second, second_spec(base_), pipeline, virtual_stages);
+}
+
+bool Space::can_cut_stages(std::int64_t pipeline, std::int64_t virtual_stages) const {
+  return !cut(pipeline, virtual_stages).empty() && (!base_.second || !second_cut(pipeline, virtual_stages).empty());
 }
 
 // The largest number of layers on any stage; with two copies of the model (Chimera), counting the layers of one copy.
@@ -67,6 +79,8 @@ std::int64_t Space::fullest_stage(std::int64_t pipeline, const MemoryPlan& cell)
 
 // Whether a schedule (row) is possible with the parallel degrees and the number of micro-batches of a RankLayout.
 bool Space::runs(const RankLayout& l, const ScheduleRow& row) const {
+  if (base_.second && (row.placement != ChunkPlacement::in_turn || row.copies > 1 || row.weaving == Weaving::always))
+    return false;  // the planner has no second model in these (combinations.h)
   if (row.weaving == Weaving::always && l.micro_batches < 2 * l.pipeline) return false;
   if (row.chunks == 0 && !interleaves(base_, l.pipeline, l.micro_batches)) return false;
   if (row.placement != ChunkPlacement::both_ways) return true;
@@ -170,7 +184,7 @@ std::vector<std::int64_t> Space::recompute_numbers(std::int64_t layers) const {
 std::vector<MemoryPlan> Space::groups(const RankLayout& l) const {
   std::vector<MemoryPlan> result;
   for (const MemoryPlan& schedule : schedules(l)) {
-    if (!cut(l.pipeline, schedule.virtual_stages).empty()) add_shardings(l, schedule, result);
+    if (can_cut_stages(l.pipeline, schedule.virtual_stages)) add_shardings(l, schedule, result);
   }
   return result;
 }
@@ -213,7 +227,7 @@ std::uint64_t Space::count(const RankLayout& l) const {
   // for each key: (whether the schedule overlaps passes op by op, how it places chunks).
   std::map<std::pair<bool, ChunkPlacement>, std::optional<std::uint64_t>> sharded;
   for (const MemoryPlan& schedule : schedules(l)) {
-    if (cut(l.pipeline, schedule.virtual_stages).empty()) continue;
+    if (!can_cut_stages(l.pipeline, schedule.virtual_stages)) continue;
     const std::int64_t layers = fullest_stage(l.pipeline, schedule);
     const ScheduleRow& row = find_schedule(schedule.schedule);
     auto& shardings = sharded[{row.weaving == Weaving::always, row.placement}];

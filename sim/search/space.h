@@ -157,6 +157,8 @@ class Space {
   // The number of layers of every virtual stage in model order; empty where the model cannot be cut into that many.
   // Several threads may call it.
   const std::vector<std::int64_t>& cut(std::int64_t pipeline, std::int64_t virtual_stages) const;
+  // The same of the frozen model beside the one that trains, which is cut into as many.
+  const std::vector<std::int64_t>& second_cut(std::int64_t pipeline, std::int64_t virtual_stages) const;
   // The number of layers of the stage that has most; with two copies of the model (Chimera), the layers of one copy.
   std::int64_t fullest_stage(std::int64_t pipeline, const MemoryPlan& cell) const;
   bool splits() const;  // whether some schedule of the space splits backward
@@ -197,6 +199,7 @@ class Space {
   void take_given(const Origin& origin);
   void take_range(const SearchRange& range);
   bool can_cut(const RankLayout& layout) const;
+  bool can_cut_stages(std::int64_t pipeline, std::int64_t virtual_stages) const;
   void add_shardings(const RankLayout& layout, const MemoryPlan& cell, std::vector<MemoryPlan>& cells) const;
   bool builds_units(const RankLayout& layout, const ScheduleRow& schedule, const ShardingRow& row) const;
   bool shards_nothing_here(const RankLayout& layout, const MemoryPlan& cell) const;
@@ -214,10 +217,13 @@ class Space {
 
   struct Cuts {
     std::mutex mutex;
-    std::map<std::pair<std::int64_t, std::int64_t>, std::vector<std::int64_t>> known;
+    using Known = std::map<std::pair<std::int64_t, std::int64_t>, std::vector<std::int64_t>>;
+    Known known, second;
     // Cached results of Space::reduces_in_one_order() (whether both copies of the model reach the same weights in the
     // same order in backward), by schedule, number of stages and number of micro-batches.
     std::map<std::tuple<std::string_view, std::int64_t, std::int64_t>, bool> mirrored;
+
+    const std::vector<std::int64_t>& of(Known& list, Spec spec, std::int64_t pipeline, std::int64_t virtual_stages);
   };
 
   Spec base_;

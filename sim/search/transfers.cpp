@@ -105,7 +105,10 @@ Picoseconds send_time(LayoutCosts& costs, bool near) {
   const RankLayout& l = costs.layout;
   const bool cut = l.sequence_parallel || spec.software.communication.scattered_sends != ScatteredSends::none;
   const std::int64_t rows = l.micro_batch * spec.sequence / l.context / (cut ? l.tensor : 1);
-  const Bytes bytes = rows * spec.model.hidden * streams_of(spec.model) * storage_bytes(spec.strategy.precision);
+  // A stage may begin to compute with the hidden states of one of the two models, before the other ones arrive.
+  std::int64_t columns = spec.model.hidden * streams_of(spec.model);
+  if (spec.second) columns = std::min(columns, spec.second->model.hidden * streams_of(spec.second->model));
+  const Bytes bytes = rows * columns * storage_bytes(spec.strategy.precision);
   const std::vector<int> pair = near ? std::vector<int>{2} : std::vector<int>{1, 1};
   known = picoseconds(nccl_point_to_point(model_of(costs.cache, pair), near, bytes).seconds);
   return *known;

@@ -39,7 +39,9 @@ void add_ends(UnitTimes& times, BoundCache& cache, ReplicaGroup& group, const Ce
   const Bytes gradient = storage_bytes(s.gradient_precision), width = storage_bytes(s.precision);
   const std::int64_t layer = stage.weights.layer_elements / stage.layers;
   const std::int64_t outer = table ? std::min(layer, work.plain->embedding.elements) : layer;
-  if (gathers) times.before = transfer_time(cache, group, CollectiveKind::all_gather, outer * width);
+  // The first compute of a step may be that of a frozen model beside this one, which needs other weights.
+  const bool first_gathers = gathers && work.second_cut == nullptr;
+  if (first_gathers) times.before = transfer_time(cache, group, CollectiveKind::all_gather, outer * width);
   // Reductions after the last compute are counted only if virtual stage k is on stage k modulo the number of stages
   // (in_turn). In a V-shaped placement, for example, a stage's last chunk may hold only the blocks after the model's
   // last layer.
@@ -56,7 +58,8 @@ void add_ends(UnitTimes& times, BoundCache& cache, ReplicaGroup& group, const Ce
     return transfer_time(cache, group, kind, ahead.elements * each) + moved.time -
            static_cast<Picoseconds>(std::ceil(slowed));
   };
-  if (gathers) times.before = std::max(times.before, both(CollectiveKind::all_gather, width, ahead.forward.through));
+  if (first_gathers)
+    times.before = std::max(times.before, both(CollectiveKind::all_gather, width, ahead.forward.through));
   if (work.splits) return;
   const Picoseconds trails = std::max(work.plain->layers[first].trails, work.again->layers[first].trails);
   const Picoseconds beside = trails + ahead.backward.through;

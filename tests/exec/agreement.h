@@ -155,7 +155,8 @@ inline Spec on_one_rank(const Spec& spec) {
   // Only unfused attention applies dropout to probabilities; without dropout both kinds compute the same.
   if (one.model.dropout == 0) s.attention = Attention::flash;
   one.gpus = 1;
-  if (one.model.moe) one.model.moe->pad_to_capacity = false;  // padding changes no number
+  for (Model* m : {&one.model, one.second ? &one.second->model : nullptr})
+    if (m != nullptr && m->moe) m->moe->pad_to_capacity = false;  // padding changes no number
   one.software = find_software("orrery");
   one.software.kernels.fused_clip = spec.software.kernels.fused_clip || row_of(spec.strategy.sharding).servers;
   return one;
@@ -168,11 +169,16 @@ inline void route_alike(const Spec& spec, Plan& one) {
   const std::int64_t groups =
       (spec.strategy.sequence_parallel ? spec.strategy.tensor : 1) *
       (spec.strategy.context_zigzag && spec.strategy.context_ring > 1 ? 1 : spec.strategy.context);
-  for (Op& op : one.ops) {
-    auto* gate = std::get_if<Gate>(&op.work);
-    if (gate == nullptr) continue;
-    gate->groups = groups;
-    gate->capacity = expert_sizes(spec, spec.model.moe->first_layer, gate->rows / groups).capacity;
+  for (const Block& block : one.blocks) {
+    const Spec own = block.second ? second_spec(spec) : spec;
+    for (const auto* ops : {&block.forward, &block.backward}) {
+      for (const std::uint32_t op : *ops) {
+        auto* gate = std::get_if<Gate>(&one.ops[op].work);
+        if (gate == nullptr) continue;
+        gate->groups = groups;
+        gate->capacity = expert_sizes(own, own.model.moe->first_layer, gate->rows / groups).capacity;
+      }
+    }
   }
 }
 

@@ -17,6 +17,7 @@
 
 #include "exec/cpu/host_device.h"
 #include "exec/mpi/transport.h"
+#include "models/partition/rank_groups.h"
 #include "models/plan/hash.h"
 #include "tests/exec/agreement.h"
 
@@ -106,8 +107,8 @@ inline Result run(MPI_Comm world, const Spec& spec, const Changes& changes = {})
     add(initial, owned_values(rank, b, Quantity::weights));
   };
   options.on_routing = [&](const RoutedToken& t) {
-    auto& all = routing[fmt::format("layer {} step {}", t.layer, t.step)];
-    const std::int64_t k = spec.model.moe->top_k;
+    auto& all = routing[fmt::format("{}layer {} step {}", t.second ? "second " : "", t.layer, t.step)];
+    const std::int64_t k = (t.second ? spec.second->model : spec.model).moe->top_k;
     all.resize(static_cast<std::size_t>(spec.strategy.global_batch * spec.sequence * k), NAN);
     const std::int64_t at = (t.sample % spec.strategy.global_batch * spec.sequence + t.position) * k;
     std::copy(t.experts.begin(), t.experts.end(), all.begin() + at);
@@ -183,7 +184,7 @@ inline void expect_like_one_rank(const Spec& spec) {
   if (rank > 0) return;
   const auto [differ, all] = differing_choices(result, reference_of(spec));
   ASSERT_EQ(differ, 0) << "choices of experts differ from the reference's, of " << all;
-  EXPECT_EQ(all > 0, spec.model.moe.has_value());
+  EXPECT_EQ(all > 0, has_experts(spec));
   expect_agreement(distance(spec, result, reference_of(spec)));
 }
 

@@ -185,7 +185,9 @@ void flops(Checks& checks, const Subject& s) {
         checks.violated(name, fmt::format("{:.6g}, with adapters {:.6g} .. {:.6g}", got, low, high), s.spec);
       return;
     }
-    const double whole = flops_of(s.run.spec, pairs), want = model.frozen.empty() ? whole : got;
+    // The forward of a frozen model beside this one is a third of its training.
+    const double second = s.run.spec.second ? flops_of(second_spec(s.run.spec), pairs) / 3 : 0;
+    const double whole = flops_of(s.run.spec, pairs) + second, want = model.frozen.empty() ? whole : got;
     if (!model.frozen.empty() && (got > whole * (1 + 1e-9) || got < whole / 3 * (1 - 1e-9)))
       checks.violated(name, fmt::format("{:.6g}, of a model that trains whole {:.6g}", got, whole), s.spec);
     if (!close(got, want, 1e-4))
@@ -203,7 +205,7 @@ void volumes_by_form(Checks& checks, const Subject& s) {
   const double ranks = num(st.data * st.context);
   const bool plain = st.pipeline == 1 && !spec.model.moe && spec.model.mtp_layers == 0 && !st.on_grid() &&
                      !is_offloaded(st) && st.shard_group == 0 && st.stage_replicas.empty() && !has_frozen(spec.model) &&
-                     !st.zero_quantize.any() && st.optimizer.kind != OptimizerKind::muon;
+                     !st.zero_quantize.any() && st.optimizer.kind != OptimizerKind::muon && !spec.second;
   if (!plain || ranks < 2) return;
   const double parameters = parameters_of_a_rank(spec);
   // An embedding's backward reads no weights, and a stack may keep those of the output until backward.

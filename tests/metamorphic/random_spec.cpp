@@ -202,6 +202,33 @@ void fit_to_schedule(Drawn& d) {
   }
 }
 
+// A frozen model beside the one that trains: a teacher of another shape, or a policy's reference. What no second model
+// is built with yet is left out. Returns the sections of the spec.
+Json draw_second(Draw& draw, Drawn& d) {
+  for (const char* key : {"lora", "frozen", "mtp_layers", "vision"}) d.model.erase(key);
+  for (const char* key : {"units", "zero_quantize", "stage_replicas", "tensor_kind", "quantise"}) d.strategy.erase(key);
+  const std::string precision = d.strategy["precision"];
+  if (precision != "fp16" && precision != "fp32") d.strategy["precision"] = "bf16";
+  if (draw.chance(.35)) {
+    d.set_batch(draw.of({2, 4}));
+    return {{"dpo", {{"beta", 0.1}}}};
+  }
+  Json teacher = random_model(draw);
+  while (!teacher.is_object()) teacher = random_model(draw);
+  if (teacher["heads"].get<std::int64_t>() % d.degree("tensor") != 0) teacher = d.model;
+  teacher["layers"] = d.model["layers"].get<std::int64_t>() * draw.of({1, 2});
+  teacher["vocab"] = d.model["vocab"];
+  for (const char* key : {"mtp_layers", "vision"}) teacher.erase(key);
+  if (!d.model.contains("moe")) {
+    std::swap(d.model, teacher);
+    draw_experts(draw, d);
+    std::swap(d.model, teacher);
+  }
+  if (teacher.contains("moe") && teacher["moe"]["experts"].get<std::int64_t>() % d.degree("expert") != 0)
+    teacher.erase("moe");
+  return {{"teacher", teacher}, {"distill", {{"temperature", draw.of({1, 2})}}}};
+}
+
 Json random_software(Draw& draw) {
   const std::string_view name = draw.chance(.35)   ? "megatron-core"
                                 : draw.chance(.35) ? "orrery"
@@ -256,10 +283,15 @@ Json random_spec(Draw& draw, const std::vector<std::string>& schedules) {
   const Json software = random_software(draw);
   draw_reductions(draw, d.strategy);
   draw_training(draw, d);
+  const bool plain = d.schedule == nullptr || d.schedule->placement == ChunkPlacement::in_turn;
+  const bool two = plain && d.model.is_object() && draw.chance(.08);
+  const Json second = two ? draw_second(draw, d) : Json::object();
   Json samples = sequence;
   if (draw.chance(.1)) samples = {{"length", sequence}, {"documents", {{"mean", sequence / draw.of({2, 5, 12})}}}};
-  return {{"model", d.model}, {"sequence", samples},  {"cluster", cluster},
-          {"gpus", gpus},     {"software", software}, {"strategy", d.strategy}};
+  Json spec = {{"model", d.model}, {"sequence", samples},  {"cluster", cluster},
+               {"gpus", gpus},     {"software", software}, {"strategy", d.strategy}};
+  spec.update(second);
+  return spec;
 }
 
 Json with(Json spec, std::string_view path, const Json& value) {

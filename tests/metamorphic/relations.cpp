@@ -18,7 +18,8 @@ constexpr Relation kRelations[] = {{"sane", sane, 1},
                                    {"formulas", formulas, .25},
                                    {"traced", traced, .12},
                                    {"pictured", pictured, .3},
-                                   {"checkpoints", checkpoints, .15}};
+                                   {"checkpoints", checkpoints, .15},
+                                   {"two_models", two_models, 1}};
 
 }  // namespace
 

@@ -40,6 +40,8 @@ void pictured(Checks& checks, const Subject& subject);
 
 // Checkpoints: their bytes, and the time that writing them costs (checkpoints.cpp).
 void checkpoints(Checks& checks, const Subject& subject);
+// A frozen model beside the one that trains: what it holds, and what the loss holds of it (two_models.cpp).
+void two_models(Checks& checks, const Subject& subject);
 
 // Checks that need no random specs (closed_forms.cpp, closed_traffic.cpp).
 void bubbles(Checks& checks);

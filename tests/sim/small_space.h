@@ -190,6 +190,51 @@ inline SmallSpace split_space(std::uint64_t seed) {
   return s;
 }
 
+// A student beside a teacher of another shape, or a policy beside its reference, either with experts or without.
+inline SmallSpace two_models_space(std::uint64_t seed) {
+  Draw random{seed};
+  const auto pick = [&](auto... values) {
+    const std::vector<std::string> list{fmt::format("{}", values)...};
+    return list[random.below(list.size())];
+  };
+  const bool teaches = random.below(3) > 0;
+  std::size_t with_experts = 0;
+  const auto model = [&](const std::string& ends) {
+    const bool experts = random.below(3) == 0;
+    with_experts += experts ? 1 : 0;
+    return fmt::format(
+        "{{name: small, layers: {}, hidden: {}, heads: 8, kv_heads: {}, feed_forward: {}, vocab: 16000{}{}}}",
+        pick(4, 6, 8), pick(512, 1024, 2048), pick(2, 8), pick(2048, 8192),
+        experts ? fmt::format(", moe: {{experts: {}, top_k: 2, feed_forward: 1024}}", pick(4, 8)) : ends,
+        experts ? pick("", ", mla: {kv_lora_rank: 128, qk_nope_head_dim: 64, qk_rope_head_dim: 32, v_head_dim: 64}")
+                : "");
+  };
+  const std::string tied = ", tied_embeddings: true";
+  SmallSpace s;
+  s.text = "model: " + model(pick("", tied)) + '\n';
+  s.text += teaches ? "teacher: " + model(pick("", tied)) + "\ndistill: {temperature: 2}\n" : "dpo: {beta: 0.1}\n";
+  s.text += fmt::format(
+      "sequence: {}\ncluster: {{node: {}, nodes: 1}}\nsoftware: {}\nstrategy: {{global_batch: {}, clip: {}}}\n",
+      pick(512, 1024, 4096), pick("dgx-a100", "dgx-h100"),
+      with_experts > 0 ? "megatron-core" : pick("megatron-core", "pytorch-fsdp", "torchtitan", "deepspeed-2019"),
+      pick(16, 32), pick(0, 1));
+  s.text += fmt::format(
+      "search: {{tensor: [1, {}], pipeline: [1, {}], context: [1{}], schedule: [1f1b, {}], virtual_stages: [1, 2], "
+      "micro_batch: [{}], sharding: [{}, {}], expert: [{}], expert_tensor: [1], recompute: [none, {}], "
+      "recompute_layers: [null, 1], rank_order: [{}], sequence_parallel: [true], overlap_tensor: [{}], overlap_expert: "
+      "[false], overlap_gradient_reduce: [{}], overlap_parameter_gather: [{}], overlap_pipeline: [{}], offload: "
+      "[none{}], "
+      "offload_activations: [none]}}\n",
+      pick(2, 4), pick(2, 4), teaches ? pick("", ", 2") : "",
+      pick("gpipe", "interleaved", "zb-h1", "zb-h2", "naive", "zb-1p"), teaches ? pick("1", "1, 2") : "2",
+      pick("none", "zero1", "zero2"), pick("zero3", "fsdp", "hsdp", "fsdp-grad-op"), pick("1, 2", "1, 4"),
+      pick("selective", "full", "mlp"), pick("tp-cp-dp-pp", "tp-cp-pp-dp"), pick(false, true), pick(true, false),
+      pick(true, false), pick(true, false),
+      pick("", "", ", optimizer", ", optimizer+gradients", ", optimizer+gradients+parameters",
+           ", optimizer+parameters"));
+  return s;
+}
+
 // Whether a schedule is searched together with other schedules; DAPPLE cuts stages in another way, and is searched by
 // itself.
 inline bool is_searched_with_others(const ScheduleRow& row) { return has_bounds(row) && row.name != "dapple"; }

@@ -24,6 +24,20 @@ const std::string kTiedStudent =
     "{name: tiny-tied, layers: 4, hidden: 64, heads: 8, kv_heads: 4, feed_forward: 96, vocab: 250, tied_embeddings: "
     "true}";
 
+const std::string kStudentOfExperts = with_experts("tiny-mixtral", "experts: 8, top_k: 2, feed_forward: 48");
+// Experts of another number and shape, latent attention, and a first layer without experts.
+const std::string kTeacherOfExperts =
+    "{layers: 3, hidden: 48, heads: 4, feed_forward: 64, vocab: 250, mla: {q_lora_rank: 24, kv_lora_rank: 20, "
+    "qk_nope_head_dim: 12, qk_rope_head_dim: 8, v_head_dim: 10}, moe: {experts: 4, top_k: 3, feed_forward: 32, "
+    "shared_feed_forward: 48, first_layer: 1, score: sigmoid, correction_bias: true, aux_loss: 0.02}}";
+const std::string kLatentStudent =
+    with_experts("tiny-latent", "experts: 4, top_k: 1, feed_forward: 48, capacity_factor: 1.25, aux_loss: 0.05",
+                 ", mla: {kv_lora_rank: 20, qk_nope_head_dim: 12, qk_rope_head_dim: 8, v_head_dim: 10}");
+const std::string kTeacherWithRecurrence =
+    "{layers: 4, hidden: 32, heads: 4, kv_heads: 2, feed_forward: 48, vocab: 250, qk_norm: true, attention_gate: true, "
+    "layer_kinds: [recurrence, recurrence, recurrence, attention], recurrence: {heads: 8, groups: 4, key_dim: 5, "
+    "value_dim: 6}, moe: {experts: 4, top_k: 2, feed_forward: 24, shared_feed_forward: 16, shared_gate: true}}";
+
 class TwoModels : public testing::TestWithParam<Case> {};
 
 TEST_P(TwoModels, AgreeWithOneRank) { expect_like_one_rank(spec_of(GetParam())); }
@@ -51,6 +65,32 @@ const Case kDistilled[] = {
      "pipeline: 2, tensor: 2, data: 2, sequence_parallel: true, global_batch: 8"},
 };
 INSTANTIATE_TEST_SUITE_P(Distill, TwoModels, testing::ValuesIn(kDistilled));
+
+// A model with experts beside one without, and both with experts; ranks share them out for both models alike.
+const Case kWithExperts[] = {
+    {student(kLlama, kTeacherOfExperts), "data: 4, expert: 2, sharding: zero3, global_batch: 4"},
+    {student(kStudentOfExperts, kTeacherOfExperts), "tensor: 2, data: 2, expert: 2, expert_tensor: 2, global_batch: 4"},
+    {student(kStudentOfExperts, kTeacherOfExperts),
+     "data: 4, expert: 2, sharding: hsdp, shard_group: 2, global_batch: 4"},
+    {student(kStudentOfExperts, kTeacherOfExperts), "pipeline: 2, data: 2, expert: 2, global_batch: 4", "adamw",
+     "megatron-core"},
+    {student(kLatentStudent, kTeacherWithRecurrence), "tensor: 2, data: 2, expert: 2, global_batch: 4"},
+    {student(kLlama, kWide), "context: 4, context_order: contiguous, data: 1, global_batch: 2"},
+    {policy(kStudentOfExperts), "data: 2, micro_batch: 2, expert: 2, global_batch: 4"},
+};
+INSTANTIATE_TEST_SUITE_P(Experts, TwoModels, testing::ValuesIn(kWithExperts));
+
+// Weights of both models, and states of the one that trains, come from the host.
+const Case kOffloaded[] = {
+    {student(kStudentOfExperts, kTeacherOfExperts),
+     "data: 4, expert: 2, sharding: zero3, global_batch: 4, offload: {optimizer: cpu, parameters: cpu}"},
+    {student(kLlama, kTiedTeacher),
+     "tensor: 2, data: 2, sharding: fsdp, global_batch: 4, offload: {optimizer: cpu, gradients: cpu, parameters: cpu}"},
+    {policy(kTiedStudent),
+     "pipeline: 2, data: 1, micro_batch: 2, sharding: zero3, global_batch: 4, offload: {optimizer: cpu, parameters: "
+     "cpu}"},
+};
+INSTANTIATE_TEST_SUITE_P(Offload, TwoModels, testing::ValuesIn(kOffloaded));
 
 const Case kPreferred[] = {
     {policy(kLlama), "data: 2, micro_batch: 2, global_batch: 8"},

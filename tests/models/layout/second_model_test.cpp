@@ -15,9 +15,9 @@ namespace {
 
 Spec second_case(std::string_view sections, std::string_view strategy) {
   return parse_spec(
-      fmt::format("{{model: llama-3.2-1b, sequence: 512, {}, cluster: {{node: dgx-h100, nodes: 1}}, gpus: 4, software: "
-                  "orrery, strategy: {}}}",
-                  sections, strategy),
+      fmt::format("{{{}sequence: 512, {}, cluster: {{node: dgx-h100, nodes: 1}}, gpus: 4, software: orrery, strategy: "
+                  "{}}}",
+                  sections.starts_with("model:") ? "" : "model: llama-3.2-1b, ", sections, strategy),
       "t.yaml");
 }
 
@@ -63,6 +63,43 @@ TEST(SecondModelPlan, HasAThirdOfTheWorkOfTrainingForEachWeight) {
   }
 }
 
+// The floating-point operations of all ranks in some kind of work, of the second model or of the one that trains.
+template <class Work>
+double work_of_model(const Plan& plan, bool second) {
+  double sum = 0;
+  for (TaskId t = 0; t < plan.task_count(); ++t) {
+    const auto* work = std::get_if<Work>(&plan.op_of(t).work);
+    if (work == nullptr || plan.blocks[plan.frames[plan.tasks[t].frame].block].second != second) continue;
+    sum += cost_of(*work, 2).flops * static_cast<double>(plan.classes[plan.slot_of(t)].multiplicity);
+  }
+  return sum;
+}
+
+// Both models have experts, and every token meets as many of them as it chooses.
+TEST(SecondModelPlan, HasAThirdOfTheWorkOfExpertsToo) {
+  const Spec spec = second_case(
+      "model: {base: llama-3.2-1b, moe: {experts: 8, top_k: 2, feed_forward: 512}}, teacher: {base: llama-3.2-3b, moe: "
+      "{experts: 16, top_k: 4, feed_forward: 256, first_layer: 8}}",
+      "{data: 4, expert: 4, sharding: zero3, global_batch: 8}");
+  const Plan plan = make_plan(spec);
+  const auto of_experts = [&](const Model& m) {
+    return static_cast<double>(spec.strategy.global_batch * spec.sequence * m.moe->top_k * 3 * m.hidden *
+                               m.moe->feed_forward * experts_before(m, m.layers));
+  };
+  EXPECT_DOUBLE_EQ(work_of_model<GroupedGemm>(plan, false), 6 * of_experts(spec.model));
+  EXPECT_DOUBLE_EQ(work_of_model<GroupedGemm>(plan, true), 2 * of_experts(spec.second->model));
+}
+
+// Every rank of a ring computes its own part of the second model's attention, whatever part that is.
+TEST(SecondModelPlan, HasTheSameAttentionInEveryOrderOfARing) {
+  const auto attention = [](const char* order) {
+    const Plan plan = make_plan(
+        second_case("teacher: llama-3.2-3b", fmt::format("{{context: 4, context_order: {}, global_batch: 4}}", order)));
+    return work_of_model<FlashAttention>(plan, true);
+  };
+  EXPECT_NEAR(attention("contiguous") / attention("zigzag"), 1, 0.01);
+}
+
 // Bytes of a kind of buffer in the states of all ranks.
 double bytes_in_states(const Plan& plan, std::initializer_list<std::uint16_t> slots) {
   double sum = 0;
@@ -91,6 +128,17 @@ TEST(SecondModelPlan, HoldsItsWeightsAndNoMore) {
     const std::initializer_list<std::uint16_t> trained = {kParameters, kParameterShard, kGradients, kGradientShard,
                                                           kMaster,     kMoment1,        kMoment2};
     EXPECT_EQ(bytes_in_states(plan, trained), bytes_in_states(without, trained)) << layout;
+  }
+}
+
+// Ranks share out the experts, and shard all weights over those that hold the same.
+TEST(SecondModelPlan, HoldsItsExpertsOnce) {
+  for (const char* sharding : {"zero3", "fsdp"}) {
+    const Spec spec = second_case(
+        "teacher: {base: llama-3.2-3b, tied_embeddings: false, moe: {experts: 8, top_k: 2, feed_forward: 512}}",
+        fmt::format("{{data: 4, expert: 2, sharding: {}, global_batch: 8}}", sharding));
+    EXPECT_NEAR(bytes_in_states(make_plan(spec), {kFrozenShard}), 2 * second_elements(spec.second->model, 512), 4096)
+        << sharding;
   }
 }
 

@@ -44,10 +44,27 @@ TEST(SecondModelKeys, RefusesWhatItCannotSay) {
   expect_refused("dpo: {beta: -1}", "dpo.beta: -1");
   expect_refused("dpo: {}", "no pairs", "{micro_batch: 1, global_batch: 4}");
   expect_refused("dpo: {}", "context", "{micro_batch: 2, context: 2, global_batch: 4}");
-  expect_refused("teacher: {base: llama-3.2-3b, moe: {experts: 8, top_k: 2, feed_forward: 512}}",
-                 "a teacher with experts");
+  expect_refused("teacher: llama-3.2-3b", "models without experts", "{data: 4, expert: 2}");
   EXPECT_EQ(second_refusal("teacher: llama-3.2-3b"), "");
   EXPECT_EQ(second_refusal("dpo: {}", "{micro_batch: 2, global_batch: 8}"), "");
+}
+
+// A teacher is refused where it would be refused if it trained, in words that say whose it is.
+TEST(SecondModelKeys, RefuseALayoutThatDoesNotFitTheTeacher) {
+  const std::string teacher = "teacher: {base: llama-3.2-3b, moe: {experts: 8, top_k: 2, feed_forward: 512}}";
+  EXPECT_EQ(second_refusal(teacher, "{data: 4, expert: 4}"), "");
+  expect_refused(teacher, "teacher: expert_tensor: 1 * expert: 8 does not divide", "{data: 4, expert: 8}");
+  expect_refused(teacher,
+                 "t.yaml:1: teacher: strategy.sequence_parallel: tensor ranks without sequence_parallel with experts",
+                 "{tensor: 2, data: 2, sequence_parallel: false}");
+}
+
+// A frozen model has no loss that balances the tokens of experts.
+TEST(SecondModelKeys, GiveTheTeacherNoLossOfItsOwn) {
+  const Spec spec = parse_spec(
+      second_text("teacher: {base: llama-3.2-3b, moe: {experts: 8, top_k: 2, feed_forward: 512, aux_loss: 0.1}}"),
+      "t.yaml");
+  EXPECT_EQ(spec.second->model.moe->aux_loss, 0);
 }
 
 TEST(SecondModelKeys, SayWhatTheWorkloadIs) {

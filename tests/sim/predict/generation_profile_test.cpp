@@ -9,7 +9,7 @@
 namespace orrery {
 namespace {
 
-Spec text_spec(const std::string& gpu, const std::string& software) {
+Spec generated_on(const std::string& gpu, const std::string& software) {
   return parse_spec(fmt::format("{{model: qwen3-30b-a3b, workload: generate, generate: {{batch: 1, input: 8, "
                                 "output: 8}}, cluster: {{gpu: {}, nodes: 1}}, gpus: 1, software: {}}}",
                                 gpu, software),
@@ -17,7 +17,7 @@ Spec text_spec(const std::string& gpu, const std::string& software) {
 }
 
 Profile profile_of(const std::string& gpu, const std::string& software) {
-  const Spec spec = text_spec(gpu, software);
+  const Spec spec = generated_on(gpu, software);
   return generation_profile(spec, find_profile(spec.cluster.gpu));
 }
 
@@ -47,9 +47,9 @@ TEST(GenerationProfile, SaysWhereExpertsHaveNoLaw) {
   Profile without = sglang;
   without.experts->bf16 = 0;
   EXPECT_EQ(time(without), time(plain));
-  EXPECT_EQ(experts_remark(text_spec("h200-sxm", "sglang"), sglang), "");
-  EXPECT_EQ(experts_remark(text_spec("h200-sxm", "orrery"), plain), "");
-  EXPECT_NE(experts_remark(text_spec("mi300x", "sglang"), profile_of("mi300x", "sglang")).find("no kernels"),
+  EXPECT_EQ(experts_remark(generated_on("h200-sxm", "sglang"), sglang), "");
+  EXPECT_EQ(experts_remark(generated_on("h200-sxm", "orrery"), plain), "");
+  EXPECT_NE(experts_remark(generated_on("mi300x", "sglang"), profile_of("mi300x", "sglang")).find("no kernels"),
             std::string::npos);
 }
 

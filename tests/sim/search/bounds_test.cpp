@@ -81,6 +81,12 @@ TEST(SearchBounds, AreBelowWithImages) {
   EXPECT_GT(counts.compared, 150U);
 }
 
+TEST(SearchBounds, AreBelowBesideASecondModel) {
+  Comparison counts;
+  for (std::uint64_t seed = 1; seed <= 8; ++seed) compare(seed, test::two_models_space(seed), {}, counts);
+  EXPECT_GT(counts.compared, 80U);
+}
+
 // Few micro-batches, and stages of one chunk or of many: a micro-batch comes sooner to the first of many. Ends that
 // weigh as much as several layers make the cuts unlike.
 TEST(SearchBounds, AreBelowWhateverTheNumberOfChunks) {

@@ -150,6 +150,20 @@ TEST(Search, FindsWhatTryingAllFindsWithImages) {
   EXPECT_EQ(spaces, count);
 }
 
+TEST(Search, FindsWhatTryingAllFindsBesideASecondModel) {
+  const std::size_t count = spaces_to_try(3);
+  std::size_t spaces = 0;
+  for (std::uint64_t seed = 1; seed < 20 * count && spaces < count; ++seed) {
+    const SmallSpace small = test::two_models_space(seed);
+    const Space space = space_of(small);
+    const std::vector<Point> points = points_of(space);
+    if (points.empty() || points.size() > 200) continue;
+    EXPECT_GT(expect_the_best(small, space, points, {spaces}).counts.simulated, 0U) << small.text;
+    ++spaces;
+  }
+  EXPECT_EQ(spaces, count);
+}
+
 // Wider spaces: with contexts, experts and offload open.
 TEST(Search, FindsWhatTryingAllFindsOnWiderSpaces) {
   const std::size_t count = spaces_to_try(10);
