@@ -9,7 +9,7 @@
 namespace orrery {
 namespace {
 
-Spec spec_of(const std::string& gpu, const std::string& software) {
+Spec spec_on_gpus(const std::string& gpu, const std::string& software) {
   return parse_spec(fmt::format("{{model: qwen3-30b-a3b, workload: generate, generate: {{batch: 1, input: 8, "
                                 "output: 8}}, cluster: {{gpu: {}, nodes: 1}}, gpus: 1, software: {}}}",
                                 gpu, software),
@@ -17,7 +17,7 @@ Spec spec_of(const std::string& gpu, const std::string& software) {
 }
 
 Profile profile_of(const std::string& gpu, const std::string& software) {
-  const Spec spec = spec_of(gpu, software);
+  const Spec spec = spec_on_gpus(gpu, software);
   return generation_profile(spec, find_profile(spec.cluster.gpu));
 }
 
@@ -47,9 +47,9 @@ TEST(GenerationProfile, SaysWhereExpertsHaveNoLaw) {
   Profile without = sglang;
   without.experts->bf16 = 0;
   EXPECT_EQ(time(without), time(plain));
-  EXPECT_EQ(experts_remark(spec_of("h200-sxm", "sglang"), sglang), "");
-  EXPECT_EQ(experts_remark(spec_of("h200-sxm", "orrery"), plain), "");
-  EXPECT_NE(experts_remark(spec_of("mi300x", "sglang"), profile_of("mi300x", "sglang")).find("no kernels"),
+  EXPECT_EQ(experts_remark(spec_on_gpus("h200-sxm", "sglang"), sglang), "");
+  EXPECT_EQ(experts_remark(spec_on_gpus("h200-sxm", "orrery"), plain), "");
+  EXPECT_NE(experts_remark(spec_on_gpus("mi300x", "sglang"), profile_of("mi300x", "sglang")).find("no kernels"),
             std::string::npos);
 }
 
