@@ -128,7 +128,7 @@ void WhatIf::set(std::size_t knob, const std::string& value) {
   knobs_[knob].value = value;
 }
 
-std::vector<Candidate> candidates(const std::string& path, const SpecOptions& options) {
+std::vector<Candidate> candidates(const std::string& path, std::size_t most, const SpecOptions& options) {
   std::vector<Candidate> result;
   for (const int tensor : {1, 2, 4, 8}) {
     for (const int pipeline : {1, 2, 4, 8, 16}) {
@@ -136,6 +136,7 @@ std::vector<Candidate> candidates(const std::string& path, const SpecOptions& op
         if (!row.suggested && sharding_of(row) != Sharding::none) continue;
         const std::string sharding(row.name);
         for (const char* recompute : {"none", "full"}) {
+          if (result.size() == most) return result;
           Candidate c{options.overrides, tensor, pipeline, sharding, recompute};
           for (const std::string& key :
                {fmt::format("strategy.tensor={}", tensor), fmt::format("strategy.pipeline={}", pipeline),

@@ -11,8 +11,9 @@ namespace orrery {
 namespace {
 
 constexpr double kNamed = 30;   // smallest width in pixels of a bar that shows its event's name
-constexpr double kElided = 60;  // smallest width in pixels in which a band's name is shortened rather than left out
-constexpr double kFramed = 6;   // smallest width in pixels of a search hit that gets a frame
+constexpr double kElided = 60;  // smallest width in pixels in which a name is cut rather than left out
+const QString kWaitFor = QStringLiteral("wait for ");
+constexpr double kFramed = 6;         // smallest width in pixels of a search hit that gets a frame
 constexpr EventId kMostNamed = 4000;  // greatest number of bars of a row that are considered for drawing names
 
 QRgb mixed(QRgb a, QRgb b, unsigned share) {
@@ -183,9 +184,13 @@ void Canvas::paint_names(QPainter& painter, const Scene& scene, const View& view
       painter.drawRect(QRectF(CanvasFrame::kGutter + from + 0.5, y + 1.5, to - from - 1, row.height - 3));
     }
     if (to - from < kNamed) continue;
+    const int room = static_cast<int>(to - from) - 6;
+    QString name = name_of_label(scene, t.label[e]);
+    if (t.kind(e) == Kind::wait && texts_.width_of(name) > room && name.startsWith(kWaitFor))
+      name = name.mid(kWaitFor.size());  // the hatching says that it waits
+    if (room < kElided && texts_.width_of(name) > room) continue;
     painter.setPen(view.other != nullptr ? colours::kInk : text_on(colour_of(t.kind(e))));
-    texts_.draw(painter, name_of_label(scene, t.label[e]), CanvasFrame::kGutter + from + 4, y + 1,
-                static_cast<int>(to - from) - 6, row.height - 1);
+    texts_.draw(painter, name, CanvasFrame::kGutter + from + 4, y + 1, room, row.height - 1);
   }
 }
 
