@@ -9,6 +9,7 @@
 #include "models/load/load_spec.h"
 #include "models/schedule/schedules.h"
 #include "models/spec/sharding.h"
+#include "sim/generate/generate.h"
 #include "sim/predict/predict.h"
 
 namespace orrery {
@@ -144,7 +145,9 @@ std::vector<Candidate> candidates(const std::string& path, std::size_t most, con
                 std::string(kFreeData)})
             c.overrides.push_back(key);
           try {
-            load_spec(path, c.overrides);
+            const bool text = load_spec(path, c.overrides).generation.has_value();
+            // A generated text has no gradients and nothing to recompute: these strategies would be the same.
+            if (text && (sharding_of(row) != Sharding::none || c.recompute != "none")) continue;
             result.push_back(std::move(c));
           } catch (const Error&) {  // left out: the spec's rules do not allow this combination
           }
@@ -164,10 +167,23 @@ bool better(const Tried& a, const Tried& b) {
   return worth(a) < worth(b);
 }
 
+// Predicts a spec that generates text: the time of all of a batch, and the memory at the longest context.
+static Tried tried_text(const Spec& spec, Tried tried, const SpecOptions& options) {
+  const GenerationReport report = predict_batch(spec, profile_for(spec, options.profile));
+  tried.step_s = report.total_s;
+  tried.gpu_hours = report.total_s * static_cast<double>(spec.gpus) / 3600;
+  tried.memory = report.memory.sum();
+  tried.capacity = report.memory.allowed;
+  tried.fits = report.memory.fits();
+  return tried;
+}
+
 Tried try_candidate(const std::string& path, const Candidate& candidate, const SpecOptions& options) {
   Tried tried{candidate, 0, 0, 0, 0, 0, true, ""};
   try {
-    const Report report = predict(load_spec(path, candidate.overrides), false, options.profile).report;
+    const Spec spec = load_spec(path, candidate.overrides);
+    if (spec.generation) return tried_text(spec, std::move(tried), options);
+    const Report report = predict(spec, false, options.profile).report;
     tried.step_s = report.step_time_s;
     tried.gpu_hours = report.gpu_hours;
     tried.mfu = report.mfu;

@@ -301,9 +301,11 @@ void Canvas::paint_row(QPainter& painter, const Scene& scene, const View& view, 
   painter.setPen(row.kind == RowKind::track ? colours::kFaintInk : colours::kInk);
   const int indent = row.kind == RowKind::group ? 6 : header ? 12 : 28;
   const QString mark = header ? (row.open ? QStringLiteral("\u25BE ") : QStringLiteral("\u25B8 ")) : QString();
-  (header ? bold_texts_ : texts_)
-      .draw(painter, mark + QString::fromStdString(row.text), indent, y, CanvasFrame::kGutter - indent - 6,
-            std::min(row.height, kHeaderHeight));
+  ElidedTexts& texts = header ? bold_texts_ : texts_;
+  const int room = CanvasFrame::kGutter - indent - 6;
+  QString name = mark + QString::fromStdString(row.text);
+  if (header && texts.width_of(name) > room) name.replace("(rank ", "(");  // "stage 10 (1280, x128)"
+  texts.draw(painter, name, indent, y, room, std::min(row.height, kHeaderHeight));
   painter.setFont(canvas_font());
 }
 

@@ -98,7 +98,8 @@ void Scatter::paintEvent(QPaintEvent*) {
   QPainter painter(this);
   painter.setFont(canvas_font());
   painter.fillRect(rect(), colours::kPaper);
-  if (points_ == nullptr || points_->empty()) return;
+  const auto known = [](const Tried& t) { return t.error.empty(); };
+  if (points_ == nullptr || std::none_of(points_->begin(), points_->end(), known)) return;
   paint_axes(painter);
   painter.setRenderHint(QPainter::Antialiasing);
   const double hours = most(*points_, hours_of);
@@ -137,7 +138,9 @@ void Scatter::paint_axes(QPainter& painter) const {
   }
   painter.drawText(QRectF(r.left() - 40, r.bottom() + 20, r.width() + 40, 16), Qt::AlignRight,
                    "step time; up: memory; larger: more GPU hours");
-  const double y = r.bottom() - static_cast<double>(points_->front().capacity) / memory * r.height();
+  Bytes capacity = 0;
+  for (const Tried& t : *points_) capacity = std::max(capacity, t.capacity);
+  const double y = r.bottom() - static_cast<double>(capacity) / memory * r.height();
   painter.setPen(QPen(colours::kLimit, 1, Qt::DashLine));
   painter.drawLine(QPointF(r.left(), y), QPointF(r.right(), y));
   painter.drawText(QRectF(r.right() - 120, y, 116, 16), Qt::AlignRight, "capacity");
@@ -186,6 +189,8 @@ void WhatIfPanel::show_spec(const std::string& path, const SpecOptions& options,
   path_ = path;
   options_ = options;
   step_s_ = step == nullptr ? 0 : step->prediction.report.step_time_s;
+  table_->horizontalHeaderItem(kFirstFigure)
+      ->setText(step != nullptr && step->spec.generation ? "all of a batch" : "step");
   for (Background* work : {&changed_, &greying_, &trying_}) work->drop();
   what_if_.reset();
   boxes_.clear();
@@ -337,7 +342,7 @@ void WhatIfPanel::add_row(int row) {
                                        time_text(t.step_s),
                                        memory_text(static_cast<double>(t.memory)),
                                        fmt::format("{:.3g}", t.gpu_hours),
-                                       percent_text(t.mfu)};
+                                       t.mfu > 0 ? percent_text(t.mfu) : "-"};
   for (int i = 0; i < kColumns; ++i) {
     QTableWidgetItem* const item = cell_of(t.error.empty() || i < kFirstFigure ? cells[i] : "-");
     if (!t.fits) item->setForeground(colours::kLimit);

@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
 
 #include "models/base/error.h"
 #include "models/load/load_spec.h"
+#include "tests/temporary_folder.h"
 
 using namespace orrery;
 
@@ -76,6 +78,22 @@ TEST(WhatIf, SaysWhyAChoiceIsImpossible) {
   const auto closed = std::find_if(choices.begin(), choices.end(), [](const Choice& c) { return !c.reason.empty(); });
   EXPECT_THROW(w.set(knob(w, "strategy.virtual_stages"), closed->value), Error);
   EXPECT_EQ(w.spec().strategy.virtual_stages, 1);
+}
+
+// Layouts of a generated text differ in their degrees alone, and have times too.
+TEST(WhatIf, CandidatesOfGeneratedTextCanBeTried) {
+  const test::TemporaryFolder folder;
+  const std::string path = folder.path("text.yaml");
+  std::ofstream(path) << "{model: gpt2, cluster: {node: dgx-a100, nodes: 1}, gpus: 2, generate: {input: 16, output: 4, "
+                         "batch: 2}}";
+  const auto all = candidates(path, 1000);
+  ASSERT_EQ(all.size(), 3u);  // tensor, pipeline or data ranks
+  for (const Candidate& c : all) {
+    const Tried t = try_candidate(path, c);
+    EXPECT_EQ(t.error, "");
+    EXPECT_GT(t.step_s, 0);
+    EXPECT_TRUE(t.fits);
+  }
 }
 
 TEST(WhatIf, CandidatesAreValidAndCanBeTried) {

@@ -86,6 +86,16 @@ QPoint place(const MainWindow& w, RowKind kind, const char* text, double share) 
   return {};
 }
 
+// Returns the share of the width at which the first compute lane has an event that begins after another share.
+double work_after(const MainWindow& w, double share) {
+  const Timeline& t = w.first()->scene()->timeline();
+  const Track& track = t.tracks[compute_track(t, 0)];
+  const auto time = static_cast<Picoseconds>(share * static_cast<double>(t.end));
+  const auto first = t.begins.begin() + track.first;
+  const auto e = std::lower_bound(first, first + track.count, time) - t.begins.begin();
+  return static_cast<double>((t.begins[e] + t.ends[e]) / 2) / static_cast<double>(t.end);
+}
+
 std::vector<Document> two_pipelines() {
   std::vector<Document> documents(2);
   documents[0].timeline = made_pipeline(1);
@@ -105,7 +115,8 @@ const Question kQuestions[] = {
     {"1_how_long", true, [](MainWindow&, User&) {}},
     {"2_critical", true, [](MainWindow&, User& user) { user.press("Critical path"); }},
     {"3_slowest", false, [](MainWindow&, User& user) { user.press("Slowest first"); }},
-    {"4_why_then", true, [](MainWindow& w, User& user) { user.click(place(w, RowKind::track, "compute", 0.5)); }},
+    {"4_why_then", true,
+     [](MainWindow& w, User& user) { user.click(place(w, RowKind::track, "compute", work_after(w, 0.5))); }},
     {"5_hidden", false,
      [](MainWindow& w, User& user) {
        user.drag(place(w, RowKind::track, "compute", 0.3), place(w, RowKind::track, "compute", 0.6));
