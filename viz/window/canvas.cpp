@@ -305,7 +305,8 @@ void Canvas::paint_row(QPainter& painter, const Scene& scene, const View& view, 
   const int room = CanvasFrame::kGutter - indent - 6;
   QString name = mark + QString::fromStdString(row.text);
   if (header && texts.width_of(name) > room) name.replace("(rank ", "(");  // "stage 10 (1280, x128)"
-  texts.draw(painter, name, indent, y, room, std::min(row.height, kHeaderHeight));
+  // The ends of lanes' names tell them apart: "PP rank 0, TP rank 0, compute".
+  texts.draw(painter, name, indent, y, room, std::min(row.height, kHeaderHeight), Qt::ElideMiddle);
   painter.setFont(canvas_font());
 }
 
