@@ -185,10 +185,13 @@ void Canvas::paint_names(QPainter& painter, const Scene& scene, const View& view
     }
     if (to - from < kNamed) continue;
     const int room = static_cast<int>(to - from) - 6;
-    QString name = name_of_label(scene, t.label[e]);
-    if (t.kind(e) == Kind::wait && texts_.width_of(name) > room && name.startsWith(kWaitFor))
-      name = name.mid(kWaitFor.size());  // the hatching says that it waits
-    if (room < kElided && texts_.width_of(name) > room) continue;
+    const QString& whole = name_of_label(scene, t.label[e]);
+    const bool waits = t.kind(e) == Kind::wait;
+    const bool fits = (room >= kElided && !waits) || texts_.width_of(whole) <= room;
+    QString of;  // the rank that a wait is for: the hatching says that it waits
+    if (!fits && waits && whole.startsWith(kWaitFor)) of = whole.mid(kWaitFor.size());
+    const QString& name = of.isEmpty() ? whole : of;
+    if (!fits && room < kElided && texts_.width_of(name) > room) continue;
     painter.setPen(view.other != nullptr ? colours::kInk : text_on(colour_of(t.kind(e))));
     texts_.draw(painter, name, CanvasFrame::kGutter + from + 4, y + 1, room, row.height - 1);
   }
