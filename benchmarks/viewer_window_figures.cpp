@@ -91,13 +91,18 @@ void measure_what_if(const std::string& spec, const std::vector<std::string>& ov
       QComboBox* const box = window.what_if()->box(key);
       times.time([&] {
         QTest::keyClick(box, i < 2 ? Qt::Key_Up : Qt::Key_Down);
+        window.what_if()->finish_work();
         window.first()->repaint();
       });
-      // Controls grey out the values that are not allowed only after the picture is drawn.
-      after.time([] { QApplication::processEvents(); });
+      // The background then finds the values that are not allowed, and the biggest levers.
+      after.time([&] {
+        window.finish_work();
+        QApplication::processEvents();
+      });
     }
   }
-  fmt::print("what-if, {:<22} key to picture  {}\n{:>33} greying after it  {}\n", name, times.text(), "", after.text());
+  fmt::print("what-if, {:<22} key to picture  {}\n{:>33} the rest after it  {}\n", name, times.text(), "",
+             after.text());
 }
 
 }  // namespace

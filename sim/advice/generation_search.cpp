@@ -12,6 +12,7 @@
 #include "sim/advice/save_spec.h"
 #include "sim/generate/compare_text.h"
 #include "sim/generate/layout_search.h"
+#include "sim/page/generations.h"
 
 namespace orrery {
 namespace {
@@ -27,7 +28,7 @@ GenerationObjective objective_of(const std::string& word) {
   return static_cast<GenerationObjective>(found - std::begin(kGenerationObjectives));
 }
 
-void refuse_options(const SearchCommandOptions& o, const Common& common) {
+void refuse_options(const SearchCommandOptions& o) {
   const std::pair<const char*, bool> others[] = {{"--maximize", !o.maximize.empty()},
                                                  {"--against", !o.against.empty()},
                                                  {"--pareto", o.pareto},
@@ -38,7 +39,6 @@ void refuse_options(const SearchCommandOptions& o, const Common& common) {
                                                  {"--max-gpus", o.max_gpus > 0},
                                                  {"--gpus", !o.gpus.empty()},
                                                  {"--cluster", !o.clusters.empty()},
-                                                 {"--html", common.page},
                                                  {"--prices", !o.prices.file.empty()},
                                                  {"several processes", o.peers != nullptr}};
   for (const auto& [name, given] : others) {
@@ -75,6 +75,15 @@ std::string summary_of(const LayoutsFound& f, std::string_view objective) {
                      objective, tried_of(f));
 }
 
+// The spec of the best layout, or the one that was searched where none fits.
+Spec best_spec(const LayoutsFound& f, const SpecText& text, const SearchCommandOptions& o, const Spec& searched) {
+  if (f.found.empty()) return searched;
+  std::vector<std::string> overrides = o.overrides;
+  const std::vector<std::string>& settings = f.found.front().layout.settings;
+  overrides.insert(overrides.end(), settings.begin(), settings.end());
+  return parse_spec(text.text, text.path, overrides);
+}
+
 std::string found_json(const LayoutsFound& f, std::size_t top, const SpecText& text, const SearchCommandOptions& o,
                        std::string_view objective) {
   ordered_json list = ordered_json::array();
@@ -100,7 +109,7 @@ std::string found_json(const LayoutsFound& f, std::size_t top, const SpecText& t
 }  // namespace
 
 Outcome generation_search(const SearchCommandOptions& o, const Common& common) {
-  refuse_options(o, common);
+  refuse_options(o);
   const GenerationObjective objective = objective_of(o.objective);
   const std::string_view name = kGenerationObjectives[static_cast<std::size_t>(objective)];
   const SpecText text = o.text.text.empty() ? read_spec_text(o.spec) : o.text;
@@ -121,16 +130,18 @@ Outcome generation_search(const SearchCommandOptions& o, const Common& common) {
   }
   Outcome outcome;
   outcome.status = f.found.empty() || f.stopped ? 1 : 0;
-  if (common.json) {
-    outcome.text = found_json(f, top, text, o, name);
-    return outcome;
-  }
+  if (common.json) outcome.text = found_json(f, top, text, o, name);
+  if (common.json && !common.page) return outcome;
   std::vector<std::string> labels = {"tensor", "pipeline", "data"};
   const Spec any = parse_open_spec(text.text, text.path, o.overrides).spec;
   if (any.model.moe) labels.emplace_back("expert");
   const std::vector<ComparedGeneration> rows = rows_of(f, top, any.gpus, any.model.moe.has_value());
-  outcome.text = o.csv ? compared_csv(rows, labels) : print(compared_table(rows, labels), "", common.style.columns);
-  if (!o.csv) outcome.text += "\n" + summary_of(f, name);
+  const Table table = compared_table(rows, labels);
+  if (!common.json) outcome.text = o.csv ? compared_csv(rows, labels) : print(table, "", common.style.columns);
+  if (!common.json && !o.csv) outcome.text += "\n" + summary_of(f, name);
+  if (common.page)
+    outcome.page = found_generations_page({rows, table}, best_spec(f, text, o, any), {summary_of(f, name)},
+                                          {text, o.overrides, {}, common.command, common.version});
   return outcome;
 }
 

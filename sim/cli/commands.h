@@ -11,6 +11,8 @@
 
 namespace orrery {
 
+struct SpecText;
+
 inline constexpr int kDoesNotFit = 3;  // exit status of `simulate --require-fit` if the step does not fit in memory
 
 struct SimulateOptions {
@@ -117,8 +119,8 @@ struct ExplainOptions {
   bool all = false;
 };
 Outcome explain_command(const ExplainOptions& options, const Common& common);
-// The same for a spec that generates text (explain_generation.cpp).
-Outcome explain_generation(const Spec& spec, const ExplainOptions& options, const Common& common);
+// The same for a spec that generates text (explain_generation.cpp). text: that of the spec's file.
+Outcome explain_generation(const Spec& spec, const SpecText& text, const ExplainOptions& options, const Common& common);
 
 // orrery import: makes a spec from launch files of a training framework, or from a command line (sim/launch/import.h).
 struct ImportOptions {

@@ -17,6 +17,7 @@
 #include "sim/cli/commands.h"
 #include "sim/generate/compare_text.h"
 #include "sim/page/compare.h"
+#include "sim/page/generations.h"
 #include "sim/predict/long_steps.h"
 #include "sim/predict/predict.h"
 #include "sim/print/table.h"
@@ -289,7 +290,6 @@ Outcome compared_generations(const std::vector<Case>& cases, const std::vector<A
       throw Error(fmt::format("{}: trains, and others generate text (workload: generate); compare one kind", c.name));
   }
   if (options.tokens > 0) throw Error("--tokens: is the length of a training run, and the specs generate text");
-  if (common.page) throw Error("--html: no page compares specs that generate text yet; leave it out");
   std::vector<std::string> labels;
   if (names) labels.emplace_back("spec");
   // The rows have a column `batch` in any case.
@@ -309,8 +309,15 @@ Outcome compared_generations(const std::vector<Case>& cases, const std::vector<A
       item["error"] = c.reason;
     if (common.json) list.push_back(std::move(item));
   }
-  if (common.json) return {list.dump(2) + '\n'};
-  return {options.csv ? compared_csv(rows, labels) : print(compared_table(rows, labels), "", common.style.columns)};
+  const Table table = compared_table(rows, labels);
+  Outcome outcome{common.json   ? list.dump(2) + '\n'
+                  : options.csv ? compared_csv(rows, labels)
+                                : print(table, "", common.style.columns)};
+  if (!common.page) return outcome;
+  std::vector<ComparedSpec> specs;
+  for (const Case& c : cases) specs.push_back({c.name, nullptr, c.reason, c.origins});
+  outcome.page = compared_generations_page({rows, table}, specs, common.command, common.version);
+  return outcome;
 }
 
 std::string page_of_cases(const std::vector<Case>& cases, const Table& table, const Common& common) {

@@ -383,7 +383,7 @@ Outcome explain_command(const ExplainOptions& options, const Common& common) {
   std::optional<OutputFile> drawing = open_picture(options.picture);
   const SpecText file = read_spec_text(options.spec);
   const Spec spec = parse_spec(file.text, file.path, options.overrides);
-  if (spec.generation) return explain_generation(spec, options, common);
+  if (spec.generation) return explain_generation(spec, file, options, common);
   const Prediction p = predict(spec, false, options.profile);
   if (drawing) drawing->write(picture(spec, p.plan, p.report));
   if (drawing) drawing->commit();

@@ -4,6 +4,7 @@
 #include "models/load/load_spec.h"
 #include "sim/cli/commands.h"
 #include "sim/explain/generation.h"
+#include "sim/page/generate.h"
 
 namespace orrery {
 namespace {
@@ -17,13 +18,16 @@ Section values_section(const Spec& spec) {
 
 }  // namespace
 
-Outcome explain_generation(const Spec& spec, const ExplainOptions& options, const Common& common) {
-  if (!options.picture.empty() || common.page)
-    throw Error(with_place(spec, fmt::format("spec: workload: generate has no {} yet; leave it out",
-                                             common.page ? "--html of explain" : "--picture")));
+Outcome explain_generation(const Spec& spec, const SpecText& text, const ExplainOptions& options,
+                           const Common& common) {
+  if (!options.picture.empty())
+    throw Error(with_place(spec, "spec: workload: generate has no --picture yet; leave it out"));
   const GenerationReport report = predict_generation(spec, profile_for(spec, options.profile));
   Outcome outcome{generation_text(spec, report, common.style)};
   std::vector<Section> sections = generation_sections(spec, report, options.profile);
+  if (common.page)
+    outcome.page = explained_generation_page(spec, report, sections,
+                                             {text, options.overrides, {}, common.command, common.version});
   if (options.all || common.style.columns == 0) sections.push_back(values_section(spec));
   for (const Section& section : sections) {
     if (!section.is_empty()) outcome.text += '\n' + text_of(section, common.style);

@@ -38,6 +38,7 @@ PageFile::PageFile(const std::optional<std::string>& path) {
 
 void PageFile::write(const std::string& page) {
   if (!file_) return;
+  if (page.empty()) throw Error("--html: this result has no page; leave it out", kBadPath);
   try {
     file_->write(page);
     file_->commit();

@@ -15,6 +15,7 @@ class PageFile {
   // path: nullopt if no page is asked for, so that write() does nothing.
   explicit PageFile(const std::optional<std::string>& path);
 
+  // Throws Error for an empty page: the command makes none of its result.
   void write(const std::string& page);
 
  private:

@@ -18,6 +18,7 @@
 #include "sim/export/chrome_trace.h"
 #include "sim/generate/generate.h"
 #include "sim/generate/generated_steps.h"
+#include "sim/page/generate.h"
 #include "sim/page/simulate.h"
 #include "sim/predict/long_steps.h"
 #include "sim/predict/predict.h"
@@ -97,7 +98,11 @@ Outcome generate(const Spec& spec, const FirstAnswer& made, const SimulateOption
   if (!options.trace.empty() || (options.timeline && !common.json))
     outcome = with_timeline(spec, options, common, outcome);
   outcome.text = (common.json ? to_json(spec, report) : generation_text(spec, report, common.style)) + outcome.text;
-  if (common.page) outcome.page = generation_page(spec, report, spec_notes(made, options, common));
+  if (common.page) {
+    const std::vector<GenerationPass> passes = shown_passes(spec);
+    const Prediction first = predict_passes(spec, profile_for(spec, options.profile), passes);
+    outcome.page = generation_page(spec, report, first, cut_remark(spec, passes), spec_notes(made, options, common));
+  }
   return outcome;
 }
 

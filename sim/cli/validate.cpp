@@ -215,7 +215,13 @@ Outcome validate_kernels(const ValidateOptions& options, const Common& common) {
   std::vector<LawErrors> judged = judge_laws(rows, laws, without);
   KernelReport report = predict_kernels(std::move(rows), common.progress);
   report.laws = std::move(judged);
-  return {common.json ? kernels_json(report) : kernels_text(report, common.style)};
+  Outcome outcome{common.json ? kernels_json(report) : kernels_text(report, common.style)};
+  if (common.page)
+    outcome.page = validate_page({.title = "Kernels, predicted against measured",
+                                  .sections = kernel_sections(report),
+                                  .command = common.command,
+                                  .version = common.version});
+  return outcome;
 }
 
 }  // namespace

@@ -81,7 +81,14 @@ Outcome judge_from_steps(const std::vector<PublishedRow>& rows, const ValidateOp
       body(i);
     });
   });
-  return {common.json ? few_steps_json(judged, drawn) : few_steps_text(judged, drawn, common.style)};
+  const Table table = few_steps_table(judged, drawn);
+  Outcome outcome{common.json ? few_steps_json(judged, drawn) : print(table, "", common.style.columns)};
+  if (common.page)
+    outcome.page = validate_page({.title = "Steps of unknown stacks, predicted from a few of them",
+                                  .sections = {{"Errors of the step time by source", {}, table, {}}},
+                                  .command = common.command,
+                                  .version = common.version});
+  return outcome;
 }
 
 void save(const std::string& path, const std::string& text) {

@@ -157,7 +157,7 @@ KernelReport predict_kernels(KernelRows rows, const std::function<void(std::stri
   return report;
 }
 
-std::string kernels_text(const KernelReport& report, const Style& style) {
+std::vector<Section> kernel_sections(const KernelReport& report) {
   Table t;
   t.columns = {{"kernels", "", Align::left},
                {"precision", "", Align::left},
@@ -176,15 +176,21 @@ std::string kernels_text(const KernelReport& report, const Style& style) {
     t.rows.push_back({e.kind, e.precision, e.framework, e.gpu, fmt::format("{}", e.rows),
                       fmt::format("{:.2f}", e.level), percent(e.error), percent(e.small), percent(e.large),
                       percent(e.swept), percent(e.swept_p90), percent(e.unseen)});
-  std::string text = heading("Kernels, predicted against measured", style) + '\n' + print(t, "  ", style.columns);
-  text +=
-      "  level: predicted over measured, the median; error: median without sign, of the half of rows with less work "
-      "and\n"
-      "  with more; swept: every fifth group of shapes after the level of the others; unseen: after other GPUs' "
-      "level\n";
-  if (!report.laws.empty()) text += '\n' + law_errors_text(report.laws, style);
-  if (!report.not_covered.empty()) text += '\n' + heading("Not covered", style) + '\n';
-  for (const auto& [what, rows] : report.not_covered) text += fmt::format("  {:>8}  {}\n", rows, what);
+  Section errors{
+      "Kernels, predicted against measured",
+      {},
+      t,
+      {"level: predicted over measured, the median; error: median without sign, of the half of rows with less work and",
+       "with more; swept: every fifth group of shapes after the level of the others; unseen: after other GPUs' level"}};
+  Section left_out{"Not covered", {}, {{{"rows"}, {"kernels", "", Align::left}}, {}}, {}};
+  for (const auto& [what, rows] : report.not_covered) left_out.table.rows.push_back({fmt::format("{}", rows), what});
+  return {std::move(errors), law_errors_section(report.laws), std::move(left_out)};
+}
+
+std::string kernels_text(const KernelReport& report, const Style& style) {
+  std::string text;
+  for (const Section& section : kernel_sections(report))
+    text += (text.empty() || section.is_empty() ? "" : "\n") + text_of(section, style);
   return text;
 }
 

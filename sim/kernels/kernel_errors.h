@@ -6,7 +6,7 @@
 
 #include "sim/kernels/kernel_rows.h"
 #include "sim/kernels/law_errors.h"
-#include "sim/print/text.h"
+#include "sim/print/section.h"
 
 namespace orrery {
 
@@ -38,6 +38,8 @@ struct KernelReport {
 // are counted in `not_covered`. progress: called from time to time with a line of text.
 KernelReport predict_kernels(KernelRows rows, const std::function<void(std::string_view)>& progress);
 
+// Returns the tables of errors, of laws, and of what is not covered.
+std::vector<Section> kernel_sections(const KernelReport& report);
 std::string kernels_text(const KernelReport& report, const Style& style);
 std::string kernels_json(const KernelReport& report);
 

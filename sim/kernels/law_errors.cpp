@@ -135,7 +135,7 @@ std::vector<LawErrors> judge_laws(const KernelRows& rows, const KernelLaws& laws
   return errors;
 }
 
-std::string law_errors_text(const std::vector<LawErrors>& errors, const Style& style) {
+Section law_errors_section(const std::vector<LawErrors>& errors) {
   Table t;
   t.columns = {{"kernels", "", Align::left},
                {"precision", "", Align::left},
@@ -157,11 +157,12 @@ std::string law_errors_text(const std::vector<LawErrors>& errors, const Style& s
                       e.unseen < 0 ? "-" : fmt::format("{:.2f}", e.unseen_level),
                       percent(e.unseen) + (e.shared_saw ? " +" : "")});
   }
-  if (t.rows.empty()) return "";
-  return heading("Laws of kernels alone, on groups of shapes that they are not fitted to", style) + '\n' +
-         print(t, "  ", style.columns) +
-         "  *: fitted to other rows of these kernels; unseen: the GPU's rates from other GPUs and its data sheet;\n"
-         "  +: the numbers that GPUs share are still fitted to its rows too\n";
+  if (t.rows.empty()) return {};
+  return {"Laws of kernels alone, on groups of shapes that they are not fitted to",
+          {},
+          t,
+          {"*: fitted to other rows of these kernels; unseen: the GPU's rates from other GPUs and its data sheet;",
+           "+: the numbers that GPUs share are still fitted to its rows too"}};
 }
 
 nlohmann::ordered_json law_errors_json(const std::vector<LawErrors>& errors) {

@@ -9,7 +9,7 @@
 
 #include "models/cost/kernel_laws.h"
 #include "sim/kernels/kernel_rows.h"
-#include "sim/print/text.h"
+#include "sim/print/section.h"
 
 namespace orrery {
 
@@ -46,7 +46,7 @@ LawsWithout laws_without_each(const KernelRows& rows, const KernelLaws& laws, bo
 // hold all rows of a GPU that laws are fitted to.
 std::vector<LawErrors> judge_laws(const KernelRows& rows, const KernelLaws& laws, const LawsWithout& without);
 
-std::string law_errors_text(const std::vector<LawErrors>& errors, const Style& style);
+Section law_errors_section(const std::vector<LawErrors>& errors);
 nlohmann::ordered_json law_errors_json(const std::vector<LawErrors>& errors);  // a list
 
 }  // namespace orrery

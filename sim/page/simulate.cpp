@@ -7,6 +7,7 @@
 #include "sim/page/colours.h"
 #include "sim/page/document.h"
 #include "sim/page/html.h"
+#include "sim/page/links.h"
 #include "sim/page/memory_chart.h"
 #include "sim/page/summary.h"
 #include "sim/page/timeline.h"
@@ -47,32 +48,15 @@ std::string summary_part(const Spec& spec, const Report& r, const StepAdvice& ad
   return part("Summary", content);
 }
 
-// How full the links of the cluster are over the step, where anything goes over them.
-std::string links_markup(const Prediction& p) {
-  Table t{{{"the fullest", "", Align::left},
-           {"which", "", Align::left},
-           {"carries", "GB/s"},
-           {"mean", "GB/s"},
-           {"mean", "%"},
-           {"peak", "%"}},
-          {}};
-  for (const LinkLoad& load : link_loads(p.plan, p.costs.timing, p.trace, p.cluster)) {
-    const auto rate = [&](double share) {
-      return load.capacity > 0 ? fmt::format("{:.1f}", share * load.capacity / 1e9) : "-";
-    };
-    t.rows.push_back({load.name, load.of, rate(1), rate(load.mean), fmt::format("{:.1f}", 100 * load.mean),
-                      fmt::format("{:.1f}", 100 * load.peak)});
-  }
-  return t.rows.empty() ? "" : element("h3", "How full links are over the step") + '\n' + table_markup(t);
-}
-
 std::string attribution_part(const Prediction& p) {
   const Report& r = p.report;
   std::string content = time_markup(r);
   if (!r.communication.empty())
     content += element("h3", "Transfers of a step") + '\n' + table_markup(communication_table(r)) +
                paragraph(exposed_note(r), "class=\"note\"");
-  content += links_markup(p);
+  if (const std::string links = links_markup(link_loads(p.plan, p.costs.timing, p.trace, p.cluster), p.trace.step_time);
+      !links.empty())
+    content += element("h3", "How full links are over the step") + '\n' + links;
   if (!r.weights.empty()) content += table_markup(weights_table(r));
   return part("Where the time goes", content, "class=\"sheet\"");
 }

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "models/spec/spec.h"
-#include "sim/generate/generate.h"
 #include "sim/page/spec_parts.h"
 #include "sim/predict/predict.h"
 #include "sim/print/table.h"
@@ -24,8 +23,5 @@ struct StepAdvice {
 // The page of `orrery simulate`: summary, attribution, timeline, memory, machine, defaults, spec.
 std::string simulate_page(const Spec& spec, const Prediction& prediction, const StepAdvice& advice,
                           const SpecNotes& notes);
-
-// The page of `orrery simulate` for a spec that generates text (workload: generate): its times, passes and memory.
-std::string generation_page(const Spec& spec, const GenerationReport& report, const SpecNotes& notes);
 
 }  // namespace orrery

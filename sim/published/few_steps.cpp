@@ -157,7 +157,7 @@ std::vector<FewSteps> judge_few_steps(const std::vector<PublishedRow>& rows, std
   return result;
 }
 
-std::string few_steps_text(const std::vector<FewSteps>& judged, std::size_t drawn, const Style& style) {
+Table few_steps_table(const std::vector<FewSteps>& judged, std::size_t drawn) {
   const auto percent = [](double share) { return fmt::format("{:.1f}", 100 * share); };
   Table t;
   t.columns = {{fmt::format("unknown stack, {} steps known", drawn), "", Align::left},
@@ -185,7 +185,7 @@ std::string few_steps_text(const std::vector<FewSteps>& judged, std::size_t draw
   if (!judged.empty())
     t.rows.push_back({"mean", "", fmt::format("{}", all.rows), percent(all.before), percent(all.one_factor),
                       percent(all.fitted), percent(all.worst), percent(all.covered), fmt::format("{:.2f}", all.width)});
-  return print(t, "", style.columns);
+  return t;
 }
 
 std::string few_steps_json(const std::vector<FewSteps>& judged, std::size_t drawn) {

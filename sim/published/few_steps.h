@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/print/text.h"
+#include "sim/print/table.h"
 #include "sim/published/fit.h"
 
 namespace orrery {
@@ -29,7 +29,7 @@ struct FewSteps {
 std::vector<FewSteps> judge_few_steps(const std::vector<PublishedRow>& rows, std::size_t drawn,
                                       const ForEach& for_each);
 
-std::string few_steps_text(const std::vector<FewSteps>& judged, std::size_t drawn, const Style& style);
+Table few_steps_table(const std::vector<FewSteps>& judged, std::size_t drawn);
 std::string few_steps_json(const std::vector<FewSteps>& judged, std::size_t drawn);
 
 }  // namespace orrery

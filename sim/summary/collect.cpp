@@ -69,8 +69,10 @@ TraceRecords collect(const std::string& path, TraceNames& names, const std::func
   if (records.events == 0) throw Error(path + ": holds no events; record the trace again");
   const bool kernels = std::ranges::any_of(records.processes, [](const ProcessRecord& p) { return p.has_kernels; });
   if (!kernels)
-    throw Error(fmt::format("{}: none of its {} events is a kernel of a device; profile with ProfilerActivity.CUDA",
-                            path, records.events));
+    throw Error(
+        fmt::format("{}: none of its {} events is a kernel of a device; profile with ProfilerActivity.CUDA (ops "
+                    "that a program times by itself are for orrery whatif)",
+                    path, records.events));
   return records;
 }
 

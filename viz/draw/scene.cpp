@@ -70,6 +70,7 @@ std::vector<std::shared_ptr<const Scene>> open_scenes(const std::vector<std::str
       Document d = open_input(input, options, progress);
       d.cache_key = key;
       scene = std::make_shared<const Scene>(std::move(d), threads);
+      if (shows_links(scene->document)) scene->fabric();
     }
     scenes.push_back(std::move(scene));
   }

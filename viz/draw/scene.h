@@ -50,11 +50,17 @@ struct Scene {
   // How full the links of the cluster are over a simulated step, found when it is first asked for; none for traces. Not
   // for several threads.
   const std::vector<FabricLoad>& fabric() const;
+  bool knows_fabric() const { return fabric_.has_value() || !document.simulated(); }
+  // Takes the loads that fabric_of() gave for the scene's step in another thread.
+  void keep_fabric(std::vector<FabricLoad> loads) const { fabric_ = std::move(loads); }
 
  private:
   mutable std::optional<Launches> launches_;
   mutable std::optional<std::vector<FabricLoad>> fabric_;
 };
+
+// Returns whether the load of links is shown at once: of a step on a cluster with a network.
+inline bool shows_links(const Document& d) { return d.simulated() && d.step->spec.cluster.network.has_value(); }
 
 // Opens inputs as open_inputs() does, and computes the data for drawing. A large trace that was opened before is read
 // from the cache.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "models/base/error.h"
 #include "sim/predict/run_steps.h"
 #include "sim/print/text.h"
 
@@ -22,6 +23,8 @@ StepTimeline timeline_of_one(const Step& from, Prediction prediction, bool first
 }  // namespace
 
 std::pair<StepTimeline, StepTimeline> first_and_steady(const Step& step) {
+  if (step.spec.generation)
+    throw Error("generated text has no first step: its passes over prompts and of one token are all in the timeline");
   RunSteps run = steps_of_run(step.spec, step.prediction);
   auto first = timeline_of_one(step, std::move(run.first), true);
   auto steady = timeline_of_one(step, std::move(run.steady), false);

@@ -9,6 +9,7 @@
 #include "models/load/load_spec.h"
 #include "models/schedule/schedules.h"
 #include "models/spec/sharding.h"
+#include "sim/generate/generate.h"
 #include "sim/predict/predict.h"
 
 namespace orrery {
@@ -128,7 +129,7 @@ void WhatIf::set(std::size_t knob, const std::string& value) {
   knobs_[knob].value = value;
 }
 
-std::vector<Candidate> candidates(const std::string& path, const SpecOptions& options) {
+std::vector<Candidate> candidates(const std::string& path, std::size_t most, const SpecOptions& options) {
   std::vector<Candidate> result;
   for (const int tensor : {1, 2, 4, 8}) {
     for (const int pipeline : {1, 2, 4, 8, 16}) {
@@ -136,6 +137,7 @@ std::vector<Candidate> candidates(const std::string& path, const SpecOptions& op
         if (!row.suggested && sharding_of(row) != Sharding::none) continue;
         const std::string sharding(row.name);
         for (const char* recompute : {"none", "full"}) {
+          if (result.size() == most) return result;
           Candidate c{options.overrides, tensor, pipeline, sharding, recompute};
           for (const std::string& key :
                {fmt::format("strategy.tensor={}", tensor), fmt::format("strategy.pipeline={}", pipeline),
@@ -143,7 +145,9 @@ std::vector<Candidate> candidates(const std::string& path, const SpecOptions& op
                 std::string(kFreeData)})
             c.overrides.push_back(key);
           try {
-            load_spec(path, c.overrides);
+            const bool text = load_spec(path, c.overrides).generation.has_value();
+            // A generated text has no gradients and nothing to recompute: these strategies would be the same.
+            if (text && (sharding_of(row) != Sharding::none || c.recompute != "none")) continue;
             result.push_back(std::move(c));
           } catch (const Error&) {  // left out: the spec's rules do not allow this combination
           }
@@ -163,10 +167,23 @@ bool better(const Tried& a, const Tried& b) {
   return worth(a) < worth(b);
 }
 
+// Predicts a spec that generates text: the time of all of a batch, and the memory at the longest context.
+static Tried tried_text(const Spec& spec, Tried tried, const SpecOptions& options) {
+  const GenerationReport report = predict_batch(spec, profile_for(spec, options.profile));
+  tried.step_s = report.total_s;
+  tried.gpu_hours = report.total_s * static_cast<double>(spec.gpus) / 3600;
+  tried.memory = report.memory.sum();
+  tried.capacity = report.memory.allowed;
+  tried.fits = report.memory.fits();
+  return tried;
+}
+
 Tried try_candidate(const std::string& path, const Candidate& candidate, const SpecOptions& options) {
   Tried tried{candidate, 0, 0, 0, 0, 0, true, ""};
   try {
-    const Report report = predict(load_spec(path, candidate.overrides), false, options.profile).report;
+    const Spec spec = load_spec(path, candidate.overrides);
+    if (spec.generation) return tried_text(spec, std::move(tried), options);
+    const Report report = predict(spec, false, options.profile).report;
     tried.step_s = report.step_time_s;
     tried.gpu_hours = report.gpu_hours;
     tried.mfu = report.mfu;

@@ -53,11 +53,11 @@ struct Candidate {
   std::string sharding, recompute;
 };
 std::string name_of(const Candidate& candidate);  // a name such as "tensor 4, pipeline 2, zero1, recompute full"
-// Returns the valid combinations, in a fixed order, of a tensor-parallel degree up to 8, a pipeline-parallel degree up
-// to 16, one of the common shardings, and no or full recomputation.
-std::vector<Candidate> candidates(const std::string& path, const SpecOptions& options = {});
+// Returns the first `most` valid combinations, in a fixed order, of a tensor-parallel degree up to 8, a
+// pipeline-parallel degree up to 16, one of the common shardings, and no or full recomputation.
+std::vector<Candidate> candidates(const std::string& path, std::size_t most, const SpecOptions& options = {});
 
-// The result of simulating one strategy.
+// The result of simulating one strategy. step_s: of a generated text, the seconds of all of a batch.
 struct Tried {
   Candidate candidate;
   double step_s = 0, gpu_hours = 0, mfu = 0;

@@ -55,6 +55,11 @@ int nameless_file() {
   return file;
 }
 
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";  // U+FEFF in UTF-8 (RFC 3629, section 6)
+
+// Returns the bytes of the byte order mark that a text begins with.
+std::size_t mark_of(std::string_view text) { return text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0; }
+
 }  // namespace
 
 // Inflates a gzip file, from its beginning, into a new temporary file without a name.
@@ -109,6 +114,7 @@ MappedText::MappedText(const std::string& path, const LoadProgress& progress) {
   madvise(at, size_, MADV_SEQUENTIAL);
   data_ = static_cast<const char*>(at);
   guard_ = std::make_unique<const MappingGuard>(at, size_);
+  mark_ = mark_of({data_, size_});
 }
 
 std::string MappedText::damage() const {
@@ -122,7 +128,7 @@ std::string beginning_of(const std::string& path, std::size_t bytes) {
   std::string text(bytes, ' ');
   const int got = gzread(in, text.data(), static_cast<unsigned>(bytes));
   text.resize(static_cast<std::size_t>(std::max(got, 0)));
-  return text;
+  return text.substr(mark_of(text));
 }
 
 MappedText::~MappedText() {

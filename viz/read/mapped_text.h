@@ -27,7 +27,8 @@ class MappedText {
   MappedText& operator=(const MappedText&) = delete;
   ~MappedText();
 
-  std::string_view text() const { return {data_, size_}; }
+  // Returns the text, without a byte order mark at its begin.
+  std::string_view text() const { return {data_ + mark_, size_ - mark_}; }
   std::string damage() const;
 
  private:
@@ -35,12 +36,14 @@ class MappedText {
 
   const char* data_ = nullptr;
   std::size_t size_ = 0;
+  std::size_t mark_ = 0;  // bytes of the mark
   std::string damage_;
   // guards the mapping against a file that shrinks; destroyed before the mapping
   std::unique_ptr<const MappingGuard> guard_;
 };
 
-// Returns the first bytes of a file, inflated if it is compressed; the rest is not read. Throws as MappedText does.
+// Returns the first bytes of a file's text, inflated if it is compressed; the rest is not read. Throws as MappedText
+// does.
 std::string beginning_of(const std::string& path, std::size_t bytes);
 
 }  // namespace orrery

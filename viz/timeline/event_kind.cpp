@@ -39,10 +39,25 @@ Kind kernel_kind(std::string_view name) {
   }
 }
 
+// Returns the kind of an op that a program times by itself, by the names of Megatron's timers
+// (megatron/core/pipeline_parallel/schedules.py and finalize_model_grads.py of NVIDIA/Megatron-LM): gradients of norms
+// are summed over tensor ranks, those of tied embeddings over the first and the last stage.
+Kind timer_kind(std::string_view name) {
+  static constexpr std::pair<std::string_view, Kind> rows[] = {
+      {"forward-compute", Kind::forward},  {"backward-compute", Kind::backward}, {"layernorm-grads", Kind::tensor},
+      {"embedding-grads", Kind::pipeline}, {"grads-reduce-scatter", Kind::data}, {"grads-all-reduce", Kind::data},
+      {"params-all-gather", Kind::data},   {"optimizer", Kind::optimizer}};
+  for (const auto& [begin, kind] : rows) {
+    if (name.starts_with(begin)) return kind;
+  }
+  const bool passes = name.starts_with("forward-") || name.starts_with("backward-");
+  return passes && (contains(name, "-send") || contains(name, "-recv") || contains(name, "-comm")) ? Kind::pipeline
+                                                                                                   : Kind::other;
+}
+
 Kind compute_kind(std::string_view phase, std::string_view kind) {
   if (phase == "forward") return Kind::forward;
   if (phase == "step") return Kind::optimizer;
-  if (phase.empty()) return Kind::other;
   return phase == "backward" && forward_again(kind) ? Kind::recompute : Kind::backward;
 }
 
@@ -110,8 +125,8 @@ Kind kind_of_event(const EventWords& e) {
     return Kind::copy;
   // Sends and receives without a group may be those of a pipeline as well as an all-to-all.
   if (e.name.substr(0, 4) == "nccl") return e.group.empty() ? Kind::communication : group_kind(e.group);
-  return e.phase.empty() && (e.category == "kernel" || e.category == "Kernel") ? kernel_kind(e.name)
-                                                                               : compute_kind(e.phase, e.kind);
+  if (!e.phase.empty()) return compute_kind(e.phase, e.kind);
+  return e.category == "kernel" || e.category == "Kernel" ? kernel_kind(e.name) : timer_kind(e.name);
 }
 
 }  // namespace orrery

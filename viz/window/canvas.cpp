@@ -11,8 +11,9 @@ namespace orrery {
 namespace {
 
 constexpr double kNamed = 30;   // smallest width in pixels of a bar that shows its event's name
-constexpr double kElided = 60;  // smallest width in pixels in which a band's name is shortened rather than left out
-constexpr double kFramed = 6;   // smallest width in pixels of a search hit that gets a frame
+constexpr double kElided = 60;  // smallest width in pixels in which a name is cut rather than left out
+const QString kWaitFor = QStringLiteral("wait for ");
+constexpr double kFramed = 6;         // smallest width in pixels of a search hit that gets a frame
 constexpr EventId kMostNamed = 4000;  // greatest number of bars of a row that are considered for drawing names
 
 QRgb mixed(QRgb a, QRgb b, unsigned share) {
@@ -183,9 +184,16 @@ void Canvas::paint_names(QPainter& painter, const Scene& scene, const View& view
       painter.drawRect(QRectF(CanvasFrame::kGutter + from + 0.5, y + 1.5, to - from - 1, row.height - 3));
     }
     if (to - from < kNamed) continue;
+    const int room = static_cast<int>(to - from) - 6;
+    const QString& whole = name_of_label(scene, t.label[e]);
+    const bool waits = t.kind(e) == Kind::wait;
+    const bool fits = (room >= kElided && !waits) || texts_.width_of(whole) <= room;
+    QString of;  // the rank that a wait is for: the hatching says that it waits
+    if (!fits && waits && whole.startsWith(kWaitFor)) of = whole.mid(kWaitFor.size());
+    const QString& name = of.isEmpty() ? whole : of;
+    if (!fits && room < kElided && texts_.width_of(name) > room) continue;
     painter.setPen(view.other != nullptr ? colours::kInk : text_on(colour_of(t.kind(e))));
-    texts_.draw(painter, name_of_label(scene, t.label[e]), CanvasFrame::kGutter + from + 4, y + 1,
-                static_cast<int>(to - from) - 6, row.height - 1);
+    texts_.draw(painter, name, CanvasFrame::kGutter + from + 4, y + 1, room, row.height - 1);
   }
 }
 
@@ -296,9 +304,12 @@ void Canvas::paint_row(QPainter& painter, const Scene& scene, const View& view, 
   painter.setPen(row.kind == RowKind::track ? colours::kFaintInk : colours::kInk);
   const int indent = row.kind == RowKind::group ? 6 : header ? 12 : 28;
   const QString mark = header ? (row.open ? QStringLiteral("\u25BE ") : QStringLiteral("\u25B8 ")) : QString();
-  (header ? bold_texts_ : texts_)
-      .draw(painter, mark + QString::fromStdString(row.text), indent, y, CanvasFrame::kGutter - indent - 6,
-            std::min(row.height, kHeaderHeight));
+  ElidedTexts& texts = header ? bold_texts_ : texts_;
+  const int room = CanvasFrame::kGutter - indent - 6;
+  QString name = mark + QString::fromStdString(row.text);
+  if (header && texts.width_of(name) > room) name.replace("(rank ", "(");  // "stage 10 (1280, x128)"
+  // The ends of lanes' names tell them apart: "PP rank 0, TP rank 0, compute".
+  texts.draw(painter, name, indent, y, room, std::min(row.height, kHeaderHeight), Qt::ElideMiddle);
   painter.setFont(canvas_font());
 }
 

@@ -152,13 +152,15 @@ void paint_counter(QPainter& painter, const Scene& scene, const View& view, cons
           : std::max({peak.bytes, reserved, capacity <= 3 * peak.bytes ? capacity : 0.0, 1.0}) * kRoomAbove;
   const int base = y + row.height - 1, height = row.height - 3;
   const auto y_of = [&](double value) { return base - value / top * height; };
-  paint_series(painter, counter, scale, y_of, colour_of_series);
+  const bool cache = counter.name == kCacheCounter;
+  paint_series(painter, counter, scale, y_of,
+               [&](std::size_t series) { return cache ? colours::kCache : colour_of_series(series); });
   const int left = CanvasFrame::kGutter, right = frame.width;
   if (capacity > 0 && capacity <= top) dashed_line(painter, y_of(capacity), left, right, colours::kLimit, Qt::DashLine);
   if (reserved > 0) dashed_line(painter, y_of(reserved), left, right, colours::kInk, Qt::DotLine);
   if (memory)
     paint_memory_words(painter, peak.bytes, reserved, capacity, y);
-  else if (counter.name == kCacheCounter)
+  else if (cache)
     paint_memory_words(painter, peak.bytes, 0, 0, y);
   paint_out_of_memory(painter, scale, above, y, row.height);
   const double x = CanvasFrame::kGutter + scale.x_of(peak.time);
@@ -258,9 +260,13 @@ void paint_legend(QPainter& painter, const CanvasFrame& frame, const Scene& scen
   y += 18;
   for (std::size_t phase = 0; phase < scene.timeline().phases.size(); ++phase)
     entry(colour_of_phase(phase), QString::fromStdString(scene.timeline().phases[phase]));
-  const bool memory = std::any_of(view.layout.rows.begin(), view.layout.rows.end(),
-                                  [&](const Row& row) { return row.kind == RowKind::counter && row.text == "memory"; });
-  if (!memory) return;
+  const auto shows = [&](const char* counter) {
+    return std::any_of(view.layout.rows.begin(), view.layout.rows.end(),
+                       [&](const Row& row) { return row.kind == RowKind::counter && row.text == counter; });
+  };
+  if (shows(kCacheCounter)) entry(colours::kCache, kCacheCounter);
+  if (!view.path.empty()) entry(colours::kCritical, "critical path");
+  if (!shows("memory")) return;
   for (const Process& p : scene.timeline().processes) {
     const Counter* counter = memory_of(p);
     if (counter == nullptr) continue;

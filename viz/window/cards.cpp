@@ -112,8 +112,8 @@ QString models_of(const Report& r) {
 }
 
 // Returns the figures of a generated text, and what its prompts and its tokens wait for.
-QString generation_summary(const Step& step) {
-  const GenerationReport g = predict_batch(step.spec, step.prediction.profile);
+QString generation_summary(const Step& step, const std::atomic<bool>& unwanted) {
+  const GenerationReport g = predict_batch(step.spec, step.prediction.profile, &unwanted);
   QString rows = figure_row("first token", time_text(g.first_token_s),
                             fmt::format("after prompts of {} tokens", step.spec.generation->input));
   if (g.token_s > 0)
@@ -136,19 +136,23 @@ QString generation_summary(const Step& step) {
          (cut.empty() ? QString() : "<p>" + html_of(cut) + "</p>");
 }
 
-QString step_summary(const Step& step) {
+bool simulates_more(const Step& step) {
+  return step.spec.generation || step.prediction.report.simulation.tasks <= kFewTasks;
+}
+
+QString step_summary(const Step& step, const QString& more) {
   const Report& r = step.prediction.report;
   QString html =
       "<h3>" + html_of(step.spec.model.name) + "</h3><p>" +
       html_of(fmt::format("{} x {}; {}", step.spec.gpus, step.spec.cluster.gpu.name, strategy_text(step.spec))) +
       "</p>";
-  if (step.spec.generation) return html + generation_summary(step);
+  const QString rest = more.isEmpty() && simulates_more(step) ? "<p>more is being simulated</p>" : more;
+  if (step.spec.generation) return html + rest;
   html += "<table cellspacing=0 cellpadding=1>" + figures_of(r) + "</table>";
   html += times_of(r);
   html += models_of(r);
   if (!r.limit.empty()) html += "<p>limited by " + html_of(r.limit) + "</p>";
-  if (r.simulation.tasks <= kFewTasks) html += levers_of(step);
-  return html;
+  return html + rest;
 }
 
 // Returns a table of the ranks, with the share of the trace's time in which each computes; ranks that never compute are
@@ -196,8 +200,16 @@ QString longest_ops_of(const Timeline& t) {
 
 }  // namespace
 
-QString summary_card(const Scene& scene) {
-  if (scene.document.simulated()) return step_summary(*scene.document.step);
+bool has_more(const Scene& scene) { return scene.document.simulated() && simulates_more(*scene.document.step); }
+
+QString summary_more(const Scene& scene, const std::atomic<bool>& unwanted) {
+  const Step& step = *scene.document.step;
+  const QString more = step.spec.generation ? generation_summary(step, unwanted) : levers_of(step);
+  return more.isEmpty() ? QString("<p></p>") : more;
+}
+
+QString summary_card(const Scene& scene, const QString& more) {
+  if (scene.document.simulated()) return step_summary(*scene.document.step, more);
   const Timeline& t = scene.timeline();
   QString html = "<h3>" + html_of(scene.document.name) + "</h3><table cellspacing=0 cellpadding=1>";
   html += figure_row("length", time_text(seconds(t.end)), t.source);

@@ -11,12 +11,13 @@ int ElidedTexts::width_of(const QString& text) {
   return *widths_.insert(text, QFontMetrics(font_).horizontalAdvance(text));
 }
 
-void ElidedTexts::draw(QPainter& painter, const QString& text, double x, int y, int width, int height) {
-  const int kept = width_of(text) <= width ? -1 : width;
+void ElidedTexts::draw(QPainter& painter, const QString& text, double x, int y, int width, int height,
+                       Qt::TextElideMode mode) {
+  const int kept = width_of(text) <= width ? -1 : mode == Qt::ElideMiddle ? -2 - width : width;
   auto line = lines_.find({text, kept});
   if (line == lines_.end()) {
     if (lines_.size() >= kMost) lines_.clear();
-    QStaticText made(kept < 0 ? text : QFontMetrics(font_).elidedText(text, Qt::ElideRight, width));
+    QStaticText made(kept == -1 ? text : QFontMetrics(font_).elidedText(text, mode, width));
     made.setTextFormat(Qt::PlainText);
     made.setPerformanceHint(QStaticText::AggressiveCaching);
     made.prepare({}, font_);

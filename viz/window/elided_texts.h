@@ -15,8 +15,10 @@ namespace orrery {
 class ElidedTexts {
  public:
   explicit ElidedTexts(QFont font) : font_(std::move(font)) {}
-  // Draws a text from x on, at most `width` wide, centred between y and y + height, in the painter's colour.
-  void draw(QPainter& painter, const QString& text, double x, int y, int width, int height);
+  // Draws a text from x on, at most `width` wide, centred between y and y + height, in the painter's colour. mode: the
+  // end (ElideRight) or the middle (ElideMiddle) of a text that is too long is left out.
+  void draw(QPainter& painter, const QString& text, double x, int y, int width, int height,
+            Qt::TextElideMode mode = Qt::ElideRight);
   int width_of(const QString& text);
 
  private:
@@ -25,7 +27,8 @@ class ElidedTexts {
 
   QFont font_;
   QHash<QString, int> widths_;
-  // the cached layout of each text for each width in pixels; width -1: the text is not shortened
+  // the cached layout of each text for each width in pixels; -1: the text is not shortened; below: -2 - width where its
+  // middle is left out
   QHash<std::pair<QString, int>, QStaticText> lines_;
 };
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "viz/timeline/filter.h"
+#include "viz/window/background.h"
 #include "viz/window/command_palette.h"
 #include "viz/window/timeline_widget.h"
 #include "viz/window/what_if_panel.h"
@@ -43,6 +44,7 @@ class MainWindow : public QMainWindow {
   void open(const std::vector<std::string>& paths);        // opens the files and returns when they are shown
   void open_later(const std::vector<std::string>& paths);  // opens the files in a thread; the user can cancel this
   void show_documents(std::vector<Document> documents);
+  void finish_work();  // waits for all that is simulated in the background, and shows it: for pictures and tests
   std::size_t documents() const { return scenes_.size(); }
   // Shows the window in a state given by one of the names in view_names(); throws Error for any other name.
   void show_view(const std::string& name);
@@ -92,7 +94,10 @@ class MainWindow : public QMainWindow {
   void show_scenes(std::vector<std::shared_ptr<const Scene>> scenes);
   void replace_scenes(std::vector<std::shared_ptr<const Scene>> scenes);
   void show_links(const Scene& scene, Picoseconds time);
-  void show_step(std::shared_ptr<const Step> step);
+  void show_step(const std::shared_ptr<const Scene>& now);
+  void show_summary(const QString& below = {});
+  void find_links(const std::vector<std::shared_ptr<const Scene>>& unknown);
+  void show_steps(std::vector<std::shared_ptr<const Scene>> steps);
   void opened(const Opening& opening);
   void stop_loading();
   void ask_for_files();
@@ -160,6 +165,12 @@ class MainWindow : public QMainWindow {
   QLabel* filter_text_ = nullptr;
   FilterHistory filters_;
   std::shared_ptr<const Scene> unfiltered_;  // the scene whose events are filtered; nullptr: all events are shown
+  // The summary of the first scene, the load of links, and the first step beside a steady one, as they are simulated.
+  struct Work {
+    Background summary, links, steps;
+  };
+  Work work_;
+  std::pair<std::weak_ptr<const Scene>, QString> more_;  // the last scene with summary_more(), and what that returned
   std::thread loader_;
   std::shared_ptr<std::atomic<bool>> cancelled_;  // flag that makes the loading thread stop
 };

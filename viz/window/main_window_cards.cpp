@@ -24,20 +24,35 @@ void MainWindow::build_cards() {
     else
       ask_for_files();
   });
-  const auto show = [this](const QString& html) {
-    details_->setHtml(html);
-    show_tab(details_);
-  };
   QMenu* help = menuBar()->addMenu("&Help");
-  QAction* summary = help->addAction("&Summary", this, [this, show] {
-    const auto now = scene(0);
-    show(now ? summary_card(*now) : welcome_card(recent_files()));
+  QAction* summary = help->addAction("&Summary", this, [this] {
+    show_summary();
+    show_tab(details_);
   });
-  QAction* keys = help->addAction("&Keys", this, [show] { show(keys_card()); });
+  QAction* keys = help->addAction("&Keys", this, [this] {
+    details_->setHtml(keys_card());
+    show_tab(details_);
+  });
   summary->setShortcut(QKeySequence("F1"));
   keys->setShortcut(QKeySequence("?"));
   for (QAction* action : {summary, keys}) addAction(action);
   setAcceptDrops(true);
+}
+
+// Shows the summary of the first scene, and below it some markup. Of a step, what further steps must be simulated for
+// follows as soon as it is known, unless the panel shows something else by then.
+void MainWindow::show_summary(const QString& below) {
+  const auto now = scene(0);
+  if (!now) return details_->setHtml(welcome_card(recent_files()));
+  const bool known = more_.first.lock() == now;
+  details_->setHtml(summary_card(*now, known ? more_.second : QString()) + below);
+  if (known || !has_more(*now)) return work_.summary.drop();
+  const auto show = [this, now, below, shown = details_->toHtml()](const QString& more) {
+    more_ = {now, more};
+    if (details_->toHtml() == shown) details_->setHtml(summary_card(*now, more) + below);
+  };
+  work_.summary.run([now](const std::atomic<bool>& unwanted) { return summary_more(*now, unwanted); }, show,
+                    [show](const std::string& what) { show("<p>" + QString::fromStdString(what).toHtmlEscaped()); });
 }
 
 void MainWindow::ask_for_files() {

@@ -22,6 +22,10 @@ std::vector<std::shared_ptr<const Scene>> scenes_of(std::vector<Document> docume
   return scenes;
 }
 
+std::string size_text(const Timeline& t) {
+  return fmt::format("{} events on {} lanes", grouped(static_cast<double>(t.events())), t.tracks.size());
+}
+
 }  // namespace
 
 MainWindow::~MainWindow() { stop_loading(); }
@@ -37,6 +41,14 @@ void MainWindow::open(const std::vector<std::string>& paths) {
   show_scenes(open_scenes(opening.inputs, opening.options, {}, threads_));
   opened(opening);
   for (const auto& s : scenes_) put_in_cache(*s);
+  finish_work();
+}
+
+void MainWindow::finish_work() {
+  work_.steps.finish();
+  what_if_->finish_work();
+  work_.links.finish();
+  work_.summary.finish();
 }
 
 // Shows opened inputs. If the first input is a spec, the What-if panel can change it. A saved view is applied: the one
@@ -46,7 +58,8 @@ void MainWindow::opened(const Opening& opening) {
   inputs_options_ = opening.options;
   step_changed_ = false;
   if (scenes_.empty()) return;
-  what_if_->show_spec(scenes_[0]->document.simulated() ? inputs_[0] : std::string(), inputs_options_);
+  what_if_->show_spec(scenes_[0]->document.simulated() ? inputs_[0] : std::string(), inputs_options_,
+                      scenes_[0]->document.step.get());
   const std::string& held = scenes_[0]->timeline().saved_view;
   try {
     if (opening.view) {
@@ -60,23 +73,23 @@ void MainWindow::opened(const Opening& opening) {
   if (!pin_opened_.empty()) pin(pin_opened_);
 }
 
-// Replaces the first scene (an opened trace) by a simulated step; the same ranks and lanes stay in view.
-void MainWindow::show_step(std::shared_ptr<const Step> step) {
+// Replaces the first scene (an opened trace) by that of a simulated step; the same ranks and lanes stay in view.
+void MainWindow::show_step(const std::shared_ptr<const Scene>& now) {
   show_first_step(false);
   compare(false);
   forget_filters();
   step_changed_ = true;
-  const auto now = std::make_shared<const Scene>(document_of(timeline_of(std::move(step))), threads_);
   if (scenes_.empty()) scenes_.emplace_back();
   scenes_[0] = now;
   critical_ = {};
-  details_->setHtml(summary_card(*now));
+  show_summary();
   LayoutOptions options = first_->options();
   options.pinned.clear();
   first_->show_scene(now);
   first_->set_options(options);
   first_->set_notes(notes_);
   if (critical_action_->isChecked()) show_critical_path(true);
+  say(size_text(now->timeline()));
 }
 
 void MainWindow::open_later(const std::vector<std::string>& paths) {
@@ -129,11 +142,13 @@ void MainWindow::open_later(const std::vector<std::string>& paths) {
 
 void MainWindow::show_documents(std::vector<Document> documents) {
   show_scenes(scenes_of(std::move(documents), threads_));
+  finish_work();
 }
 
 void MainWindow::show_scenes(std::vector<std::shared_ptr<const Scene>> scenes) {
   if (scenes.empty()) return;
   before_steps_ = {};
+  work_.steps.drop();
   first_step_action_->setChecked(false);
   notes_.clear();
   kept_notes_.clear();
@@ -141,18 +156,16 @@ void MainWindow::show_scenes(std::vector<std::shared_ptr<const Scene>> scenes) {
   std::vector<std::string> remarks;
   for (const auto& s : scenes)
     remarks.insert(remarks.end(), s->timeline().remarks.begin(), s->timeline().remarks.end());
-  const Document& first = scenes[0]->document;
-  const bool network = first.simulated() && first.step->spec.cluster.network.has_value();
+  const bool network = shows_links(scenes[0]->document);
   replace_scenes(std::move(scenes));
   show_fabric(network);
   QString html;
   for (const std::string& r : remarks) html += "<li>" + QString::fromStdString(r).toHtmlEscaped() + "</li>";
-  details_->setHtml(summary_card(*scenes_[0]) + (html.isEmpty() ? html : "<h3>Remarks</h3><ul>" + html + "</ul>"));
+  show_summary(html.isEmpty() ? html : "<h3>Remarks</h3><ul>" + html + "</ul>");
   if (!remarks.empty()) {
     say(fmt::format("{} remarks on what was opened: see Details", remarks.size()));
   } else {
-    say(fmt::format("{} events on {} lanes", grouped(scenes_[0]->timeline().events()),
-                    scenes_[0]->timeline().tracks.size()));
+    say(size_text(scenes_[0]->timeline()));
   }
 }
 

@@ -22,6 +22,7 @@ namespace {
 
 constexpr std::size_t kMostAlive = 12;  // greatest number of buffers in memory that are listed for the time clicked
 constexpr int kMostDifferences = 500;
+constexpr double kSame = 0.0005;         // two times that differ by less of the longer one are shown as the same
 constexpr std::size_t kMostRanks = 256;  // greatest number of ranks listed for a selected range of time
 constexpr std::size_t kMostOnPath = 20;  // greatest number of ops listed for the critical path
 
@@ -139,7 +140,8 @@ QString path_html(const Timeline& t, const std::vector<EventId>& path) {
   std::stable_sort(order.begin(), order.end(), [](const OfLabel& a, const OfLabel& b) { return a.time > b.time; });
   order.resize(std::min(order.size(), kMostOnPath));
   for (const OfLabel& of : order)
-    ops.emplace_back(t.labels[of.label].name, fmt::format("{}, {} times ({})", time_text(seconds(of.time)), of.count,
+    ops.emplace_back(t.labels[of.label].name, fmt::format("{}, {} ({})", time_text(seconds(of.time)),
+                                                          of.count == 1 ? "once" : fmt::format("{} times", of.count),
                                                           name_of(t.labels[of.label].kind)));
   return details_html(fmt::format("Critical path: {} tasks", path.size()), kinds) + details_html("Ops on it", ops);
 }
@@ -238,9 +240,10 @@ void MainWindow::show_differences() {
     compare_->setItem(i, 0, text_item(QString::fromStdString(d.shown)));
     compare_->setItem(i, 1, number_item(d.count_a > 0 ? time_text(d.a) : ""));
     compare_->setItem(i, 2, number_item(d.count_b > 0 ? time_text(d.b) : ""));
-    compare_->setItem(i, 3, number_item((d.more() < 0 ? "-" : "+") + time_text(std::abs(d.more()))));
-    compare_->setItem(i, 4, number_item(change));
-    compare_->item(i, 3)->setForeground(colour_of_change(d.more() > 0 ? 1 : -1));
+    const bool same = std::abs(d.more()) < kSame * std::max(d.a, d.b);
+    compare_->setItem(i, 3, number_item(same ? "0" : (d.more() < 0 ? "-" : "+") + time_text(std::abs(d.more()))));
+    compare_->setItem(i, 4, number_item(same ? "0" : change));
+    compare_->item(i, 3)->setForeground(same ? colours::kFaintInk : colour_of_change(d.more() > 0 ? 1 : -1));
     for (int c = 0; d.whole_class && c < compare_->columnCount(); ++c) compare_->item(i, c)->setFont(canvas_font(true));
     compare_->item(i, 0)->setToolTip(QString::fromStdString(
         fmt::format("{}\n{:.4g} in the first, {:.4g} in the second", d.name, d.count_a, d.count_b)));

@@ -128,7 +128,9 @@ void MainWindow::show_filtered() {
       if (std::all_of(tracks.begin(), tracks.end(), [&](auto track) { return d.timeline.tracks[track].count == 0; }))
         options.hidden.insert(p);
     }
-    first_->show_scene(std::make_shared<const Scene>(std::move(d), threads_));
+    const auto some_events = std::make_shared<const Scene>(std::move(d), threads_);
+    if (unfiltered_->knows_fabric()) some_events->keep_fabric(unfiltered_->fabric());
+    first_->show_scene(some_events);
   }
   first_->set_options(options);
   first_->set_scale(begin, end);

@@ -6,6 +6,8 @@
 #include <QStatusBar>
 #include <QTabWidget>
 #include <QTextBrowser>
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include <fmt/format.h>
@@ -77,6 +79,12 @@ void MainWindow::show_fabric(bool on) {
     return say("the load of links is known of simulated steps alone");
   }
   fabric_action_->setChecked(on);
+  work_.links.drop();
+  Scenes unknown;
+  std::copy_if(scenes_.begin(), scenes_.end(), std::back_inserter(unknown),
+               [on](const auto& s) { return on && !s->knows_fabric(); });
+  if (!unknown.empty()) return find_links(unknown);
+  what_if_->prepare(threads_, on);
   for (TimelineWidget* w : {first_, second_}) {
     LayoutOptions o = w->options();
     o.fabric = on;
@@ -86,6 +94,20 @@ void MainWindow::show_fabric(bool on) {
     say(shows_first_step()
             ? "the load of links is known of the predicted step alone: leave its first and steady one (T)"
             : "no link carries anything in this step");
+}
+
+// Finds the load of the links of some scenes, and then shows it.
+void MainWindow::find_links(const Scenes& unknown) {
+  const auto find = [unknown] {
+    std::vector<std::vector<FabricLoad>> loads;
+    for (const auto& s : unknown) loads.push_back(fabric_of(*s->document.step));
+    return loads;
+  };
+  const auto show = [this, unknown](const std::vector<std::vector<FabricLoad>>& loads) {
+    for (std::size_t i = 0; i < unknown.size(); ++i) unknown[i]->keep_fabric(loads[i]);
+    show_fabric(fabric_action_->isChecked());
+  };
+  work_.links.run(find, show, [this](const std::string& why) { say(why); });
 }
 
 void MainWindow::show_links(const Scene& s, Picoseconds time) {
@@ -103,33 +125,37 @@ void MainWindow::show_links(const Scene& s, Picoseconds time) {
   panel_->setCurrentWidget(details_);
 }
 
-// Shows the first step of a run above a later one, or what was shown before, as it was shown.
+// Shows the first step of a run above a later one, once both are simulated, or what was shown before, as it was shown.
 void MainWindow::show_first_step(bool on) {
+  work_.steps.drop();
   if (on == shows_first_step()) return;
   if (!on) {
     first_step_action_->setChecked(false);
     BeforeSteps before = std::exchange(before_steps_, {});
     replace_scenes(std::move(before.scenes));
     show_layout(before.view);
-    details_->setHtml(summary_card(*scenes_[0]));
-    return;
+    return show_summary();
   }
-  try {
-    if (first_->scene() == nullptr) throw Error("nothing is open");
-    const auto shown = unfiltered_ ? unfiltered_ : first_->shared_scene();
-    Scenes steps = first_and_steady_scenes(*shown, threads_);
-    before_steps_ = {scenes_, view_as_it_is()};
-    first_step_action_->setChecked(true);
-    replace_scenes(std::move(steps));
-    details_->setHtml(summary_card(*scenes_[0]));
-    compare(true);
-    const bool simulated = scenes_[1]->document.simulated();
-    for (const std::string& remark : simulated ? scenes_[1]->timeline().remarks : std::vector<std::string>{})
-      say(statusBar()->currentMessage().toStdString() + "; " + remark);
-  } catch (const Error& e) {
+  const auto refused = [this](const std::string& why) {
     first_step_action_->setChecked(false);
-    say(e.what());
-  }
+    say(why);
+  };
+  if (first_->scene() == nullptr) return refused("nothing is open");
+  first_step_action_->setChecked(true);
+  say("the first steps of the run are being simulated");
+  const auto shown = unfiltered_ ? unfiltered_ : first_->shared_scene();
+  work_.steps.run([shown, threads = threads_] { return first_and_steady_scenes(*shown, threads); },
+                  [this](const Scenes& steps) { show_steps(steps); }, refused);
+}
+
+void MainWindow::show_steps(Scenes steps) {
+  before_steps_ = {scenes_, view_as_it_is()};
+  replace_scenes(std::move(steps));
+  show_summary();
+  compare(true);
+  const bool simulated = scenes_[1]->document.simulated();
+  for (const std::string& remark : simulated ? scenes_[1]->timeline().remarks : std::vector<std::string>{})
+    say(statusBar()->currentMessage().toStdString() + "; " + remark);
 }
 
 // Shows other scenes in the place of those that are open; notes stay, and Details are the caller's to change.

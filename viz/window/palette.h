@@ -26,7 +26,9 @@ namespace colours {
 inline const QColor kPaper(255, 255, 255), kRow(246, 247, 249), kHeader(232, 235, 240), kInk(32, 36, 44),
     kFaintInk(110, 116, 128), kGrid(222, 226, 232), kSelection(30, 30, 30), kArea(90, 130, 255, 46),
     kMeasure(60, 90, 220), kCritical(196, 0, 84), kLimit(200, 30, 30), kNote(255, 240, 170), kNoted(255, 214, 64, 50),
-    kNoteEdge(140, 104, 0), kUnmatched(74, 77, 85);  // kUnmatched: events without a match in the trace compared with
-}
+    kNoteEdge(140, 104, 0), kCache(153, 119, 0), kUnmatched(74, 77, 85);
+// kCache: keys and values in use, unlike any category of memory; kUnmatched: events without a match in the trace
+// compared with
+}  // namespace colours
 
 }  // namespace orrery

@@ -20,12 +20,12 @@
 namespace orrery {
 namespace {
 
-constexpr std::size_t kBins = 40;                // bins of the histogram
-constexpr int kMostOps = 500;                    // the most ops in the table
-constexpr std::size_t kMostRows = 64;            // the most ranks in the grid; of more, every so manyth is shown
-constexpr int kLeastName = 80, kMostName = 150;  // least and greatest width in pixels of the column of names
-constexpr double kNames = 90;                    // width in pixels of the ranks' names
-constexpr double kTop = 20, kLow = 20;           // height in pixels of the title, and of the words below a plot
+constexpr std::size_t kBins = 40;                 // bins of the histogram
+constexpr int kMostOps = 500;                     // the most ops in the table
+constexpr std::size_t kMostRows = 64;             // the most ranks in the grid; of more, every so manyth is shown
+constexpr int kLeastName = 120, kMostName = 150;  // least and greatest width in pixels of the column of names
+constexpr double kNames = 90;                     // width in pixels of the ranks' names
+constexpr double kTop = 20, kLow = 20;            // height in pixels of the title, and of the words below a plot
 
 QString duration_text(Picoseconds t) { return QString::fromStdString(time_text(seconds(t))); }
 
@@ -158,6 +158,7 @@ StatisticsPanel::StatisticsPanel(QWidget* parent)
   table_->verticalHeader()->setDefaultSectionSize(20);
   table_->setFont(canvas_font());
   table_->setAlternatingRowColors(true);
+  table_->setTextElideMode(Qt::ElideMiddle);  // names' ends tell ops apart: "mlp down gather"
   table_->setSelectionBehavior(QAbstractItemView::SelectRows);
   table_->horizontalHeader()->setMinimumSectionSize(16);
   connect(table_, &QTableWidget::cellClicked, this, [this](int row, int) {
@@ -284,7 +285,7 @@ void StatisticsPanel::show_row(int row) {
   }
   const Label& label = t.labels[rows_[at].label];
   const std::string of = label.phase == kNoPhase ? "" : ", " + t.phases[static_cast<std::size_t>(label.phase)];
-  plot_->show_spread(scene_, QString::fromStdString(label.name + of), spread_of(t, rows_[at].label, from_, to_));
+  plot_->show_spread(scene_, QString::fromStdString(shown_name(label) + of), spread_of(t, rows_[at].label, from_, to_));
 }
 
 }  // namespace orrery

@@ -44,7 +44,7 @@ void TimelineWidget::show_scene(std::shared_ptr<const Scene> scene, Picoseconds 
 void TimelineWidget::relayout() {
   if (!scene_) return;
   std::vector<std::string> links;
-  if (options_.fabric) {
+  if (options_.fabric && scene_->knows_fabric()) {
     for (const FabricLoad& load : scene_->fabric()) links.push_back("fullest " + load.name);
   }
   view_.layout = lay_out(scene_->timeline(), options_, links);

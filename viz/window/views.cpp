@@ -1,4 +1,5 @@
 // This file brings the window into the states that the option --view names.
+#include <QStatusBar>
 #include <QTabWidget>
 #include <algorithm>
 #include <array>
@@ -79,7 +80,8 @@ void show_links(MainWindow& w) {
 }
 void show_first_step(MainWindow& w) {
   w.show_first_step(true);
-  if (!w.shows_first_step()) throw Error("--view first-step: this input has no second step");
+  w.finish_work();
+  if (!w.shows_first_step()) throw Error("--view first-step: " + w.statusBar()->currentMessage().toStdString());
 }
 
 void show_op_statistics(MainWindow& w) { w.show_tab(w.statistics()); }
@@ -110,7 +112,9 @@ std::vector<std::string> view_names() {
 
 void MainWindow::show_view(const std::string& name) {
   for (const NamedView& v : kViews) {
-    if (v.name == name) return v.show(*this);
+    if (v.name != name) continue;
+    v.show(*this);
+    return finish_work();
   }
   throw Error(fmt::format("--view: unknown view {}; known: {}", name, fmt::join(view_names(), ", ")));
 }

@@ -9,7 +9,6 @@
 #include <QPushButton>
 #include <QStandardItemModel>
 #include <QTableWidget>
-#include <QTimer>
 #include <QVBoxLayout>
 #include <algorithm>
 #include <chrono>
@@ -19,6 +18,7 @@
 
 #include "models/base/error.h"
 #include "models/load/load_spec.h"
+#include "sim/page/axis.h"
 #include "sim/print/text.h"
 #include "viz/window/canvas.h"
 #include "viz/window/palette.h"
@@ -98,7 +98,8 @@ void Scatter::paintEvent(QPaintEvent*) {
   QPainter painter(this);
   painter.setFont(canvas_font());
   painter.fillRect(rect(), colours::kPaper);
-  if (points_ == nullptr || points_->empty()) return;
+  const auto known = [](const Tried& t) { return t.error.empty(); };
+  if (points_ == nullptr || std::none_of(points_->begin(), points_->end(), known)) return;
   paint_axes(painter);
   painter.setRenderHint(QPainter::Antialiasing);
   const double hours = most(*points_, hours_of);
@@ -111,39 +112,42 @@ void Scatter::paintEvent(QPaintEvent*) {
   }
 }
 
-// Paints the plot's grid (at quarters of both axes), a line at the GPU's memory capacity, and the legend.
+// Paints the plot's grid (at round values of both axes), a line at the GPU's memory capacity, and the legend.
 void Scatter::paint_axes(QPainter& painter) const {
   const QRectF r = plot();
   const double time = most(*points_, step_of), memory = most(*points_, memory_value);
-  for (int i = 0; i <= 4; ++i) {
-    const double x = r.left() + r.width() * i / 4, y = r.bottom() - r.height() * i / 4;
+  const Scale s = time_scale(time), bytes = memory_scale(memory);
+  const auto label = [](double tick, const Scale& unit) {
+    return QString::fromStdString(tick == 0 ? "0" : fmt::format("{} {}", tick_text(tick), unit.unit));
+  };
+  const PageAxis across{0, time / s.size, false, r.left(), r.right()};
+  for (const double tick : ticks(across, 4)) {
+    const double x = across.at(tick);
     painter.setPen(colours::kGrid);
     painter.drawLine(QPointF(x, r.top()), QPointF(x, r.bottom()));
+    painter.setPen(colours::kFaintInk);
+    painter.drawText(QRectF(x - 40, r.bottom() + 3, 80, 16), Qt::AlignHCenter, label(tick, s));
+  }
+  const PageAxis up{0, memory / bytes.size, false, r.bottom(), r.top()};
+  for (const double tick : ticks(up, 4)) {
+    const double y = up.at(tick);
+    painter.setPen(colours::kGrid);
     painter.drawLine(QPointF(r.left(), y), QPointF(r.right(), y));
     painter.setPen(colours::kFaintInk);
-    painter.drawText(QRectF(0, y - 8, kLeft - 5, 16), Qt::AlignRight | Qt::AlignVCenter,
-                     i == 0 ? "0" : QString::fromStdString(memory_text(memory * i / 4)));
-    const Qt::Alignment side = i == 0 ? Qt::AlignLeft : i == 4 ? Qt::AlignRight : Qt::AlignHCenter;
-    painter.drawText(QRectF(i == 0   ? x
-                            : i == 4 ? x - 80
-                                     : x - 40,
-                            r.bottom() + 3, 80, 16),
-                     side, i == 0 ? "0" : QString::fromStdString(time_text(time * i / 4)));
+    painter.drawText(QRectF(0, y - 8, kLeft - 5, 16), Qt::AlignRight | Qt::AlignVCenter, label(tick, bytes));
   }
   painter.drawText(QRectF(r.left() - 40, r.bottom() + 20, r.width() + 40, 16), Qt::AlignRight,
                    "step time; up: memory; larger: more GPU hours");
-  const double y = r.bottom() - static_cast<double>(points_->front().capacity) / memory * r.height();
+  Bytes capacity = 0;
+  for (const Tried& t : *points_) capacity = std::max(capacity, t.capacity);
+  const double y = r.bottom() - static_cast<double>(capacity) / memory * r.height();
   painter.setPen(QPen(colours::kLimit, 1, Qt::DashLine));
   painter.drawLine(QPointF(r.left(), y), QPointF(r.right(), y));
   painter.drawText(QRectF(r.right() - 120, y, 116, 16), Qt::AlignRight, "capacity");
 }
 
 WhatIfPanel::WhatIfPanel(QWidget* parent)
-    : QWidget(parent),
-      result_(new QLabel),
-      table_(new QTableWidget(0, kColumns)),
-      scatter_(new Scatter),
-      timer_(new QTimer(this)) {
+    : QWidget(parent), result_(new QLabel), table_(new QTableWidget(0, kColumns)), scatter_(new Scatter) {
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(6, 4, 6, 4);
   layout->setSpacing(4);
@@ -170,7 +174,6 @@ WhatIfPanel::WhatIfPanel(QWidget* parent)
     table_->selectRow(point);
     open_row(point);
   });
-  connect(timer_, &QTimer::timeout, this, &WhatIfPanel::try_next);
 }
 
 QComboBox* WhatIfPanel::box(const std::string& key) const {
@@ -180,9 +183,15 @@ QComboBox* WhatIfPanel::box(const std::string& key) const {
   return nullptr;
 }
 
-void WhatIfPanel::show_spec(const std::string& path, const SpecOptions& options) {
+void WhatIfPanel::prepare(unsigned threads, bool links) { prepared_ = {threads, links}; }
+
+void WhatIfPanel::show_spec(const std::string& path, const SpecOptions& options, const Step* step) {
   path_ = path;
   options_ = options;
+  step_s_ = step == nullptr ? 0 : step->prediction.report.step_time_s;
+  table_->horizontalHeaderItem(kFirstFigure)
+      ->setText(step != nullptr && step->spec.generation ? "all of a batch" : "step");
+  for (Background* work : {&changed_, &greying_, &trying_}) work->drop();
   what_if_.reset();
   boxes_.clear();
   waiting_.clear();
@@ -217,67 +226,109 @@ void WhatIfPanel::show_spec(const std::string& path, const SpecOptions& options)
 }
 
 void WhatIfPanel::change(std::size_t knob, int choice) {
+  const std::string before = what_if_->knobs()[knob].value;
+  const auto undo = [this, knob, before] {
+    what_if_->set(knob, before);
+    const QSignalBlocker blocker(boxes_[knob]);
+    boxes_[knob]->setCurrentText(QString::fromStdString(before));
+  };
   try {
     what_if_->set(knob, boxes_[knob]->itemText(choice).toStdString());
-    simulate();
-    QTimer::singleShot(0, this, &WhatIfPanel::grey_out);  // called after the new timeline has been drawn
+    simulate(what_if_->spec(), undo);
+    grey_out();
   } catch (const Error& e) {
     result_->setText(QString::fromStdString(e.what()));
-    const QSignalBlocker blocker(boxes_[knob]);
-    boxes_[knob]->setCurrentText(QString::fromStdString(what_if_->knobs()[knob].value));
+    undo();
   }
 }
 
-void WhatIfPanel::simulate() {
-  const auto start = std::chrono::steady_clock::now();
-  const auto step = predict_step(what_if_->spec(), options_);
-  Q_EMIT simulated(step);
-  const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-  const Report& r = step->prediction.report;
-  result_->setText(QString::fromStdString(fmt::format("step {}, memory {}{}, MFU {}", time_text(r.step_time_s),
-                                                      memory_text(static_cast<double>(r.memory.peak_device)),
-                                                      r.memory.fits ? "" : " (does not fit)", percent_text(r.mfu))));
-  result_->setToolTip(QString::fromStdString(fmt::format("simulated and laid out in {:.0f} ms", ms)));
+// Simulates a spec and emits its scene. undo: called if it cannot be simulated.
+void WhatIfPanel::simulate(const Spec& spec, const std::function<void()>& undo) {
+  result_->setText("The step is being simulated.");
+  const auto make = [spec, options = options_, prepared = prepared_] {
+    auto scene = std::make_shared<const Scene>(document_of(timeline_of(predict_step(spec, options))), prepared.threads);
+    if (prepared.links) scene->fabric();
+    return scene;
+  };
+  const auto show = [this, start = std::chrono::steady_clock::now()](const std::shared_ptr<const Scene>& scene) {
+    Q_EMIT simulated(scene);
+    show_result(*scene->document.step);
+    const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    result_->setToolTip(QString::fromStdString(fmt::format("simulated and laid out in {:.0f} ms", ms)));
+  };
+  changed_.run(make, show, [this, undo](const std::string& why) {
+    result_->setText(QString::fromStdString(why));
+    undo();
+    grey_out();
+  });
+}
+
+void WhatIfPanel::show_result(const Step& step) {
+  const Report& r = step.prediction.report;
+  const bool text = step.spec.generation.has_value();
+  std::string line = fmt::format("{} {}", text ? "the passes shown take" : "step", time_text(r.step_time_s));
+  if (step_s_ > 0 && std::abs(r.step_time_s / step_s_ - 1) >= 0.0005)
+    line += fmt::format(" ({:+.1f} % on {})", 100 * (r.step_time_s / step_s_ - 1), time_text(step_s_));
+  line += fmt::format(", memory {}{}", memory_text(static_cast<double>(r.memory.peak_device)),
+                      r.memory.fits ? "" : " (does not fit)");
+  if (r.mfu > 0) line += fmt::format(", MFU {}", percent_text(r.mfu));
+  result_->setText(QString::fromStdString(line));
 }
 
 // Greys out the values of settings that the spec's rules forbid with the other settings as they are, and shows the
 // reason.
 void WhatIfPanel::grey_out() {
-  for (std::size_t i = 0; what_if_ && i < boxes_.size(); ++i) {
-    auto* items = qobject_cast<QStandardItemModel*>(boxes_[i]->model());
-    const std::vector<Choice> choices = what_if_->choices(i);
-    for (std::size_t c = 0; items != nullptr && c < choices.size(); ++c) {
-      QStandardItem* item = items->item(static_cast<int>(c));
-      item->setEnabled(choices[c].reason.empty());
-      item->setToolTip(QString::fromStdString(choices[c].reason));
+  using Choices = std::vector<std::vector<Choice>>;
+  const auto find = [what_if = *what_if_](const std::atomic<bool>& unwanted) {
+    Choices all;
+    for (std::size_t i = 0; i < what_if.knobs().size() && !unwanted; ++i) all.push_back(what_if.choices(i));
+    return all;
+  };
+  const auto show = [this](const Choices& all) {
+    for (std::size_t i = 0; i < boxes_.size() && i < all.size(); ++i) {
+      auto* items = qobject_cast<QStandardItemModel*>(boxes_[i]->model());
+      for (std::size_t c = 0; items != nullptr && c < all[i].size(); ++c) {
+        QStandardItem* item = items->item(static_cast<int>(c));
+        item->setEnabled(all[i][c].reason.empty());
+        item->setToolTip(QString::fromStdString(all[i][c].reason));
+      }
     }
-  }
+  };
+  greying_.run(find, show, [this](const std::string& why) { result_->setText(QString::fromStdString(why)); });
 }
 
 void WhatIfPanel::try_strategies(std::size_t most_of_them) {
   if (path_.empty()) return;
-  waiting_ = candidates(path_, options_);
-  waiting_.resize(std::min(waiting_.size(), most_of_them));
-  std::reverse(waiting_.begin(), waiting_.end());
+  waiting_.clear();
   tried_.clear();
   table_->setRowCount(0);
-  timer_->start(0);
+  const auto try_them = [this](const std::vector<Candidate>& found) {
+    waiting_ = found;
+    std::reverse(waiting_.begin(), waiting_.end());
+    try_next();
+  };
+  trying_.run([path = path_, most_of_them, options = options_] { return candidates(path, most_of_them, options); },
+              try_them, [this](const std::string& why) { result_->setText(QString::fromStdString(why)); });
 }
 
 void WhatIfPanel::try_all_now(std::size_t most_of_them) {
   try_strategies(most_of_them);
-  while (!waiting_.empty()) try_next();
+  trying_.finish();
 }
 
 void WhatIfPanel::try_next() {
-  if (waiting_.empty()) return timer_->stop();
-  const Tried tried = try_candidate(path_, waiting_.back(), options_);
-  waiting_.pop_back();
-  const auto at = std::upper_bound(tried_.begin(), tried_.end(), tried, better);
-  const int row = static_cast<int>(at - tried_.begin());
-  tried_.insert(at, tried);
-  add_row(row);
-  scatter_->show_points(&tried_);
+  if (waiting_.empty()) return;
+  const auto show = [this](const Tried& tried) {
+    waiting_.pop_back();
+    const auto at = std::upper_bound(tried_.begin(), tried_.end(), tried, better);
+    const int row = static_cast<int>(at - tried_.begin());
+    tried_.insert(at, tried);
+    add_row(row);
+    scatter_->show_points(&tried_);
+    try_next();
+  };
+  trying_.run([path = path_, next = waiting_.back(), options = options_] { return try_candidate(path, next, options); },
+              show, [this](const std::string& why) { result_->setText(QString::fromStdString(why)); });
 }
 
 void WhatIfPanel::add_row(int row) {
@@ -291,7 +342,7 @@ void WhatIfPanel::add_row(int row) {
                                        time_text(t.step_s),
                                        memory_text(static_cast<double>(t.memory)),
                                        fmt::format("{:.3g}", t.gpu_hours),
-                                       percent_text(t.mfu)};
+                                       t.mfu > 0 ? percent_text(t.mfu) : "-"};
   for (int i = 0; i < kColumns; ++i) {
     QTableWidgetItem* const item = cell_of(t.error.empty() || i < kFirstFigure ? cells[i] : "-");
     if (!t.fits) item->setForeground(colours::kLimit);
@@ -304,7 +355,7 @@ void WhatIfPanel::open_row(int row) {
   if (row < 0 || row >= static_cast<int>(tried_.size())) return;
   const Tried& t = tried_[static_cast<std::size_t>(row)];
   try {
-    Q_EMIT simulated(predict_step(load_spec(path_, t.candidate.overrides), options_));
+    simulate(load_spec(path_, t.candidate.overrides), [] {});
   } catch (const Error& e) {
     result_->setText(QString::fromStdString(e.what()));
   }

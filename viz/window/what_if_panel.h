@@ -3,14 +3,14 @@
 #include <QWidget>
 #include <memory>
 
-#include "viz/predicted/step.h"
+#include "viz/draw/scene.h"
 #include "viz/predicted/what_if.h"
+#include "viz/window/background.h"
 
 class QComboBox;
 class QLabel;
 class QPainter;
 class QTableWidget;
-class QTimer;
 
 namespace orrery {
 
@@ -41,26 +41,32 @@ class Scatter : public QWidget {
 };
 
 // A panel to change a spec's parallelism strategy and link speeds, simulating each change at once, and to compare
-// strategies. It draws no timeline: it emits a signal when there is a new one.
+// strategies. Everything is simulated in the background. It draws no timeline: it emits a signal when there is a new
+// one.
 class WhatIfPanel : public QWidget {
   Q_OBJECT
 
  public:
   explicit WhatIfPanel(QWidget* parent = nullptr);
-  // path: the spec's file; "" if there is none, so that nothing can be changed.
-  void show_spec(const std::string& path, const SpecOptions& options = {});
+  // path: the spec's file; "" if there is none, so that nothing can be changed. step: the step that was simulated from
+  // it, with which the panel compares what it simulates; nullptr: with none.
+  void show_spec(const std::string& path, const SpecOptions& options = {}, const Step* step = nullptr);
+  // Sets the number of threads that prepare a timeline for drawing, and whether the load of links is prepared too.
+  void prepare(unsigned threads, bool links);
   QComboBox* box(const std::string& key) const;
-  void try_strategies(std::size_t most);  // simulates up to `most` strategies in the event loop
+  void try_strategies(std::size_t most);  // simulates up to `most` strategies, one after another
   void try_all_now(std::size_t most);
+  void finish_work() { changed_.finish(); }  // waits for the change that is being simulated, and shows it
   QTableWidget* table() const { return table_; }
   const std::vector<Tried>& tried() const { return tried_; }
 
  Q_SIGNALS:
-  void simulated(std::shared_ptr<const Step> step);
+  void simulated(std::shared_ptr<const Scene> scene);
 
  private:
   void change(std::size_t knob, int choice);
-  void simulate();
+  void simulate(const Spec& spec, const std::function<void()>& undo);
+  void show_result(const Step& step);
   void grey_out();
   void try_next();
   void add_row(int row);
@@ -74,7 +80,13 @@ class WhatIfPanel : public QWidget {
   QLabel* result_;
   QTableWidget* table_;
   Scatter* scatter_;
-  QTimer* timer_;
+  struct Preparation {
+    unsigned threads = 1;
+    bool links = false;
+  };
+  Preparation prepared_;
+  double step_s_ = 0;  // of the spec as it was opened; 0: not known
+  Background changed_, greying_, trying_;
   std::vector<Candidate> waiting_;
   std::vector<Tried> tried_;  // simulated strategies, the best first, in the order of the table
 };

@@ -34,6 +34,17 @@ TEST(PageFile, AppearsWhenItIsWritten) {
   PageFile(std::nullopt).write("nowhere");
 }
 
+// A command that makes no page says so, and leaves no empty file.
+TEST(PageFile, RefusesAnEmptyPage) {
+  const test::TemporaryFolder folder;
+  const std::string path = folder.path("page.html");
+  {
+    PageFile page(path);
+    EXPECT_THROW(page.write(""), Error);
+  }
+  EXPECT_FALSE(std::filesystem::exists(path));
+}
+
 TEST(PageFile, SaysAtOnceThatItCannotBeWritten) {
   for (const char* path : {"/no/such/folder/page.html", "/", ""}) {
     try {

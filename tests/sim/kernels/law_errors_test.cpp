@@ -44,10 +44,10 @@ TEST(LawErrors, GroupsThatNothingIsFittedToAreJudged) {
     EXPECT_NEAR(e.unseen_level, e.level, 0.3);
     EXPECT_TRUE(e.shared_saw);
   }
-  EXPECT_NE(law_errors_text(errors, {}).find("trtllm *"), std::string::npos);
+  EXPECT_NE(text_of(law_errors_section(errors), {}).find("trtllm *"), std::string::npos);
   EXPECT_EQ(law_errors_json(errors).size(), 4U);
   EXPECT_TRUE(law_errors_json(errors)[0]["unseen_shared_fitted_to_gpu"].get<bool>());
-  EXPECT_EQ(law_errors_text({}, {}), "");
+  EXPECT_TRUE(law_errors_section({}).is_empty());
 }
 
 // Laws that are fitted again without a GPU did not see it; where no other GPU has rows, nothing tells of it.

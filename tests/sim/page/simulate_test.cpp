@@ -23,7 +23,7 @@ TEST(SimulatePage, HasEveryPart) {
   for (const char* words : {"gpt2 on 8 x NVIDIA A100", "without it: 3 % faster", "twice the NIC speed", "price of it",
                             "parameters", "CUDA context and NCCL", "The largest buffers then", "orrery test"})
     EXPECT_TRUE(has(page, words)) << words;
-  EXPECT_EQ(count(page, "<svg"), 3);
+  EXPECT_EQ(count(page, "<svg"), 4);  // parts of the step, load of links, timeline, memory
 }
 
 TEST(SimulatePage, SaysWhenNothingHelpsAndWhatWouldFit) {

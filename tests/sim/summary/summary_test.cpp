@@ -144,7 +144,7 @@ TEST(TraceSummary, FilesWithoutKernelsAreRefused) {
   };
   EXPECT_NE(refusal("{\"traceEvents\": []}").find("holds no events"), std::string::npos);
   EXPECT_NE(refusal(R"([{"ph":"X","cat":"cpu_op","name":"a","pid":1,"tid":1,"ts":1,"dur":1}])")
-                .find("none of its 1 events is a kernel"),
+                .find("none of its 1 events is a kernel of a device; profile with ProfilerActivity.CUDA (ops"),
             std::string::npos);
   const std::string_view untimed =
       R"([{"ph":"X","cat":"kernel","name":"a","pid":1,"tid":1,"ts":1,"dur":1},

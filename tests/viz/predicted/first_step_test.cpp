@@ -2,10 +2,22 @@
 
 #include <gtest/gtest.h>
 
+#include "models/base/error.h"
 #include "models/load/load_spec.h"
 #include "viz/draw/area.h"
 
 using namespace orrery;
+
+TEST(FirstStep, OfGeneratedTextThereIsNone) {
+  const auto step = predict_step(parse_spec(
+      "{model: gpt2, cluster: {node: dgx-a100, nodes: 1}, gpus: 1, generate: {input: 16, output: 2, batch: 1}}", ""));
+  try {
+    first_and_steady(*step);
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(std::string(e.what()).find("generated text has no first step"), 0U) << e.what();
+  }
+}
 
 // The optimizer's moments appear at the end of the first step, so that its memory is less until then.
 TEST(FirstStep, HasItsOwnMemoryAndTheSameTasks) {

@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
 
 #include "models/base/error.h"
 #include "models/load/load_spec.h"
+#include "tests/temporary_folder.h"
 
 using namespace orrery;
 
@@ -78,8 +80,25 @@ TEST(WhatIf, SaysWhyAChoiceIsImpossible) {
   EXPECT_EQ(w.spec().strategy.virtual_stages, 1);
 }
 
+// Layouts of a generated text differ in their degrees alone, and have times too.
+TEST(WhatIf, CandidatesOfGeneratedTextCanBeTried) {
+  const test::TemporaryFolder folder;
+  const std::string path = folder.path("text.yaml");
+  std::ofstream(path) << "{model: gpt2, cluster: {node: dgx-a100, nodes: 1}, gpus: 2, generate: {input: 16, output: 4, "
+                         "batch: 2}}";
+  const auto all = candidates(path, 1000);
+  ASSERT_EQ(all.size(), 3u);  // tensor, pipeline or data ranks
+  for (const Candidate& c : all) {
+    const Tried t = try_candidate(path, c);
+    EXPECT_EQ(t.error, "");
+    EXPECT_GT(t.step_s, 0);
+    EXPECT_TRUE(t.fits);
+  }
+}
+
 TEST(WhatIf, CandidatesAreValidAndCanBeTried) {
-  const auto all = candidates(kPath);
+  const auto all = candidates(kPath, 1000);
+  EXPECT_EQ(candidates(kPath, 3).size(), 3u);
   ASSERT_GE(all.size(), 20u);
   for (const Candidate& c : all) EXPECT_NO_THROW(load_spec(kPath, c.overrides)) << name_of(c);
   const Tried t = try_candidate(kPath, all.back());

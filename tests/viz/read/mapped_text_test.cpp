@@ -42,6 +42,15 @@ TEST(MappedText, HoldsAFileCompressedOrNot) {
   EXPECT_EQ(MappedText(written(folder.path("empty"), "")).text(), "");
 }
 
+TEST(MappedText, LeavesAByteOrderMarkOut) {
+  const test::TemporaryFolder folder;
+  for (const char* name : {"a.json", "a.json.gz"}) {
+    const std::string path = written(folder.path(name), "\xef\xbb\xbf[]");
+    EXPECT_EQ(MappedText(path).text(), "[]") << name;
+    EXPECT_EQ(beginning_of(path, 100), "[]") << name;
+  }
+}
+
 TEST(MappedText, KeepsWhatADamagedFileHeld) {
   const test::TemporaryFolder folder;
   const std::string text = long_text(), path = written(folder.path("a.gz"), text);

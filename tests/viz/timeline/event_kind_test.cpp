@@ -57,6 +57,15 @@ TEST(EventKind, EventsByWhatTheirProfilerSays) {
                        {{"aten::mm", "Operator", "", "", ""}, Kind::host},
                        {{"hipLaunchKernel", "hip_runtime", "", "", ""}, Kind::host},
                        {{"ampere_bf16_s16816gemm", "Kernel", "", "", ""}, Kind::product},
+                       {{"forward-compute", "forward-compute", "", "", ""}, Kind::forward},
+                       {{"backward-compute", "", "", "", ""}, Kind::backward},
+                       {{"forward-recv", "forward-recv", "", "", ""}, Kind::pipeline},
+                       {{"forward-send-backward-recv", "", "", "", ""}, Kind::pipeline},
+                       {{"grads-reduce-scatter", "", "", "", ""}, Kind::data},
+                       {{"layernorm-grads-all-reduce", "", "", "", ""}, Kind::tensor},
+                       {{"optimizer-clip-main-grad", "", "", "", ""}, Kind::optimizer},
+                       {{"forward-looking", "", "", "", ""}, Kind::other},
+                       {{"gc", "gc", "", "", ""}, Kind::other},
                        {{"wait for stage 1", "wait", "", "", ""}, Kind::wait}})
     EXPECT_EQ(kind_of_event(r.words), r.kind) << r.words.name;
 }

@@ -64,3 +64,20 @@ TEST(ElidedTexts, TakesTheColourOfThePainter) {
     EXPECT_EQ(other, 0);
   }
 }
+
+// Two lanes whose names differ in their ends alone are drawn otherwise where their middle is left out.
+TEST(ElidedTexts, LeavesOutTheMiddle) {
+  ElidedTexts texts{canvas_font()};
+  const auto picture = [&](const QString& text, Qt::TextElideMode mode) {
+    QImage image(kWide, kHigh, QImage::Format_RGB32);
+    image.fill(Qt::white);
+    QPainter painter(&image);
+    painter.setPen(Qt::black);
+    texts.draw(painter, text, 10, 0, 120, kHigh, mode);
+    painter.end();
+    return image;
+  };
+  const QString a = "PP rank 0, TP rank 0, compute", b = "PP rank 0, TP rank 0, network";
+  EXPECT_EQ(picture(a, Qt::ElideRight), picture(b, Qt::ElideRight));
+  EXPECT_NE(picture(a, Qt::ElideMiddle), picture(b, Qt::ElideMiddle));
+}

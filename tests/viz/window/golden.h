@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <QCryptographicHash>
 #include <QDir>
+#include <QFile>
 #include <QFileInfo>
 #include <QImage>
 #include <QList>
@@ -55,6 +57,31 @@ inline void expect_golden(const QImage& image, const QString& name) {
   const QString got = QDir::tempPath() + "/orrery_golden_" + name + ".png";
   image.save(got);
   ADD_FAILURE() << name.toStdString() << " differs from its golden picture; see " << got.toStdString();
+}
+
+// Compares a picture with the hash of this name in golden/hashes.txt, for pictures of which there are too many to keep;
+// or writes that, and the picture into the temporary folder, to be looked at.
+inline void expect_hash(const QImage& image, const QString& name) {
+  const QImage whole = image.convertToFormat(QImage::Format_RGB32);
+  const QByteArrayView bits(whole.constBits(), whole.sizeInBytes());
+  const QString hash = QCryptographicHash::hash(bits.toByteArray(), QCryptographicHash::Sha1).toHex();
+  QFile file(QStringLiteral(ORRERY_SOURCE_DIR "/tests/viz/window/golden/hashes.txt"));
+  QStringList lines;
+  if (file.open(QIODevice::ReadOnly)) lines = QString(file.readAll()).split('\n', Qt::SkipEmptyParts);
+  file.close();
+  const QString line = name + ' ' + hash, path = QDir::tempPath() + "/orrery_golden_" + name + ".png";
+  if (std::getenv("ORRERY_WRITE_GOLDEN") != nullptr) {
+    lines.removeIf([&](const QString& other) { return other.startsWith(name + ' '); });
+    lines.append(line);
+    lines.sort();
+    ASSERT_TRUE(file.open(QIODevice::WriteOnly));
+    file.write((lines.join('\n') + '\n').toUtf8());
+    image.save(path);
+    return;
+  }
+  if (lines.contains(line)) return;
+  image.save(path);
+  ADD_FAILURE() << name.toStdString() << " differs from its hash in golden/hashes.txt; see " << path.toStdString();
 }
 
 }  // namespace orrery

@@ -70,6 +70,8 @@ TEST(MainWindow, AKnobRedrawsTheStep) {
   QComboBox* box = w.what_if()->box("network");
   ASSERT_NE(box, nullptr);
   box->setCurrentText("0.25");
+  EXPECT_EQ(w.first()->scene(), before);  // the window answers while the step is simulated
+  w.finish_work();
   ASSERT_NE(w.first()->scene(), before);
   EXPECT_GT(w.first()->scene()->timeline().end, end);
 }
@@ -219,6 +221,7 @@ TEST(MainWindow, StrategiesOpenTheirTimelines) {
   EXPECT_EQ(w.what_if()->table()->rowCount(), 3);
   const Scene* before = w.first()->scene();
   Q_EMIT w.what_if()->table()->cellClicked(1, 0);
+  w.finish_work();
   EXPECT_NE(w.first()->scene(), before);
 }
 

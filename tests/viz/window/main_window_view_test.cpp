@@ -98,6 +98,7 @@ TEST(FirstStepView, StandsAboveASteadyOneAndGoesAgain) {
   ASSERT_GT(w.pin("compute"), 0u);
   const std::set<std::uint32_t> pinned = w.first()->options().pinned;
   QTest::keyClick(w.first(), Qt::Key_T);
+  w.finish_work();
   ASSERT_TRUE(w.shows_first_step());
   EXPECT_EQ(w.first()->scene()->timeline().title, "first step");
   EXPECT_EQ(w.second()->scene()->timeline().title, "steady step");

@@ -54,6 +54,13 @@ TEST(Palette, CategoriesOfMemoryAreToldApartInEveryKindOfSight) {
   }
 }
 
+TEST(Palette, TheCacheIsToldApartFromMemory) {
+  for (int sight = 0; sight < kSights; ++sight) {
+    for (std::size_t series = 0; series < 6; ++series)
+      EXPECT_GT(distance(colours::kCache, colour_of_series(series), sight), 0.06) << series << ", " << sight;
+  }
+}
+
 // The two phases, from each other, and from the background that they are drawn on.
 TEST(Palette, PhasesAreToldApartInEveryKindOfSight) {
   const QColor all[] = {colour_of_phase(0), colour_of_phase(1), colours::kHeader};
