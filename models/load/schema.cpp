@@ -164,7 +164,7 @@ class Schema {
       return {{"anyOf", {word, {{"type", "array"}, {"items", word}}}}};
     }
     if (part == "list of paths") return {{"type", "array"}, {"items", kText}};
-    if (part == "list of lists of layers") return {{"type", "array"}, {"items", {{"type", "array"}}}};
+    if (part == "list of lists of layers") return {{"type", "array"}, {"items", {{"type", "array"}, {"minItems", 1}}}};
     if (part == "list of maps") return {{"type", "array"}, {"items", map_at(row.key)}};
     if (part == "map of lists")  // a spec may give a single value for a list of one
       return {{"type", "object"},

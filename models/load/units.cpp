@@ -76,6 +76,7 @@ Broken unit_rules(const Spec& spec) {
   if (u.layers < 1) return broken("units", "units: {} is not a number of layers of at least 1", u.layers);
   std::set<std::int64_t> named;
   for (const auto& list : u.lists) {
+    if (list.empty()) return broken("units", "units: a list is empty; name its layers, or leave it out");
     for (const std::int64_t layer : list) {
       if (layer < 0 || layer >= spec.model.layers)
         return broken("units", "units: layer {} is not between 0 and {}", layer, spec.model.layers - 1);

@@ -348,7 +348,7 @@ TEST(Spec, RefusesBrokenRulesInOneLine) {
       {{"strategy.context=8", "strategy.context_kind=ulysses", "model.heads=36", "model.kv_heads=4"},
        "ulysses 8 does not divide"},
       {{"strategy.context_kind=rings"}, "did you mean ring?"},
-      {{"strategy.expert=2"}, "strategy.expert: expert above 1 with a model without experts"},
+      {{"strategy.expert=2"}, "strategy.expert: expert above 1 with models without experts"},
       {{moe, "strategy.expert=3", "gpus=3"}, "expert: 3 does not divide experts: 8"},
       {{moe, "strategy.expert=8", "strategy.tp=8"},
        "expert_tensor: 8 * expert: 8 does not divide tensor * context * data: 8"},

@@ -61,6 +61,7 @@ TEST(TrainingKeys, RefusalsSayWhatToDo) {
   has(refused("", "data: 2, sharding: fsdp, units: none"), "t.yaml:4: strategy.units: layer, model");
   has(refused("", "data: 2, sharding: fsdp, units: [[0, 9]]"), "units: layer 9 is not between 0 and 7");
   has(refused("", "data: 2, sharding: fsdp, units: [[0, 1], [1, 2]]"), "units: layer 1 is in two units");
+  has(refused("", "data: 2, sharding: fsdp, units: [[]]"), "units: a list is empty");
   has(refused("", "data: 2, sharding: fsdp, units: 0"), "units: 0 is not a number of layers");
   has(refused("", "data: 2, sharding: zero1, units: model"), "choose zero3 or fsdp");
   has(refused("", "data: 2, sharding: fsdp, zero_quantize: {weights: int8}"), "choose zero3");
