@@ -297,12 +297,14 @@ Kind kind_of(const Op& op) {
   return op.phase == Phase::forward ? Kind::forward : Kind::backward;
 }
 
-std::shared_ptr<const Step> predict_step(const Spec& spec, const SpecOptions& options) {
-  if (!spec.generation) return std::make_shared<const Step>(Step{spec, predict(spec, options.unfold, options.profile)});
+std::shared_ptr<const Step> predict_step(const Spec& spec, const SpecOptions& options, const std::atomic<bool>* stop) {
+  if (!spec.generation)
+    return std::make_shared<const Step>(
+        Step{spec, predict(spec, profile_for(spec, options.profile), options.unfold, stop)});
   Spec once = spec;  // a generation is shown once, not spec.steps times
   once.steps = 1;
   return std::make_shared<const Step>(
-      Step{once, predict_passes(once, profile_for(once, options.profile), shown_passes(once))});
+      Step{once, predict_passes(once, profile_for(once, options.profile), shown_passes(once), stop)});
 }
 
 StepTimeline timeline_of(std::shared_ptr<const Step> step) {

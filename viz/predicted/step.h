@@ -42,7 +42,8 @@ struct SpecOptions {
 };
 
 // Simulates a step of a spec that already contains options.overrides.
-std::shared_ptr<const Step> predict_step(const Spec& spec, const SpecOptions& options = {});
+std::shared_ptr<const Step> predict_step(const Spec& spec, const SpecOptions& options = {},
+                                         const std::atomic<bool>* stop = nullptr);
 StepTimeline timeline_of(std::shared_ptr<const Step> step);
 
 Kind kind_of(const Op& op);

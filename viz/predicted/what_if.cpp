@@ -168,8 +168,8 @@ bool better(const Tried& a, const Tried& b) {
 }
 
 // Predicts a spec that generates text: the time of all of a batch, and the memory at the longest context.
-static Tried tried_text(const Spec& spec, Tried tried, const SpecOptions& options) {
-  const GenerationReport report = predict_batch(spec, profile_for(spec, options.profile));
+static Tried tried_text(const Spec& spec, Tried tried, Profile profile, const std::atomic<bool>* stop) {
+  const GenerationReport report = predict_batch(spec, std::move(profile), stop);
   tried.step_s = report.total_s;
   tried.gpu_hours = report.total_s * static_cast<double>(spec.gpus) / 3600;
   tried.memory = report.memory.sum();
@@ -178,12 +178,14 @@ static Tried tried_text(const Spec& spec, Tried tried, const SpecOptions& option
   return tried;
 }
 
-Tried try_candidate(const std::string& path, const Candidate& candidate, const SpecOptions& options) {
+Tried try_candidate(const std::string& path, const Candidate& candidate, const SpecOptions& options,
+                    const std::atomic<bool>* stop) {
   Tried tried{candidate, 0, 0, 0, 0, 0, true, ""};
   try {
     const Spec spec = load_spec(path, candidate.overrides);
-    if (spec.generation) return tried_text(spec, std::move(tried), options);
-    const Report report = predict(spec, false, options.profile).report;
+    Profile profile = profile_for(spec, options.profile);
+    if (spec.generation) return tried_text(spec, std::move(tried), std::move(profile), stop);
+    const Report report = predict(spec, std::move(profile), false, stop).report;
     tried.step_s = report.step_time_s;
     tried.gpu_hours = report.gpu_hours;
     tried.mfu = report.mfu;

@@ -68,6 +68,7 @@ struct Tried {
 // Returns whether `a` is a better strategy than `b`: strategies that fit in memory come first, among them the fastest;
 // strategies that could not be simulated come last.
 bool better(const Tried& a, const Tried& b);
-Tried try_candidate(const std::string& path, const Candidate& candidate, const SpecOptions& options = {});
+Tried try_candidate(const std::string& path, const Candidate& candidate, const SpecOptions& options = {},
+                    const std::atomic<bool>* stop = nullptr);
 
 }  // namespace orrery

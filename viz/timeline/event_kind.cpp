@@ -43,10 +43,17 @@ Kind kernel_kind(std::string_view name) {
 // (megatron/core/pipeline_parallel/schedules.py and finalize_model_grads.py of NVIDIA/Megatron-LM): gradients of norms
 // are summed over tensor ranks, those of tied embeddings over the first and the last stage.
 Kind timer_kind(std::string_view name) {
-  static constexpr std::pair<std::string_view, Kind> rows[] = {
-      {"forward-compute", Kind::forward},  {"backward-compute", Kind::backward}, {"layernorm-grads", Kind::tensor},
-      {"embedding-grads", Kind::pipeline}, {"grads-reduce-scatter", Kind::data}, {"grads-all-reduce", Kind::data},
-      {"params-all-gather", Kind::data},   {"optimizer", Kind::optimizer}};
+  static constexpr std::pair<std::string_view, Kind> rows[] = {{"forward-compute", Kind::forward},
+                                                               {"backward-compute", Kind::backward},
+                                                               {"layernorm-grads", Kind::tensor},
+                                                               {"embedding-grads", Kind::pipeline},
+                                                               {"grads-reduce-scatter", Kind::data},
+                                                               {"grads-all-reduce", Kind::data},
+                                                               {"params-all-gather", Kind::data},
+                                                               {"optimizer", Kind::optimizer},
+                                                               {"all-grads-sync", Kind::data},
+                                                               {"non-tensor-parallel-grads", Kind::tensor},
+                                                               {"conditional-embedder-grads", Kind::pipeline}};
   for (const auto& [begin, kind] : rows) {
     if (name.starts_with(begin)) return kind;
   }

@@ -44,7 +44,7 @@ class MainWindow : public QMainWindow {
   void open(const std::vector<std::string>& paths);        // opens the files and returns when they are shown
   void open_later(const std::vector<std::string>& paths);  // opens the files in a thread; the user can cancel this
   void show_documents(std::vector<Document> documents);
-  void finish_work();  // waits for all that is simulated in the background, and shows it: for pictures and tests
+  void finish_work();  // waits for steps, links and changes in the background, and shows them: for pictures and tests
   std::size_t documents() const { return scenes_.size(); }
   // Shows the window in a state given by one of the names in view_names(); throws Error for any other name.
   void show_view(const std::string& name);

@@ -89,6 +89,7 @@ void MainWindow::show_step(const std::shared_ptr<const Scene>& now) {
   first_->set_options(options);
   first_->set_notes(notes_);
   if (critical_action_->isChecked()) show_critical_path(true);
+  if (fabric_action_->isChecked()) show_fabric(true);
   say(size_text(now->timeline()));
 }
 

@@ -128,9 +128,9 @@ void MainWindow::show_links(const Scene& s, Picoseconds time) {
 // Shows the first step of a run above a later one, once both are simulated, or what was shown before, as it was shown.
 void MainWindow::show_first_step(bool on) {
   work_.steps.drop();
+  if (!on) first_step_action_->setChecked(false);
   if (on == shows_first_step()) return;
   if (!on) {
-    first_step_action_->setChecked(false);
     BeforeSteps before = std::exchange(before_steps_, {});
     replace_scenes(std::move(before.scenes));
     show_layout(before.view);

@@ -177,8 +177,8 @@ WhatIfPanel::WhatIfPanel(QWidget* parent)
 }
 
 QComboBox* WhatIfPanel::box(const std::string& key) const {
-  for (std::size_t i = 0; what_if_ && i < boxes_.size(); ++i) {
-    if (what_if_->knobs()[i].key == key) return boxes_[i];
+  for (std::size_t i = 0; settings_ && i < boxes_.size(); ++i) {
+    if (settings_->now.knobs()[i].key == key) return boxes_[i];
   }
   return nullptr;
 }
@@ -192,7 +192,7 @@ void WhatIfPanel::show_spec(const std::string& path, const SpecOptions& options,
   table_->horizontalHeaderItem(kFirstFigure)
       ->setText(step != nullptr && step->spec.generation ? "all of a batch" : "step");
   for (Background* work : {&changed_, &greying_, &trying_}) work->drop();
-  what_if_.reset();
+  settings_.reset();
   boxes_.clear();
   waiting_.clear();
   tried_.clear();
@@ -200,14 +200,15 @@ void WhatIfPanel::show_spec(const std::string& path, const SpecOptions& options,
   scatter_->show_points(nullptr);
   delete std::exchange(form_, nullptr);
   if (path.empty()) return result_->setText("Open a spec to change its strategy here.");
-  what_if_ = std::make_unique<WhatIf>(path, options.overrides);
+  const WhatIf opened(path, options.overrides);
+  settings_ = Settings{opened, opened};
   form_ = new QWidget;
   auto* form = new QGridLayout(form_);
   form->setContentsMargins(0, 0, 0, 0);
   form->setVerticalSpacing(2);
   form->setHorizontalSpacing(4);
-  for (std::size_t i = 0; i < what_if_->knobs().size(); ++i) {
-    const Knob& knob = what_if_->knobs()[i];
+  for (std::size_t i = 0; i < settings_->now.knobs().size(); ++i) {
+    const Knob& knob = settings_->now.knobs()[i];
     auto* box = new QComboBox;
     box->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
     box->setMinimumContentsLength(6);
@@ -226,40 +227,47 @@ void WhatIfPanel::show_spec(const std::string& path, const SpecOptions& options,
 }
 
 void WhatIfPanel::change(std::size_t knob, int choice) {
-  const std::string before = what_if_->knobs()[knob].value;
-  const auto undo = [this, knob, before] {
-    what_if_->set(knob, before);
-    const QSignalBlocker blocker(boxes_[knob]);
-    boxes_[knob]->setCurrentText(QString::fromStdString(before));
-  };
   try {
-    what_if_->set(knob, boxes_[knob]->itemText(choice).toStdString());
-    simulate(what_if_->spec(), undo);
+    settings_->now.set(knob, boxes_[knob]->itemText(choice).toStdString());
+    simulate(settings_->now.spec());
     grey_out();
   } catch (const Error& e) {
     result_->setText(QString::fromStdString(e.what()));
-    undo();
+    restore();
   }
 }
 
-// Simulates a spec and emits its scene. undo: called if it cannot be simulated.
-void WhatIfPanel::simulate(const Spec& spec, const std::function<void()>& undo) {
+// Sets all settings as they are of the step that is shown.
+void WhatIfPanel::restore() {
+  changed_.drop();
+  settings_->now = settings_->shown;
+  for (std::size_t i = 0; i < boxes_.size(); ++i) {
+    const QSignalBlocker blocker(boxes_[i]);
+    boxes_[i]->setCurrentText(QString::fromStdString(settings_->now.knobs()[i].value));
+  }
+  grey_out();
+}
+
+// Simulates a spec and emits its scene, or restores the settings if it cannot be simulated.
+void WhatIfPanel::simulate(const Spec& spec) {
   result_->setText("The step is being simulated.");
-  const auto make = [spec, options = options_, prepared = prepared_] {
-    auto scene = std::make_shared<const Scene>(document_of(timeline_of(predict_step(spec, options))), prepared.threads);
+  const auto make = [spec, options = options_, prepared = prepared_](const std::atomic<bool>& unwanted) {
+    auto scene = std::make_shared<const Scene>(document_of(timeline_of(predict_step(spec, options, &unwanted))),
+                                               prepared.threads);
     if (prepared.links) scene->fabric();
     return scene;
   };
-  const auto show = [this, start = std::chrono::steady_clock::now()](const std::shared_ptr<const Scene>& scene) {
+  const auto show = [this, asked = settings_->now,
+                     start = std::chrono::steady_clock::now()](const std::shared_ptr<const Scene>& scene) {
+    settings_->shown = asked;
     Q_EMIT simulated(scene);
     show_result(*scene->document.step);
     const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
     result_->setToolTip(QString::fromStdString(fmt::format("simulated and laid out in {:.0f} ms", ms)));
   };
-  changed_.run(make, show, [this, undo](const std::string& why) {
+  changed_.run(make, show, [this](const std::string& why) {
     result_->setText(QString::fromStdString(why));
-    undo();
-    grey_out();
+    restore();
   });
 }
 
@@ -279,7 +287,7 @@ void WhatIfPanel::show_result(const Step& step) {
 // reason.
 void WhatIfPanel::grey_out() {
   using Choices = std::vector<std::vector<Choice>>;
-  const auto find = [what_if = *what_if_](const std::atomic<bool>& unwanted) {
+  const auto find = [what_if = settings_->now](const std::atomic<bool>& unwanted) {
     Choices all;
     for (std::size_t i = 0; i < what_if.knobs().size() && !unwanted; ++i) all.push_back(what_if.choices(i));
     return all;
@@ -327,8 +335,10 @@ void WhatIfPanel::try_next() {
     scatter_->show_points(&tried_);
     try_next();
   };
-  trying_.run([path = path_, next = waiting_.back(), options = options_] { return try_candidate(path, next, options); },
-              show, [this](const std::string& why) { result_->setText(QString::fromStdString(why)); });
+  const auto try_it = [path = path_, next = waiting_.back(), options = options_](const std::atomic<bool>& unwanted) {
+    return try_candidate(path, next, options, &unwanted);
+  };
+  trying_.run(try_it, show, [this](const std::string& why) { result_->setText(QString::fromStdString(why)); });
 }
 
 void WhatIfPanel::add_row(int row) {
@@ -355,7 +365,7 @@ void WhatIfPanel::open_row(int row) {
   if (row < 0 || row >= static_cast<int>(tried_.size())) return;
   const Tried& t = tried_[static_cast<std::size_t>(row)];
   try {
-    simulate(load_spec(path_, t.candidate.overrides), [] {});
+    simulate(load_spec(path_, t.candidate.overrides));
   } catch (const Error& e) {
     result_->setText(QString::fromStdString(e.what()));
   }

@@ -2,6 +2,7 @@
 
 #include <QWidget>
 #include <memory>
+#include <optional>
 
 #include "viz/draw/scene.h"
 #include "viz/predicted/what_if.h"
@@ -65,14 +66,19 @@ class WhatIfPanel : public QWidget {
 
  private:
   void change(std::size_t knob, int choice);
-  void simulate(const Spec& spec, const std::function<void()>& undo);
+  void simulate(const Spec& spec);
+  void restore();
   void show_result(const Step& step);
   void grey_out();
   void try_next();
   void add_row(int row);
   void open_row(int row);
 
-  std::unique_ptr<WhatIf> what_if_;
+  // The settings, and those of the step that is shown.
+  struct Settings {
+    WhatIf now, shown;
+  };
+  std::optional<Settings> settings_;
   std::string path_;
   SpecOptions options_;
   std::vector<QComboBox*> boxes_;

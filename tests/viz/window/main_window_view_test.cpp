@@ -3,6 +3,7 @@
 
 #include <QAction>
 #include <QApplication>
+#include <QComboBox>
 #include <QStatusBar>
 #include <QTableWidget>
 #include <QTest>
@@ -15,6 +16,7 @@
 #include "tests/viz/window/golden.h"
 #include "viz/window/main_window.h"
 #include "viz/window/statistics_panel.h"
+#include "viz/window/what_if_panel.h"
 
 using namespace orrery;
 
@@ -82,6 +84,18 @@ TEST(Links, AreShownWhereTheClusterHasANetwork) {
   EXPECT_NE(other.first()->view().layout.rows[0].kind, RowKind::link);
 }
 
+// Links that are asked for while a change is simulated are shown of the changed step.
+TEST(Links, StayWhenAStepIsReplaced) {
+  MainWindow w;
+  w.open({std::string(ORRERY_SOURCE_DIR) + "/examples/gpt-64-gpus.yaml"});
+  w.what_if()->box("strategy.micro_batch")->setCurrentText("2");
+  w.show_fabric(true);
+  w.finish_work();
+  w.finish_work();
+  EXPECT_EQ(w.first()->scene()->document.step->spec.strategy.micro_batch, 2);
+  EXPECT_EQ(w.first()->view().layout.rows[0].kind, RowKind::link);
+}
+
 TEST(Links, OfATraceAreNotKnown) {
   MainWindow w;
   w.show_documents(generated());
@@ -115,6 +129,19 @@ TEST(FirstStepView, StandsAboveASteadyOneAndGoesAgain) {
   EXPECT_FALSE(w.second()->isVisible());
   EXPECT_EQ(w.first()->view().scale.begin, end / 4);
   EXPECT_EQ(w.first()->options().pinned, pinned);
+}
+
+// Steps that are asked for and not wanted before they are there leave nothing checked.
+TEST(FirstStepView, IsUncheckedWhenItsStepsAreDropped) {
+  MainWindow w;
+  w.show_documents(one_document(linked(false)));
+  QAction* first = nullptr;
+  for (QAction* action : w.findChildren<QAction*>()) first = action->shortcut() == QKeySequence("T") ? action : first;
+  ASSERT_NE(first, nullptr);
+  w.show_first_step(true);
+  EXPECT_TRUE(first->isChecked());
+  w.show_first_step(false);
+  EXPECT_FALSE(first->isChecked());
 }
 
 // The steps of a trace that are shown are the first of those that it marks, and the one of median length.

@@ -51,6 +51,26 @@ TEST(WhatIfPanel, EveryChangeIsSimulated) {
   EXPECT_EQ(got->document.step->spec.strategy.micro_batch, 2);
 }
 
+// A change that is impossible takes back those that were not shown yet.
+TEST(WhatIfPanel, SettingsAreThoseOfTheStepThatIsShown) {
+  WhatIfPanel panel;
+  panel.show_spec(kPanelSpec);
+  int shown = 0;
+  QObject::connect(&panel, &WhatIfPanel::simulated, [&] { ++shown; });
+  QComboBox *const batch = panel.box("strategy.micro_batch"), *const chunks = panel.box("strategy.virtual_stages");
+  const QString before = batch->currentText(), none = chunks->currentText();
+  batch->setCurrentText("2");
+  chunks->setCurrentIndex(chunks->count() - 1);
+  panel.finish_work();
+  EXPECT_EQ(batch->currentText(), before);
+  EXPECT_EQ(chunks->currentText(), none);
+  EXPECT_EQ(shown, 0);
+  batch->setCurrentText("2");
+  panel.finish_work();
+  EXPECT_EQ(shown, 1);
+  EXPECT_EQ(batch->currentText(), "2");
+}
+
 // The figures of a change stand beside those of the step as it was opened.
 TEST(WhatIfPanel, SaysHowMuchAChangeChanges) {
   WhatIfPanel panel;
