@@ -61,7 +61,7 @@ class Loop {
       waiting_.push_back(sent_requests_.front());
       sent_requests_.pop_front();
     }
-    if (idle) last_pass_s_ = 0;
+    if (idle) host_free_s_ = 0;
   }
 
   double bytes(std::int64_t requests, std::int64_t tokens) const {
@@ -98,23 +98,26 @@ class Loop {
     const auto sequences = static_cast<double>(answering());
     const double context = answering() == 0 ? 0 : static_cast<double>(context_) / sequences;
     const bool answers = answering() > 0 && (prompts == 0 || loop_.mixes);
-    double pass_s = 0;
+    double pass_s = 0, launch_s = 0;
     if (prompts == 0) {
       pass_s = times_.decode(sequences, context);
       ++unpolled_;
     } else {
       unpolled_ = loop_.poll_passes;
-      pass_s = times_.prompt(static_cast<double>(prompts) + (answers ? sequences : 0));
+      const double tokens = static_cast<double>(prompts) + (answers ? sequences : 0);
+      pass_s = times_.prompt(tokens);
       if (answers) pass_s += times_.attention(sequences, context);
-      pass_s = std::max(pass_s, times_.launch_s - (loop_.overlaps ? last_pass_s_ : 0));
+      launch_s = std::max(0.0, times_.launch(tokens) - (loop_.overlaps ? host_free_s_ : 0));
+      pass_s = std::max(pass_s, launch_s);
     }
-    now_ += last_pass_s_ = pass_s;
+    now_ += pass_s;
+    host_free_s_ = pass_s - launch_s;
     ++all_passes_;
     if (answers) end_answers();
     for (Request& r : begun) begin_answer(r);
   }
 
-  // Puts off the requests that began last, until the next token of every other one has room.
+  // Puts off the requests that would end last, until the next token of every other one has room.
   void put_off() {
     while (!loop_.reserves && answering() > 1 && room_taken() > loop_.cache_bytes) {
       const auto last = std::prev(answers_.end());
@@ -167,7 +170,7 @@ class Loop {
   const PassTimes& times_;
   std::deque<Request> sent_requests_;  // that the stack has not looked for yet
   std::int64_t all_passes_ = 0;
-  double last_pass_s_ = 0;     // of the pass before; 0 when there was none in progress
+  double host_free_s_ = 0;     // of the pass before, after the host had launched it
   std::int64_t unpolled_ = 0;  // passes of answers since it looked
   std::deque<Request> waiting_;
   std::multimap<std::int64_t, Request> answers_;  // by the number of passes with answers after which they end

@@ -19,10 +19,10 @@ struct ClosedLoop {
   // Whether one pass takes tokens of prompts and of answers together. If not, answers wait while prompts are processed.
   bool mixes = true;
   // Whether a request gets room in the cache for its whole answer before it begins. If not, answers take room as they
-  // grow, and where none is left the request that began last begins again later, with what it has answered.
+  // grow, and where none is left the request that would end last begins again later, with what it has answered.
   bool reserves = true;
   // Whether the host schedules and launches a pass while the one before it runs: the time of launching hides behind
-  // that pass, and what was sent meanwhile waits for the pass after the next.
+  // what that pass takes beyond its own launching, and what was sent meanwhile waits for the pass after the next.
   bool overlaps = false;
   // After so many passes of answers the stack looks for new requests; it does so too after a pass over prompts, and
   // when it has nothing to answer.
@@ -36,7 +36,8 @@ struct PassTimes {
   std::function<double(double sequences, double context)> decode;     // one token of each sequence
   std::function<double(double sequences, double context)> attention;  // the part of it that reads the cache
   std::function<double(double tokens)> prompt;                        // so many tokens of prompts
-  double launch_s = 0;  // for which the host launches a pass with prompts; others are CUDA graphs
+  // for which the host launches a pass with so many tokens of prompts; other passes are CUDA graphs
+  std::function<double(double tokens)> launch = [](double) { return 0.0; };
 };
 
 // Means over all requests. first_token_s: from sending a request to its first token (TTFT); token_s: between its tokens

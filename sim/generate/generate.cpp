@@ -18,7 +18,7 @@ Spec pass_spec(const Spec& spec, std::int64_t tokens, std::int64_t cached) {
   Spec pass = spec;
   pass.sequence = tokens;
   pass.generation->cached = cached;
-  if (tokens > 1) pass.software.kernels.cuda_graphs = false;
+  if (cached < spec.generation->input) pass.software.kernels.cuda_graphs = false;
   return pass;
 }
 
@@ -143,7 +143,8 @@ PromptTime prompt_time(const Spec& spec, Profile profile) {
   for (std::vector<OpTiming>& row : p.costs.timing.rows)
     for (OpTiming& op : row) op.issue = 0;
   const Picoseconds device = simulate(p.plan, p.costs.timing).step_time;
-  return {seconds(device) + spec.software.host.step_us * kMicrosecond, seconds(launch)};
+  const Seconds between = spec.software.host.step_us * kMicrosecond;
+  return {seconds(device) + between, seconds(launch) + between};
 }
 
 }  // namespace orrery

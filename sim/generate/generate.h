@@ -76,8 +76,8 @@ double mean_of_decode(const GenerationReport& r, const Figure& of) {
 // Returns the seconds from one decode pass to the next of a spec that generates text, with so many tokens of each
 // sequence in the cache.
 double decode_period_s(const Spec& spec, Profile profile, std::int64_t cached);
-// Seconds of one pass over all prompts of a spec. device_s: on the GPU if its kernels were launched at once, and what
-// the host takes between passes; launch_s: for which the host launches them.
+// Seconds of one pass over all prompts of a spec, by the GPU and by the host alone: for its kernels if they were
+// launched at once, and for launching them; both with what the host takes between passes.
 struct PromptTime {
   double device_s = 0, launch_s = 0;
 };

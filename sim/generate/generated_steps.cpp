@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "models/cost/host_time.h"
 #include "models/load/load_spec.h"
 #include "models/planner/make_plan.h"
 #include "sim/engine/simulate.h"
@@ -51,6 +54,24 @@ static void set_prepare_time(const Software& software, const Plan& plan, Timing&
   }
 }
 
+// Gives ops of passes over prompts the host's time to launch them, where passes of one token are CUDA graphs.
+static void launch_prompts(const Spec& spec, const std::vector<GenerationPass>& passes, Prediction& p) {
+  Software software = spec.software;
+  if (!std::exchange(software.kernels.cuda_graphs, false)) return;
+  const auto prompts =
+      std::ranges::count_if(passes, [&](const GenerationPass& pass) { return !pass.decodes(*spec.generation); });
+  const std::int64_t end = prompts * p.plan.micro_batches / std::ssize(passes);
+  std::set<std::uint32_t> ops;
+  for (const Task& task : p.plan.tasks) {
+    if (task.frame == kNone || p.plan.frames[task.frame].micro_batch < 0) continue;
+    if (p.plan.frames[task.frame].micro_batch < end) ops.insert(task.op);
+  }
+  for (std::vector<OpTiming>& row : p.costs.timing.rows) {
+    for (const std::uint32_t op : ops)
+      row[op].issue = picoseconds(served_host_time(p.plan.ops[op], software, p.profile));
+  }
+}
+
 Prediction predict_passes(const Spec& spec, Profile profile, const std::vector<GenerationPass>& passes,
                           const std::atomic<bool>* stop) {
   const auto start = std::chrono::steady_clock::now();
@@ -64,6 +85,7 @@ Prediction predict_passes(const Spec& spec, Profile profile, const std::vector<G
     throw Error(with_place(spec, e.what()), e.exit_code);
   }
   set_prepare_time(spec.software, p.plan, p.costs.timing);
+  launch_prompts(spec, passes, p);
   p.trace = simulate(p.plan, p.costs.timing, stop);
   p.report = make_report(spec, p.plan, p.costs, p.trace, p.profile);
   if (std::string remark = experts_remark(spec, p.profile); !remark.empty())

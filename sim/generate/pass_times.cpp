@@ -72,14 +72,15 @@ PassTimes pass_times(const PredictPass& predict, const ClosedLoop& load) {
   const std::int64_t several =
       std::clamp<std::int64_t>(load.pass_tokens / load.input, 2, std::max<std::int64_t>(2, load.clients));
   const auto tokens = static_cast<double>(load.input);
-  const double one = predict.prompts(1, load.input), all = predict.prompts(several, load.input);
-  const double least = std::min(one, table.decode(1, tokens));
-  const Line part = Line::through(0, least, tokens, one);
-  const Line whole = Line::through(tokens, one, static_cast<double>(several) * tokens, all);
+  const PromptTime one = predict.prompts(1, load.input), all = predict.prompts(several, load.input);
+  const double least = std::min(one.device_s, table.decode(1, tokens)), many = static_cast<double>(several) * tokens;
+  const Line part = Line::through(0, least, tokens, one.device_s);
+  const Line whole = Line::through(tokens, one.device_s, many, all.device_s);
+  const Line launch = Line::through(tokens, one.launch_s, many, all.launch_s);
   return {.decode = [table](double n, double context) { return table.decode(n, context); },
           .attention = [table](double n, double context) { return table.attention(n, context); },
           .prompt = [=](double n) { return n < tokens ? part.at(n) : whole.at(n); },
-          .launch_s = predict.launch_s};
+          .launch = [=](double n) { return launch.at(std::max(n, tokens)); }};
 }
 
 }  // namespace orrery

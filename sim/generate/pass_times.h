@@ -9,12 +9,9 @@ namespace orrery {
 
 // Predicts seconds of passes over `batch` sequences on each data rank: over prompts of `input` tokens, and of one token
 // of each sequence with `cached` tokens in the cache.
-// prompts: on the GPU, whatever the host takes to launch it; launch_s: seconds for which the host launches a pass over
-// prompts, which hardly depend on their number.
 struct PredictPass {
-  std::function<double(std::int64_t batch, std::int64_t input)> prompts;
+  std::function<PromptTime(std::int64_t batch, std::int64_t input)> prompts;
   std::function<double(std::int64_t batch, std::int64_t cached)> decode;
-  double launch_s = 0;
 };
 
 // The times of a stack's passes under a load, from predictions of few batches: passes of answers at up to three numbers

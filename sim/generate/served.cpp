@@ -76,25 +76,6 @@ ServedRow row_of(const JsonValue& item) {
 
 GenerationReport report_of(const Spec& spec) { return predict_batch(spec, profile_for(spec, "")); }
 
-// How a stack forms its passes, by its defaults.
-struct ServingHabit {
-  std::string_view stack;
-  std::int64_t sequences, pass_tokens;
-  bool mixes, reserves;
-  // share of what weights and working memory leave free that the cache gets; 0: what memory_fraction of the GPU leaves
-  double of_free = 0;
-};
-// vLLM: max_num_seqs and max_num_batched_tokens of its server on GPUs of 70 GiB and more (vllm/engine/arg_utils.py),
-// and preemption by recomputation (vllm/v1/core/sched/scheduler.py). TensorRT-LLM: max_batch_size, max_num_tokens and
-// CapacitySchedulerPolicy.GUARANTEED_NO_EVICT, KvCacheConfig.free_gpu_memory_fraction
-// (tensorrt_llm/llmapi/llm_args.py). SGLang: chunked_prefill_size (python/sglang/srt/server_args.py); its scheduler
-// runs new prompts before answers, unless enable_mixed_chunk is set, and retracts requests where the cache is full; how
-// many run at once follows from the cache.
-constexpr ServingHabit kServingHabits[] = {{"vllm", 1024, 8192, true, false},
-                                           {"tensorrt-llm", 2048, 8192, true, true, 0.9},
-                                           {"tensorrt-llm-engines", 2048, 8192, true, true, 0.9},
-                                           {"sglang", 1 << 30, 8192, false, false}};
-
 // The memory of one data rank for keys, values and recurrent states, beside the weights.
 double cache_bytes(const GeneratedMemory& m, double of_free) {
   const Bytes used = m.weights + m.working;
@@ -106,25 +87,26 @@ double cache_bytes(const GeneratedMemory& m, double of_free) {
 // Plays requests against a stack as its clients would send them. Where a measurement does not say how many requests
 // were sent, ten from each client.
 LoopFigures under_load(const ServedRow& row, std::int64_t clients, std::int64_t requests) {
+  if (clients < 1) throw Error("how many clients or requests there are is not said");
   const std::int64_t data = row.attention_data;
   const ServedOptions options = served_options(row);
-  const auto& habit = *std::ranges::find(kServingHabits, stack_of(row), &ServingHabit::stack);
   const auto load = [&](std::int64_t batch, std::int64_t input, std::int64_t output) {
     ServedRow like = row;
     like.input = input;
     return served_spec(like, batch * data, output);
   };
-  const auto prompts = [](const Spec& spec) { return prompt_time(spec, profile_for(spec, "")); };
+  const PredictPass predict = {.prompts =
+                                   [&](std::int64_t n, std::int64_t input) {
+                                     const Spec spec = load(n, input, 1);
+                                     return prompt_time(spec, profile_for(spec, ""));
+                                   },
+                               .decode =
+                                   [&](std::int64_t n, std::int64_t cached) {
+                                     const Spec spec = load(n, cached, 2);
+                                     return decode_period_s(spec, profile_for(spec, ""), cached);
+                                   }};
   // Prompts come one after another, so that no pass needs the working memory of many of them.
   const Spec alone = load(1, row.input, row.output);
-  const PredictPass predict = {
-      .prompts = [&](std::int64_t n, std::int64_t input) { return prompts(load(n, input, 1)).device_s; },
-      .decode =
-          [&](std::int64_t n, std::int64_t cached) {
-            const Spec spec = load(n, cached, 2);
-            return decode_period_s(spec, profile_for(spec, ""), cached);
-          },
-      .launch_s = prompts(alone).launch_s};
   const GeneratedMemory memory = generation_memory(alone, profile_for(alone, ""));
   const ClosedLoop loop = {
       .clients = ceil_div(clients, data),
@@ -132,13 +114,13 @@ LoopFigures under_load(const ServedRow& row, std::int64_t clients, std::int64_t 
       .input = row.input,
       .output = row.output,
       .shortest = options.shortest,
-      .sequences = habit.sequences,
-      .cache_bytes = cache_bytes(memory, habit.of_free),
+      .sequences = options.sequences,
+      .cache_bytes = cache_bytes(memory, options.of_free),
       .token_bytes = static_cast<double>(memory.cache_a_sequence) / static_cast<double>(row.input + row.output),
       .state_bytes = static_cast<double>(memory.states_a_sequence),
-      .pass_tokens = habit.pass_tokens,
-      .mixes = habit.mixes,
-      .reserves = habit.reserves,
+      .pass_tokens = options.pass_tokens,
+      .mixes = options.mixes,
+      .reserves = options.reserves,
       .overlaps = options.overlaps,
       .poll_passes = options.poll_passes,
       .stream_tokens = options.stream_tokens};

@@ -1,49 +1,89 @@
 #include "sim/generate/served_options.h"
 
+#include <algorithm>
 #include <regex>
 #include <string>
+#include <string_view>
 
 #include "models/load/aliases.h"
 #include "sim/generate/served_spec.h"
 
 namespace orrery {
-
 namespace {
 
-// vLLM schedules asynchronously by default from 0.14 on, SGLang (its overlap schedule) in all rows. TensorRT-LLM has an
-// overlap scheduler too, but first tokens do not come a pass later for it: its rows agree better without.
-bool overlaps(const ServedRow& row) {
-  constexpr int kFirstAsynchronous = 14;
+// How a stack forms its passes, by its defaults. overlaps_from: minor version 0.x from which on it launches a pass
+// while the one before runs; 0: in every release.
+struct ServingHabit {
+  std::string_view stack;
+  std::int64_t sequences;
+  bool mixes, reserves, overlaps;
+  double of_free = 0;
+  int overlaps_from = 0;
+};
+// vLLM: max_num_seqs and max_num_batched_tokens of its server on GPUs of 70 GiB and more (vllm/engine/arg_utils.py),
+// preemption by recomputation (vllm/v1/core/sched/scheduler.py), asynchronous scheduling by default from 0.14 on.
+// TensorRT-LLM: max_batch_size, max_num_tokens and CapacitySchedulerPolicy.GUARANTEED_NO_EVICT,
+// KvCacheConfig.free_gpu_memory_fraction (tensorrt_llm/llmapi/llm_args.py); it has an overlap scheduler too, but first
+// tokens do not come a pass later for it: its rows agree better without. SGLang: chunked_prefill_size
+// (python/sglang/srt/server_args.py); its scheduler runs new prompts before answers, unless enable_mixed_chunk is set,
+// overlaps, and retracts requests where the cache is full; how many run at once follows from the cache. All take 8,192
+// tokens in a pass.
+constexpr ServingHabit kServingHabits[] = {{"vllm", 1024, true, false, true, 0, 14},
+                                           {"tensorrt-llm", 2048, true, true, false, 0.9},
+                                           {"tensorrt-llm-engines", 2048, true, true, false, 0.9},
+                                           {"sglang", 1 << 30, false, false, true}};
+
+// The x of a release 0.x that a row's framework names, as in "vllm 0.12.0"; a row that names none ("vllm", "vllm
+// nightly-...") is taken for a late one.
+int minor_version(const std::string& framework) {
+  constexpr int kLate = 1000;
   std::smatch version;
-  static const std::regex kVersion("vllm 0\\.([0-9]{1,3})");
-  const bool old = std::regex_search(row.framework, version, kVersion) && std::stoi(version[1]) < kFirstAsynchronous;
-  return !old && !stack_of(row).starts_with("tensorrt-llm");
+  static const std::regex kVersion("^[A-Za-z-]+ 0\\.([0-9]{1,3})");
+  return std::regex_search(framework, version, kVersion) ? std::stoi(version[1]) : kLate;
+}
+
+// Options of InferenceX's servers that its rows do not state, by stack, model and GPU, and by lengths of prompts and
+// answers where they are not 0; "": any GPU. They are from memory and from the rows themselves, not read in its
+// scripts:
+// - SGLang has --scheduler-recv-interval 10, or 30 from 16 clients on: what the first token takes beyond a pass doubles
+//   between 8 and 16 clients, for these models and GPUs alone.
+// - TensorRT-LLM has stream_interval 20: the first token comes 20 further tokens late in all 24 such rows, from 4 to
+// 128
+//   clients, and in none of the other lengths.
+struct LaunchOptions {
+  std::string_view stack, model, gpu;
+  std::int64_t input, output, poll_passes, poll_passes_of_many, stream_tokens;
+};
+constexpr LaunchOptions kInferenceX[] = {{"sglang", "deepseek-v3", "b200", 0, 0, 10, 30, 1},
+                                         {"sglang", "deepseek-v3", "b300", 0, 0, 10, 30, 1},
+                                         {"sglang", "qwen3.5-397b-a17b", "b200", 0, 0, 10, 30, 1},
+                                         {"sglang", "qwen3.5-397b-a17b", "b300", 0, 0, 10, 30, 1},
+                                         {"tensorrt-llm", "llama-3.1-70b", "", 1024, 1024, 1, 1, 20}};
+
+// InferenceX's clients draw lengths from 80 % to 100 % of the stated ones (--random-range-ratio 0.8): of equal and of
+// drawn lengths its rows agree better with drawn ones, those of other sources with equal ones.
+void take_inferencex(const ServedRow& row, ServedOptions& options) {
+  constexpr std::int64_t kMany = 16;
+  options.shortest = 0.8;
+  const std::string stack = stack_of(row), model = canonical_model(row.model);
+  for (const LaunchOptions& o : kInferenceX) {
+    const bool lengths = o.input == 0 || (o.input == row.input && o.output == row.output);
+    if (o.stack != stack || o.model != model || (!o.gpu.empty() && o.gpu != row.gpu) || !lengths) continue;
+    options.poll_passes = row.concurrency < kMany ? o.poll_passes : o.poll_passes_of_many;
+    options.stream_tokens = o.stream_tokens;
+  }
 }
 
 }  // namespace
 
-// InferenceX starts its servers and clients with options that its rows do not state. They are from memory and from the
-// rows themselves, not read in its scripts:
-// - Its clients draw lengths from 80 % to 100 % of the stated ones (--random-range-ratio 0.8). Of equal and of drawn
-//   lengths its rows agree better with drawn ones, those of other sources with equal ones.
-// - On Blackwell it starts SGLang for DeepSeek-R1 and Qwen3.5 with --scheduler-recv-interval 10, or 30 from 16 clients
-//   on: what the first token takes beyond a pass doubles between 8 and 16 clients, on these GPUs alone.
-// - It starts TensorRT-LLM for Llama 3.1 70B with stream_interval 20 where prompts and answers have 1,024 tokens: the
-//   first token comes 20 further tokens late in all 24 such rows, from 4 to 128 clients, and in none of the others.
 ServedOptions served_options(const ServedRow& row) {
-  ServedOptions options;
-  options.overlaps = overlaps(row);
-  if (row.source.find("source_file=") == std::string::npos) return options;
-  options.shortest = 0.8;
-  const std::string stack = stack_of(row), model = canonical_model(row.model);
-  const bool blackwell = row.gpu == "b200" || row.gpu == "b300";
-  if (stack == "sglang" && blackwell && (model.starts_with("deepseek-") || model.starts_with("qwen3.5"))) {
-    constexpr std::int64_t kFew = 10, kMany = 30, kManyClients = 16;
-    options.poll_passes = row.concurrency < kManyClients ? kFew : kMany;
-  }
-  constexpr std::int64_t kShort = 1024, kPiece = 20;
-  if (stack == "tensorrt-llm" && model == "llama-3.1-70b" && row.input == kShort && row.output == kShort)
-    options.stream_tokens = kPiece;
+  const auto& habit = *std::ranges::find(kServingHabits, stack_of(row), &ServingHabit::stack);
+  ServedOptions options = {.sequences = habit.sequences,
+                           .mixes = habit.mixes,
+                           .reserves = habit.reserves,
+                           .overlaps = habit.overlaps && minor_version(row.framework) >= habit.overlaps_from,
+                           .of_free = habit.of_free};
+  if (row.source.find("source_file=") != std::string::npos) take_inferencex(row, options);
   return options;
 }
 

@@ -6,15 +6,19 @@
 
 namespace orrery {
 
-// How the server and the clients of a measured row were started, where the row itself does not say.
+// How the server and the clients of a measured row form passes, as closed_loop.h says: by the stack's defaults, and by
+// options with which a source started them.
 struct ServedOptions {
-  bool overlaps = true;            // whether the host launches a pass while the one before it runs (ClosedLoop)
-  double shortest = 1;             // share of the stated lengths from which on lengths of requests are drawn evenly
-  std::int64_t poll_passes = 1;    // passes of answers between two looks for new requests (ClosedLoop)
-  std::int64_t stream_tokens = 1;  // tokens in a piece of a streamed answer (ClosedLoop)
+  std::int64_t sequences = 1, pass_tokens = 8192;
+  bool mixes = true, reserves = true, overlaps = false;
+  // share of what weights and working memory leave free that the cache gets; 0: what memory_fraction of the GPU leaves
+  double of_free = 0;
+  double shortest = 1;
+  std::int64_t poll_passes = 1, stream_tokens = 1;
 };
 
-// Options that a row's source, stack, model and GPU tell. None is fitted: a number is an option's value.
+// Options of a row's stack, release, source, model and GPU. None is fitted, but those of a source are told from its
+// rows.
 ServedOptions served_options(const ServedRow& row);
 
 }  // namespace orrery

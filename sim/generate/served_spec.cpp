@@ -69,7 +69,8 @@ void set_groups(const ServedRow& row, const std::string& model, Spec& spec) {
 }  // namespace
 
 std::string stack_of(const ServedRow& row) {
-  // Before 1.0 models were compiled to engines; since then PyTorch runs them.
+  // Before 1.0 models were compiled to engines; since then PyTorch runs them. "trtllm 0.8" is the tag of a container of
+  // Dynamo, which holds a 1.x.
   if (row.framework.starts_with("TensorRT-LLM 0.")) return "tensorrt-llm-engines";
   if (row.framework.starts_with("TensorRT") || row.framework.starts_with("trtllm")) return "tensorrt-llm";
   if (row.framework.starts_with("vllm") || row.framework.starts_with("vLLM")) return "vllm";

@@ -99,8 +99,6 @@ TEST(Generation, TimesGrowWithContextAndBatch) {
   EXPECT_DOUBLE_EQ(r.total_s, r.first_token_s + 63 * r.token_s);
 }
 
-// The largest batch fits, and the next one does not, however large the batch is that the spec asks for: also where
-// working memory, which grows with the batch, takes as much as the cache.
 // A pass of one token is a CUDA graph. A pass over prompts is launched op by op: by Python in 90 us each, which a short
 // prompt waits for, and a long one does not.
 TEST(Generation, ShortPromptsWaitForTheirLaunches) {
@@ -117,10 +115,12 @@ TEST(Generation, ShortPromptsWaitForTheirLaunches) {
   EXPECT_NEAR(lengthy.first_token_s, at_once.first_token_s, 0.01 * at_once.first_token_s);
   const Spec spec = generation("llama-3.1-8b", "{batch: 1, input: 64, output: 2}", "{}", 1);
   const PromptTime apart = prompt_time(spec, profile_for(spec, ""));
-  EXPECT_NEAR(apart.launch_s + 1e-3, slow.first_token_s, 0.03 * slow.first_token_s) << "1 ms between passes";
+  EXPECT_NEAR(apart.launch_s, slow.first_token_s, 0.03 * slow.first_token_s);
   EXPECT_LT(apart.device_s, fast.first_token_s);
 }
 
+// The largest batch fits, and the next one does not, however large the batch is that the spec asks for: also where
+// working memory, which grows with the batch, takes as much as the cache.
 TEST(Generation, LargestBatchIsTheLastThatFits) {
   struct Case {
     const char *model, *generate, *strategy;

@@ -30,6 +30,15 @@ TEST(GeneratedSteps, PassesFollowEachOther) {
   EXPECT_EQ(all.report.memory.peak, report.prefill[1].report.memory.peak);
 }
 
+// A short prompt waits for its launches in the trace as in the report.
+TEST(GeneratedSteps, PromptsAreLaunched) {
+  const Spec spec = steps_spec("{batch: 1, input: 64, output: 3}", "{}", 1);
+  const GenerationReport report = predict_generation(spec, profile_for(spec, ""));
+  const Prediction all = predict_passes(spec, profile_for(spec, ""), shown_passes(spec));
+  EXPECT_GT(report.first_token_s, report.token_s * 2);
+  EXPECT_NEAR(all.report.step_time_s / report.total_s, 1, 0.03);
+}
+
 // With stages, passes follow each other as the period of a pass says.
 TEST(GeneratedSteps, StagesDoNotEmptyBetweenPasses) {
   const Spec spec = steps_spec("{batch: 32, input: 64, output: 40}", "{pipeline: 4}", 4);

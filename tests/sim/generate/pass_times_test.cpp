@@ -9,9 +9,11 @@ namespace {
 TEST(PassTimes, AreLinearBetweenPredictions) {
   int predictions = 0;
   const PredictPass predict = {
-      .prompts = [&](std::int64_t n, std::int64_t input) { return ++predictions, 1e-3 + 1e-5 * double(n * input); },
-      .decode = [&](std::int64_t n, std::int64_t cached) { return ++predictions, 5e-3 + 1e-8 * double(n * cached); },
-      .launch_s = 0.25};
+      .prompts =
+          [&](std::int64_t n, std::int64_t input) {
+            return ++predictions, PromptTime{1e-3 + 1e-5 * double(n * input), 0.25 + 1e-6 * double(n * input)};
+          },
+      .decode = [&](std::int64_t n, std::int64_t cached) { return ++predictions, 5e-3 + 1e-8 * double(n * cached); }};
   const ClosedLoop load = {
       .clients = 64, .requests = 640, .input = 1000, .output = 500, .sequences = 1000, .cache_bytes = 1'000'000};
   const PassTimes times = pass_times(predict, load);
@@ -24,13 +26,17 @@ TEST(PassTimes, AreLinearBetweenPredictions) {
   }
   for (const double tokens : {1000.0, 3000.0, 8000.0}) EXPECT_NEAR(times.prompt(tokens), 1e-3 + 1e-5 * tokens, 1e-12);
   EXPECT_LT(times.prompt(10), times.prompt(1000));
-  EXPECT_EQ(times.launch_s, 0.25);
+  EXPECT_NEAR(times.launch(2000), 0.252, 1e-12);
+  EXPECT_NEAR(times.launch(10), 0.251, 1e-12) << "the least pass";
 }
 
 // No pass is predicted whose sequences have no room in the cache.
 TEST(PassTimes, AskForNoMoreSequencesThanFit) {
   std::int64_t most = 0;
-  const PredictPass predict = {.prompts = [](std::int64_t, std::int64_t) { return 1.0; },
+  const PredictPass predict = {.prompts =
+                                   [](std::int64_t, std::int64_t) {
+                                     return PromptTime{1, 1};
+                                   },
                                .decode =
                                    [&](std::int64_t n, std::int64_t) {
                                      most = std::max(most, n);
