@@ -134,6 +134,10 @@ Id sparse_latent_attention(LayerTape& layer, Id x) {
                          by_heads(a.kv_lora_rank, a.v_head_dim, a.kv_lora_rank, a.v_head_dim));
 }
 
+// The most bytes of scores that are held at once: longer prompts are scored in parts (vLLM's
+// VLLM_SPARSE_INDEXER_MAX_LOGITS_MB, vllm/envs.py; other stacks are taken to do alike).
+constexpr Bytes kMostScores = Bytes{512} << 20;
+
 // Records the choice of tokens among those in the cache and the new ones.
 static Id served_choice(LayerTape& layer, const Index& index) {
   const BlockContext& c = layer.context;
@@ -148,7 +152,8 @@ static Id served_choice(LayerTape& layer, const Index& index) {
   work.cached = cached;
   work.cached_row = index_key_bytes(m);
   const Id chosen = layer.tape.slot("chosen tokens", c.rows * work.top_k * 4);
-  BlockBuilder::Uses uses = {.reads = {index.queries, index.keys, index.weights}, .writes = {chosen}};
+  const Id scores = layer.tape.slot("index scores", std::min(kMostScores, c.rows * index.keys_of_sample * 4));
+  BlockBuilder::Uses uses = {.reads = {index.queries, index.keys, index.weights}, .writes = {chosen, scores}};
   if (cached > 0) uses.elsewhere.push_back({Scope::state, Access::read, kKeysValues, -1});
   layer.tape.emit("index scores", work, uses);
   return chosen;

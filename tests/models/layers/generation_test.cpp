@@ -143,6 +143,24 @@ TEST(GenerationLayers, AnIndexScoresAllAndAttentionSeesTheChosen) {
   EXPECT_EQ(cost_of(index, 2).flops, 2.0 * 8193 * 32 * (2 * 128 + 3));
 }
 
+// Scores are held while tokens are chosen: 4 bytes a pair of a token and one before it, 512 MiB at most.
+TEST(GenerationLayers, ScoresOfAnIndexAreHeldInParts) {
+  const auto held = [](std::int64_t input, std::int64_t chunk) {
+    Spec spec = layers_spec("{base: glm-5, layers: 4}", fmt::format("{{batch: 2, input: {}, output: 8}}", input),
+                            "{tensor: 8, precision: fp8}", 8);
+    spec.sequence = chunk;
+    spec.generation->cached = input - chunk;
+    Bytes most = 0;
+    for (const Block& block : make_plan(spec).blocks) {
+      for (const BlockBuffer& buffer : block.buffers)
+        if (buffer.name == "index scores") most = std::max(most, buffer.bytes);
+    }
+    return most;
+  };
+  EXPECT_EQ(held(4096, 1024), 2 * 1024 * 4096 * 4);
+  EXPECT_EQ(held(131072, 8192), Bytes{512} << 20);
+}
+
 // Experts that a pass of 16 tokens reads: as many as are met where all are chosen alike, fewer where some are
 // preferred.
 TEST(GenerationLayers, FewTokensMeetFewExperts) {
