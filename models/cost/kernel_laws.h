@@ -57,8 +57,10 @@ template <class Law>
 struct KernelFamily {
   std::string name;
   std::vector<std::string> gpus;
-  std::string framework;             // whose kernels they are
-  std::vector<std::string> kernels;  // names of the kernels in tables of measurements; empty: all of the framework
+  std::string framework;  // whose kernels they are
+  // Names of the kernels in tables of measurements, in one format alone where "/" and its word follow; empty: all of
+  // the framework.
+  std::vector<std::string> kernels;
   Law law;
 };
 

@@ -75,17 +75,31 @@ double sum_of_errors(const std::vector<ExpertSample>& samples, const ExpertLaw& 
 
 }  // namespace
 
+static bool holds(const std::vector<std::string>& list, const std::string& name) {
+  return std::find(list.begin(), list.end(), name) != list.end();
+}
+
+static bool is_of(const KernelRow& row, const KernelFamily<ExpertLaw>& family) {
+  return row.kind.starts_with("experts") && row.framework == family.framework && holds(family.gpus, row.gpu);
+}
+
+static bool is_chosen(const KernelRow& row, const KernelFamily<ExpertLaw>& family) {
+  return family.kernels.empty() || holds(family.kernels, row.kernel) ||
+         holds(family.kernels, row.kernel + "/" + row.precision);
+}
+
 bool is_used_to_fit(const KernelRow& row, const KernelFamily<ExpertLaw>& family) {
-  const auto holds = [](const std::vector<std::string>& list, const std::string& name) {
-    return std::find(list.begin(), list.end(), name) != list.end();
-  };
-  return row.kind.starts_with("experts") && !is_judged(row) && row.framework == family.framework &&
-         holds(family.gpus, row.gpu) && (family.kernels.empty() || holds(family.kernels, row.kernel));
+  return is_of(row, family) && is_chosen(row, family) && !is_judged(row);
 }
 
 bool is_used_to_fit_experts(const KernelRow& row, const KernelLaws& laws) {
   return std::any_of(laws.experts.begin(), laws.experts.end(),
                      [&](const auto& family) { return is_used_to_fit(row, family); });
+}
+
+bool is_passed_over(const KernelRow& row, const KernelLaws& laws) {
+  return std::any_of(laws.experts.begin(), laws.experts.end(),
+                     [&](const auto& family) { return is_of(row, family) && !is_chosen(row, family); });
 }
 
 Seconds time_of_experts(const KernelRow& row, const Gpu& gpu, const ExpertLaw& law) {

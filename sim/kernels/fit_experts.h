@@ -12,6 +12,9 @@ inline constexpr std::size_t kFitRowsOfExperts = 250;  // rows of a kind of GPU 
 bool is_used_to_fit(const KernelRow& row, const KernelFamily<ExpertLaw>& family);
 bool is_used_to_fit_experts(const KernelRow& row, const KernelLaws& laws);
 
+// Whether a row is of a kernel of experts that its framework has beside those that it chooses on this GPU.
+bool is_passed_over(const KernelRow& row, const KernelLaws& laws);
+
 // Returns the seconds of a row of experts by a law: the two products by it, and the kernels between by the formulas of
 // a model that generates text. The law has a rate for the row's format.
 Seconds time_of_experts(const KernelRow& row, const Gpu& gpu, const ExpertLaw& law);

@@ -10,6 +10,7 @@
 
 #include "models/base/error.h"
 #include "models/cost/kernel_time.h"
+#include "sim/kernels/fit_experts.h"
 #include "sim/kernels/quantile.h"
 #include "sim/print/table.h"
 
@@ -125,6 +126,11 @@ KernelReport predict_kernels(KernelRows rows, const std::function<void(std::stri
     if (i % 4096 == 0 && progress) progress(fmt::format("{} of {} kernels", i, rows.rows.size()));
     auto known = gpus.find(row.gpu);
     if (known == gpus.end()) known = gpus.emplace(row.gpu, known_gpu(row.gpu)).first;
+    if (is_passed_over(row, built_in_kernel_laws())) {
+      ++report.not_covered[fmt::format("{} in {}: {} chooses other kernels on {}", row.kernel, row.precision,
+                                       row.framework, row.gpu)];
+      continue;
+    }
     if (!known->second) {
       ++report.not_covered[row.gpu + ": a GPU without built-in kernel times"];
       continue;

@@ -51,6 +51,23 @@ KernelRows rows_by_law() {
   return rows;
 }
 
+// A family may choose a kernel in one format alone.
+TEST(FitExperts, PassesOverKernelsThatAFamilyDoesNotChoose) {
+  KernelLaws laws;
+  laws.experts = {family(kMade)};
+  laws.experts[0].kernels = {"cutlass", "triton/bfloat16"};
+  KernelRow row = row_of(64, 8, 768, 1);
+  EXPECT_FALSE(is_passed_over(row, laws));
+  row.precision = "fp8";
+  EXPECT_TRUE(is_passed_over(row, laws));
+  EXPECT_FALSE(is_used_to_fit(row, laws.experts[0]));
+  row.kernel = "cutlass";
+  EXPECT_FALSE(is_passed_over(row, laws));
+  row.kernel = "another";
+  row.framework = "sglang";
+  EXPECT_FALSE(is_passed_over(row, laws)) << "no family of its framework";
+}
+
 TEST(FitExperts, FindsTheLawThatRowsWereMadeWith) {
   ExpertLaw begin = kMade;
   begin.bf16_start_us = 12;
