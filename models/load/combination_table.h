@@ -147,6 +147,8 @@ inline constexpr Pair kPairs[] = {
     {&kOrderFile, &kTwoModels, kNotYet, "choose 1f1b"},
     {&kTwoModels, &kWoven, kNotYet, "choose 1f1b"},
     {&kTwoModels, &kValidates, kNotYet, kOut},
+    {&kHostedSecond, &kNotGathered, "nothing gathers them before use", "choose zero3 or fsdp", Limit::spec},
+    {&kComparedStates, &kStreamsOfEither, kNotYet, "choose another model"},
     {&kPreferencePairs, &kContext, "a sample's log-probability is summed on one rank", "choose context: 1"},
     {&kPreferencePairs, &kDocuments, "a pair is two samples", kOut},
     {&kImages, &kPredictions, kNotYet, "set mtp_layers: 0"},
