@@ -92,6 +92,16 @@ const Case kOffloaded[] = {
 };
 INSTANTIATE_TEST_SUITE_P(Offload, TwoModels, testing::ValuesIn(kOffloaded));
 
+// Only the second model's weights come from the host, with the optimizer on the device or with it.
+const Case kHosted[] = {
+    {student(kLlama, kWide, ", offload: true"), "tensor: 2, data: 2, sharding: fsdp, global_batch: 4"},
+    {student(kLlama, kTiedTeacher, ", offload: true, features: {student: [3], teacher: [3]}"),
+     "data: 4, sharding: zero3, global_batch: 8, offload: {optimizer: cpu}"},
+    {kTiedStudent + "\nworkload: dpo\ndpo: {beta: 2, offload: true}",
+     "pipeline: 2, data: 2, micro_batch: 2, sharding: fsdp, global_batch: 4"},
+};
+INSTANTIATE_TEST_SUITE_P(Hosted, TwoModels, testing::ValuesIn(kHosted));
+
 // Hidden states of both models, from the embeddings to the final norm's input, through a projection where the widths
 // differ (kWide) and without one.
 const std::string kSameWidth = "{layers: 5, hidden: 64, heads: 4, feed_forward: 80, vocab: 250}";
