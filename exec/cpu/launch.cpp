@@ -301,6 +301,7 @@ struct CpuKernels {
   }
 
   void operator()(const Distillation& d) const { run_distillation(c, d); }
+  void operator()(const FeatureLoss& f) const { run_feature_loss(c, f); }
   void operator()(const Preference& p) const { run_preference(c, p); }
   void operator()(const Load& l) const { copy_text(c, l, CpuCall::integers(c.writes[0])); }
   void operator()(const Cast& w) const { c.state.generated ? run_pass_cast(c, w) : run_cast(c, w); }

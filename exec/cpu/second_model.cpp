@@ -49,4 +49,19 @@ void run_preference(const CpuCall& c, const Preference& p) {
   add_losses(c, p.rows, losses);
 }
 
+// The loss of the step leaves this loss out: in a pipeline, other ranks may compute it than those that have the losses
+// of tokens. In fp16 the gradient reads the loss scale before the teacher's hidden states.
+void run_feature_loss(const CpuCall& c, const FeatureLoss& f) {
+  const std::int64_t n = f.rows * f.columns;
+  const Values student = c.read(c.reads[0], n), teacher = c.read(c.reads.back(), n);
+  const auto view = [&](const Values& v) { return matrix<const float>(v.data(), f.rows, f.columns); };
+  if (f.part == FeatureLoss::Part::loss) {
+    CpuCall::floats(c.writes[0])[0] = kernels::feature_loss(view(student), view(teacher), f.weight);
+    return;
+  }
+  const Values gradient = c.write(c.writes[0], n);
+  kernels::feature_gradient(view(student), view(teacher), f.weight * c.loss_factor(),
+                            matrix(gradient.data(), f.rows, f.columns));
+}
+
 }  // namespace orrery

@@ -231,6 +231,7 @@ struct CudaKernels {
   void operator()(const Multiply& w) const { run_multiply(c, w); }
   void operator()(const SoftCap&) const { no_kernel(); }
   void operator()(const Distillation&) const { no_kernel(); }
+  void operator()(const FeatureLoss&) const { no_kernel(); }
   void operator()(const Preference&) const { no_kernel(); }
   void operator()(const LatentHeads&) const { no_kernel(); }
   void operator()(const Split&) const { no_kernel(); }

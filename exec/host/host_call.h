@@ -63,6 +63,7 @@ void run_multiply(const CpuCall& c, const Multiply& work);
 void run_update(const CpuCall& c, const Update& work);
 // Functions that run the losses that read two models, defined in exec/cpu/second_model.cpp.
 void run_distillation(const CpuCall& c, const Distillation& work);
+void run_feature_loss(const CpuCall& c, const FeatureLoss& work);
 void run_preference(const CpuCall& c, const Preference& work);
 // Returns the factor by which an op multiplies gradients: 1 / loss scale if the op reads the loss scale, times the clip
 // coefficient if it reads the gradient norm.

@@ -64,4 +64,25 @@ void distillation_gradient(const BothLogits& logits, const DistillationLoss& los
   }
 }
 
+float feature_loss(Matrix<const float> student, Matrix<const float> teacher, double weight) {
+  double total = 0;
+  for (std::int64_t r = 0; r < student.rows; ++r) {
+    const float *own = student.row(r), *other = teacher.row(r);
+    total += sum<double>(student.columns, [&](std::int64_t c) {
+      const double difference = static_cast<double>(own[c]) - static_cast<double>(other[c]);
+      return difference * difference;
+    });
+  }
+  return static_cast<float>(weight * total / static_cast<double>(student.columns));
+}
+
+void feature_gradient(Matrix<const float> student, Matrix<const float> teacher, double scale, Matrix<float> gradient) {
+  const auto factor = static_cast<float>(2 * scale / static_cast<double>(student.columns));
+  for (std::int64_t r = 0; r < student.rows; ++r) {
+    const float *own = student.row(r), *other = teacher.row(r);
+    float* to = gradient.row(r);
+    for (std::int64_t c = 0; c < student.columns; ++c) to[c] = factor * (own[c] - other[c]);
+  }
+}
+
 }  // namespace orrery::kernels

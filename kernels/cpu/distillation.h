@@ -31,4 +31,10 @@ void distillation_losses(std::int64_t rows, const DistillationLoss& loss, const 
 void distillation_gradient(const BothLogits& logits, const DistillationLoss& loss, const float* maxima,
                            const std::int64_t* labels, const float* sums, float scale, Matrix<float> student);
 
+// Returns the sum over the rows of `weight` times the mean squared difference of a row of the student's hidden states
+// from the teacher's.
+float feature_loss(Matrix<const float> student, Matrix<const float> teacher, double weight);
+// Writes the gradient of the student's hidden states: that of the same sum, times `scale` in place of the weight.
+void feature_gradient(Matrix<const float> student, Matrix<const float> teacher, double scale, Matrix<float> gradient);
+
 }  // namespace orrery::kernels

@@ -22,6 +22,14 @@ T distillation(const T* student, const T* teacher, std::int64_t n, std::int64_t 
   return hard * (log_sum_exp(student, n) - student[label]) + soft * temperature * temperature * divergence;
 }
 
+// Returns `weight` times the mean squared difference of one row of `n` hidden states from a teacher's.
+template <class T>
+T mean_square(const T* student, const T* teacher, std::int64_t n, T weight) {
+  T sum = 0;
+  for (std::int64_t i = 0; i < n; ++i) sum += (student[i] - teacher[i]) * (student[i] - teacher[i]);
+  return weight * sum / static_cast<T>(n);
+}
+
 // Returns the loss of direct preference optimization of a pair, from the log-probabilities of the chosen and of the
 // rejected sample by the policy and by the reference.
 template <class T>

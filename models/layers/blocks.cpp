@@ -137,6 +137,7 @@ Block layer_block(const BlockContext& c, std::int64_t layer, bool recompute, std
   b.tape.input_trains = trains_below(c.spec.model, layer);
   const auto x = b.tape.input(boundary);
   b.tape.output_gradient(boundary);
+  if (!sees) feature_loss(b, layer);
   if (b.recompute.layer) b.tape.begin_region(true);
   return b.tape.finish(layer_body(b, c, layer, x), ops);
 }
@@ -153,6 +154,7 @@ Block final_norm_block(const BlockContext& c, std::vector<Op>& ops) {
   b.tape.input_trains = trains_below(c.spec.model, c.spec.model.layers);
   b.tape.input(c.local_rows * c.stream * c.width);
   b.tape.output_gradient(c.local_rows * c.hidden * c.width);
+  feature_loss(b, c.spec.model.layers);
   return b.tape.finish(final_norm(b, "final norm", kInput), ops);
 }
 

@@ -192,4 +192,31 @@ void distillation_loss(LayerTape& layer, Id logits, std::int64_t columns) {
                   {.reads = {sums}, .writes = {layer.tape.slot("loss", c.rows * 4)}});
 }
 
+void feature_loss(LayerTape& layer, std::int64_t number) {
+  const BlockContext& c = layer.context;
+  if (feature_of(c.spec, number, c.second) < 0) return;
+  layer.tape.leaves_input = c.second;
+  layer.tape.reads_beside = !c.second;
+  if (c.second) return;
+  const SecondModel& s = *c.spec.second;
+  const std::int64_t columns = s.model.hidden;
+  const Id own = projects_features(c.spec) ? replicated(layer, "feature projection", kInput, layer.model.hidden,
+                                                        columns, {.name = "feature.projection"})
+                                           : kInput;
+  const Operand teacher = {Scope::beside, Access::read, kInput, -1};
+  const auto work = [rows = c.local_rows, columns, weight = s.features.weight](FeatureLoss::Part part) {
+    return FeatureLoss{rows, columns, part, weight};
+  };
+  layer.tape.emit("feature loss", work(FeatureLoss::Part::loss),
+                  {.reads = {own}, .writes = {layer.tape.slot("feature loss", 4)}, .elsewhere = {teacher}});
+  layer.tape.on_backward([=, &layer, &c] {
+    BlockBuilder::Uses uses = {.reads = {own}, .elsewhere = {teacher}};
+    if (c.spec.strategy.precision == Precision::fp16) uses.numbers = {kLossScale};
+    const Id gradient = activation(layer, "feature loss gradient", c.local_rows, columns);
+    uses.writes = {gradient};
+    layer.tape.emit("feature loss gradient", work(FeatureLoss::Part::gradient), uses);
+    layer.tape.contribute(own, gradient);
+  });
+}
+
 }  // namespace orrery

@@ -26,6 +26,10 @@ Id label_sums(LayerTape& layer, Id logits, std::int64_t columns);
 inline constexpr Id kBeside = kOutputGradient + 1;
 // Records the loss of a student, from its logits and the teacher's.
 void distillation_loss(LayerTape& layer, Id logits, std::int64_t columns);
+// Records, at the beginning of a block of a student, the loss of the hidden states that the block reads (kInput) beside
+// those that a block of the teacher has read (Scope::beside). Records nothing if no loss compares what this layer
+// reads, or the final norm, whose number is that of the layers.
+void feature_loss(LayerTape& layer, std::int64_t number);
 // Builds the last block of the second model, which hands its result to the output block of the model that trains: a
 // teacher's fp32 logits, or a reference's label_sums().
 Block second_output_block(const BlockContext& context, std::vector<Op>& ops);

@@ -13,15 +13,16 @@ static std::uint32_t shared_block(Draft& draft, const std::string& key,
 }
 
 // Returns a text of the properties in which the forward ops of a model's layers differ: kind, rows, attention window,
-// the rank's part of the sequence, the load of their experts, whether they have experts, and whether a fixed table
-// assigns these to tokens.
+// the rank's part of the sequence, the load of their experts, whether they have experts, whether a fixed table assigns
+// these to tokens, and whether a loss compares what they read with the other model's hidden states.
 static std::string layer_key(const BlockContext& context, std::int64_t layer) {
   const Model& m = context.spec.model;
   const bool experts = has_experts(m, layer), own_loads = experts && !m.moe->loads_file.empty();
   const LayerKind kind = layer_kind(m, layer);
-  return fmt::format("layer {} {} {} {} {} {} {} {} {}", context.rows, static_cast<int>(context.load),
+  return fmt::format("layer {} {} {} {} {} {} {} {} {}{}", context.rows, static_cast<int>(context.load),
                      context.ring_block, has_window(m, layer), experts, own_loads ? layer : 0,
-                     static_cast<int>(kind.mixer), kind.feed_forward, experts && is_hashed(m, layer));
+                     static_cast<int>(kind.mixer), kind.feed_forward, experts && is_hashed(m, layer),
+                     feature_of(context.spec, layer, context.second) >= 0 ? " feature" : "");
 }
 
 // Returns the id of a layer's block. Layers with the same ops share a block. Layers differ by layer_key(), or if only

@@ -19,6 +19,7 @@ void add_staging(const Draft& draft, Block& block, std::int64_t shard) {
 void place_on_host(const Draft& draft, Block& block, std::int64_t own) {
   const Offload& o = draft.facts.spec.strategy.offload;
   block.buffers[kParameterShard].home = block.buffers[kFrozenShard].home = o.parameters;
+  if (draft.facts.host_frozen() && !draft.facts.host_parameters()) block.buffers[kFrozenShard].home = MemoryTier::host;
   block.buffers[kGradientShard].home = o.gradients;
   for (const StateSlot slot : {kMaster, kMoment1, kMoment2}) {
     block.buffers[slot].home = o.optimizer;

@@ -1,6 +1,7 @@
 #include "models/layout/layout.h"
 
 #include <algorithm>
+#include <map>
 
 #include <fmt/format.h>
 
@@ -37,6 +38,20 @@ static std::uint32_t frame_before(const Draft& draft, const Chunk& chunk, std::s
     if (chunk.entries[b].second == chunk.entries[e].second) return id - static_cast<std::uint32_t>(e - b);
   }
   return handed_over(draft, chunk, micro_batch);
+}
+
+// Lets blocks of a student read the hidden states that blocks of its teacher have read (SecondModel::Features).
+static void join_features(const Spec& spec, Plan& plan, const Chunk& chunk, std::int32_t micro_batch) {
+  if (!spec.second || spec.second->features.student.empty()) return;
+  std::map<std::int64_t, std::uint32_t> frames[2];  // frames of student and teacher by the pair of hidden states
+  for (std::size_t e = 0; e < chunk.entries.size(); ++e) {
+    const Entry& entry = chunk.entries[e];
+    const BlockRole role = plan.blocks[entry.block].role;
+    const std::int64_t pair = feature_of(spec, entry.layer, entry.second);
+    if (pair >= 0 && (role == BlockRole::layer || role == BlockRole::final_norm))
+      frames[entry.second ? 1 : 0][pair] = chunk.frame_of(micro_batch, e);
+  }
+  for (const auto& [pair, frame] : frames[0]) plan.frames[frame].beside = frames[1].at(pair);
 }
 
 // Makes the second model's last block write its output into a buffer of the trained model's last block.
@@ -91,6 +106,7 @@ static void make_frames(Draft& draft, Chunk& chunk) {
       chunk.frames.push_back(id);
     }
     join_models(plan, chunk, i);
+    join_features(draft.facts.spec, plan, chunk, i);
   }
 }
 

@@ -95,7 +95,7 @@ bool joins_gradients(const Draft& draft, const Regions& regions) {
 static Block unit_block(const Draft& draft, std::int64_t elements, const Regions& regions, const Regions& fixed) {
   const PlanFacts& facts = draft.facts;
   const Bytes frozen = elements_of(fixed) * draft.plan.frozen_width;
-  const Bytes raised = facts.host_parameters() ? draft.shard(fixed) * draft.plan.frozen_width : 0;
+  const Bytes raised = facts.host_frozen() ? draft.shard(fixed) * draft.plan.frozen_width : 0;
   const Bytes width = draft.context.width, whole = elements * width;
   const bool staged = facts.row.fp32_shards || facts.host_parameters();
   const Bytes cast = facts.gradient_width != width ? elements * facts.gradient_width : 0;

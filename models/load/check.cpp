@@ -388,8 +388,8 @@ Broken first_broken(const Spec& spec) {
   return first_of(spec, generation_rules, quantise_rules, second_rules, model_rules, range_rules, gpu_rules,
                   cluster_rules, network_rules, trouble_rules, software_rules, tensor_rules, sequence_rules,
                   document_rules, image_rules, frozen_rules, unit_rules, checkpoint_rules, pipeline_rules, expert_rules,
-                  sharding_rules, batch_rules, second_model_rules, schedule_rules, precision_rules, offload_rules,
-                  rank_order_rules, pair_rules);
+                  sharding_rules, batch_rules, second_model_rules, feature_rules, schedule_rules, precision_rules,
+                  offload_rules, rank_order_rules, pair_rules);
 }
 
 }  // namespace orrery

@@ -61,7 +61,8 @@ Broken offload_rules(const Spec& spec) {
   // Without a known GPU the spec is for an execution on the machine at hand, whose memory and links the rules cannot
   // know.
   if (spec.cluster.gpu.memory_bytes == 0) return {};
-  if (o.any() && spec.cluster.gpu.pcie_GBps <= 0)
+  const bool moves = o.any() || (spec.second && spec.second->offload);
+  if (moves && spec.cluster.gpu.pcie_GBps <= 0)
     return broken(o.optimizer == MemoryTier::device ? "offload.activations" : "offload.optimizer",
                   "offload: {} has no known link to its host (pcie_GBps is 0 in its file of models/data/gpus); state "
                   "one there, or leave offload out",

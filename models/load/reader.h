@@ -196,6 +196,7 @@ Broken network_rules(const Spec& spec);     // checks the rules of cluster.netwo
 Broken generation_rules(const Spec& spec);  // checks the rules of text generation (generation.cpp)
 Broken quantise_rules(const Spec& spec);    // checks the rules of strategy.quantise (quantise.cpp)
 Broken second_rules(const Spec& spec);      // checks the rules of a second model (second_model.cpp)
+Broken feature_rules(const Spec& spec);     // checks the rules of distill.features (second_model.cpp)
 Broken rank_order_rules(const Spec& spec);  // checks the rules of strategy.rank_order
 
 }  // namespace orrery

@@ -33,7 +33,7 @@ constexpr const char* kSpecs[] = {
     "model: {layers: 2, hidden: 8, heads: 2, feed_forward: 8, vocab: 8}\n"
     "sequence: 8\n"
     "teacher: {layers: 2, hidden: 8, heads: 2, feed_forward: 8, vocab: 8}\n"
-    "distill: {}\n"
+    "distill: {features: {}}\n"
     "cluster: {gpu: h100-sxm}\n",
     "model: {layers: 2, hidden: 8, heads: 2, feed_forward: 8, vocab: 8}\n"
     "sequence: 8\n"

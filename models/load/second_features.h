@@ -8,6 +8,14 @@ namespace orrery::feature {
 // options with which it does not work.
 inline constexpr Feature kTwoModels = {"workload", "a second, frozen model (workload: distill or dpo)",
                                        [](S s) { return s.second.has_value(); }};
+inline constexpr Feature kComparedStates = {"distill.features",
+                                            "hidden states compared with a teacher's (distill.features)",
+                                            [](S s) { return s.second && !s.second->features.student.empty(); }};
+inline constexpr Feature kStreamsOfEither = {
+    "model.hyper_connections", "residual streams of either model",
+    [](S s) { return s.model.hyper_connections || (s.second && s.second->model.hyper_connections); }};
+inline constexpr Feature kHostedSecond = {"workload", "a second model's weights on the host (offload)",
+                                          [](S s) { return s.second && s.second->offload; }};
 inline constexpr Feature kEndsOnOneStage = {
     "strategy.schedule", "a schedule that puts both ends of the model on one of several stages", is::both_ends};
 inline constexpr Feature kDiskWeights = {"strategy.offload.parameters", "weights on disks (nvme)",

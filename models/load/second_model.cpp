@@ -1,4 +1,5 @@
 // This file reads the sections `teacher`, `distill` and `dpo`: a frozen model that runs beside the one that trains.
+#include <algorithm>
 #include <filesystem>
 #include <utility>
 
@@ -7,6 +8,7 @@
 #include "models/load/aliases.h"
 #include "models/load/open_spec.h"
 #include "models/load/reader.h"
+#include "models/partition/layers_of_stages.h"
 
 namespace orrery {
 namespace {
@@ -15,9 +17,18 @@ constexpr SpecKey kDistillKeys[] = {
     {"temperature", "divisor of all logits in the divergence, which is multiplied by its square", "2"},
     {"divergence", "weight of the divergence from the teacher in the loss", "0.5"},
     {"cross_entropy", "weight of the cross-entropy with the data's tokens in the loss", "0.5"},
+    {"offload", "the teacher's weights lie in host memory and are copied unit by unit (zero3, fsdp)", "true"},
+    {"features", "pairs of hidden states of both models whose squared difference is part of the loss",
+     "{student: [8, 16], teacher: [16, 32]}"},
+};
+constexpr SpecKey kFeatureKeys[] = {
+    {"student", "hidden states of the student that are compared, each by the number of layers before it", "[8, 16]"},
+    {"teacher", "the teacher's hidden states beside those, pair by pair", "[16, 32]"},
+    {"weight", "weight in the loss of each pair's mean squared difference", "0.1"},
 };
 constexpr SpecKey kPreferenceKeys[] = {
     {"beta", "factor of the difference of log-probabilities: how close the policy stays to the reference", "0.1"},
+    {"offload", "the reference's weights lie in host memory and are copied unit by unit (zero3, fsdp)", "true"},
 };
 constexpr double kMostFactor = 1e6;  // the largest accepted temperature, weight or beta, above any in use
 
@@ -41,6 +52,13 @@ Model read_teacher(SpecReader& reader, SpecNode node) {
   }
 }
 
+// Returns the virtual stage of a layer, or of the final norm, whose number is that of the layers.
+std::int64_t stage_of_layer(const std::vector<std::int64_t>& cut, std::int64_t number) {
+  std::int64_t stage = 0, end = cut.front();
+  while (number >= end && stage + 1 < std::ssize(cut)) end += cut[static_cast<std::size_t>(++stage)];
+  return stage;
+}
+
 bool in_use(const Spec& spec, SecondModel::Role role) { return spec.second && spec.second->role == role; }
 
 }  // namespace
@@ -62,11 +80,19 @@ void read_second(const SpecSection& top, std::string_view workload, Spec& spec) 
     map.take("temperature", s.temperature);
     map.take("divergence", s.divergence);
     map.take("cross_entropy", s.cross_entropy);
+    map.take("offload", s.offload);
+    if (const SpecNode* pairs = map.find("features"); pairs != nullptr) {
+      const SpecSection features(top.reader(), pairs, "distill.features", kFeatureKeys);
+      features.take("student", s.features.student, "none");
+      features.take("teacher", s.features.teacher, "none");
+      features.take("weight", s.features.weight);
+    }
   } else if (workload == "dpo") {
     SecondModel& s = spec.second.emplace();
     s.role = SecondModel::Role::reference;
     const SpecSection map(top.reader(), top.find("dpo"), "dpo", kPreferenceKeys);
     map.take("beta", s.beta);
+    map.take("offload", s.offload);
   }
 }
 
@@ -84,12 +110,47 @@ void settle_second(Spec& spec) {
   if (m.moe) m.moe->aux_loss = 0;
 }
 
+// Checks pairs of hidden states, which lie one beside the other only if both layers that read them are on one virtual
+// stage.
+Broken feature_rules(const Spec& spec) {
+  if (!spec.second) return {};
+  const SecondModel::Features& f = spec.second->features;
+  if (f.student.size() != f.teacher.size())
+    return broken("distill.features", "distill.features: {} hidden states of the student beside {} of the teacher",
+                  f.student.size(), f.teacher.size());
+  if (f.student.empty()) return {};
+  const Spec other = second_spec(spec);
+  for (const auto& [key, whose, model] :
+       {std::tuple("student", &f.student, &spec.model), std::tuple("teacher", &f.teacher, &other.model)}) {
+    const std::string name = fmt::format("distill.features.{}", key);
+    for (std::size_t i = 0; i < whose->size(); ++i) {
+      const std::int64_t number = (*whose)[i];
+      if (number < 0 || number > model->layers)
+        return broken(name, "{}: {} is not between 0 and layers: {}", name, number, model->layers);
+      if (std::find(whose->begin(), whose->begin() + static_cast<std::ptrdiff_t>(i), number) !=
+          whose->begin() + static_cast<std::ptrdiff_t>(i))
+        return broken(name, "{}: {} is there twice", name, number);
+    }
+  }
+  const std::vector<std::int64_t> own = stage_layers(spec), beside = stage_layers(other);
+  for (std::size_t i = 0; i < f.student.size(); ++i) {
+    const std::int64_t a = stage_of_layer(own, f.student[i]), b = stage_of_layer(beside, f.teacher[i]);
+    if (a != b)
+      return broken("distill.features",
+                    "distill.features: the student's hidden states {} are read on virtual stage {}, "
+                    "the teacher's {} by {}; they must be on one stage",
+                    f.student[i], a, f.teacher[i], b);
+  }
+  return {};
+}
+
 Broken second_rules(const Spec& spec) {
   if (!spec.second) return {};
   const SecondModel& s = *spec.second;
   const std::tuple<const char*, double, bool> factors[] = {{"distill.temperature", s.temperature, false},
                                                            {"distill.divergence", s.divergence, true},
                                                            {"distill.cross_entropy", s.cross_entropy, true},
+                                                           {"distill.features.weight", s.features.weight, false},
                                                            {"dpo.beta", s.beta, false}};
   for (const auto& [key, value, zero] : factors) {
     if (!(value > 0 || (zero && value == 0)) || value > kMostFactor)

@@ -101,6 +101,9 @@ struct HashedShapes {
     all(d.rows, d.columns, d.part, std::bit_cast<std::uint64_t>(d.temperature),
         std::bit_cast<std::uint64_t>(d.divergence), std::bit_cast<std::uint64_t>(d.cross_entropy));
   }
+  void operator()(const FeatureLoss& f) const {
+    all(f.rows, f.columns, f.part, std::bit_cast<std::uint64_t>(f.weight));
+  }
   void operator()(const Preference& p) const { all(p.rows, p.samples, std::bit_cast<std::uint64_t>(p.beta)); }
   void operator()(const Cast& c) const {
     all(c.elements, c.from, c.to, c.transpose);
@@ -224,6 +227,7 @@ void add_tasks(Hash& h, const Plan& plan) {
     h.all(f.block, f.first_buffer, f.next, f.previous, f.unit, f.state, f.weights, f.slot, f.layer, f.micro_batch,
           f.chunk, f.base);
     if (f.frozen_base != 0) h.add(f.frozen_base);
+    if (f.beside != kNone) h.add(f.beside);
   }
   for (const Task& t : plan.tasks) h.all(t.op, t.frame, t.lane, t.first_dependency, t.match, t.flags);
   for (const TaskId d : plan.dependencies) h.add(d);

@@ -184,6 +184,11 @@ struct WorkCost {
     }
     return {};
   }
+  // A difference of two numbers, which is squared and added to a sum, or multiplied by a factor.
+  Cost operator()(const FeatureLoss& f) const {
+    const double n = d(f.rows) * d(f.columns);
+    return f.part == FeatureLoss::Part::loss ? Cost{3 * n, 2 * n * d(width) + 4} : Cost{2 * n, 3 * n * d(width)};
+  }
   // Reads two sums of each model for a row, and writes the row's loss and factor.
   Cost operator()(const Preference& p) const { return {8 * d(p.rows), 24 * d(p.rows)}; }
   Cost operator()(const Cast& c) const {

@@ -337,6 +337,16 @@ struct Distillation {
   static constexpr std::int64_t kMaxima = 2, kSums = 5;  // numbers of a row that `maximum` and `exponent` write
 };
 
+// One step of the loss of a student's hidden states, or of their projection, (rows, columns), beside a teacher's. The
+// loss of a row is `weight` times the mean over the columns of the squared difference. loss: writes the sum of the
+// rows' losses. gradient: writes the gradient of the student's. Each step is one kernel, which reads both.
+struct FeatureLoss {
+  enum class Part : std::uint8_t { loss, gradient };
+  std::int64_t rows = 0, columns = 0;
+  Part part = Part::loss;
+  double weight = 1;
+};
+
 // The loss of direct preference optimization (SecondModel), in one kernel, from the sums of cross-entropy (`exponent`)
 // of the policy and of the reference over the rows of `samples` samples, of which each pair is a chosen and a rejected
 // one. The op writes the loss of each row's pair, and the factor by which the row's gradient of cross-entropy is
@@ -652,12 +662,12 @@ struct MixStreams {
   Direction direction = Direction::forward;
 };
 
-using Work =
-    std::variant<Gemm, GroupedGemm, GroupedBias, Gate, Permute, SigmoidGate, SortChunks, CountTokens, FlashAttention,
-                 MoveHeads, Softmax, Normalize, Rotary, LatentHeads, Split, Activation, Residual, Add, BiasGradient,
-                 Embedding, CrossEntropy, Cast, SoftCap, Accumulate, Load, Fill, Multiply, PlaceCopy, Wait, Exchange,
-                 SquaredNorm, Update, Collective, Transfer, Convolution, Scan, GatedNorm, IndexScores, Orthogonalize,
-                 Pool, MixStreams, MoveDirections, Quantize, Dequantize, Distillation, Preference, FakeQuantize>;
+using Work = std::variant<Gemm, GroupedGemm, GroupedBias, Gate, Permute, SigmoidGate, SortChunks, CountTokens,
+                          FlashAttention, MoveHeads, Softmax, Normalize, Rotary, LatentHeads, Split, Activation,
+                          Residual, Add, BiasGradient, Embedding, CrossEntropy, Cast, SoftCap, Accumulate, Load, Fill,
+                          Multiply, PlaceCopy, Wait, Exchange, SquaredNorm, Update, Collective, Transfer, Convolution,
+                          Scan, GatedNorm, IndexScores, Orthogonalize, Pool, MixStreams, MoveDirections, Quantize,
+                          Dequantize, Distillation, FeatureLoss, Preference, FakeQuantize>;
 
 // Returns the number of keys that a query of a causal attention sees on average, within its window or among the keys
 // that an index chose for it.

@@ -42,6 +42,7 @@ struct Kernels {
     return (one ? 1 : 4) + 3 * static_cast<int>(c.metrics);
   }
   int operator()(const Distillation&) const { return 1; }
+  int operator()(const FeatureLoss&) const { return 1; }
   int operator()(const Preference&) const { return 1; }
   int operator()(const Cast&) const { return 1; }
   int operator()(const Quantize&) const { return 1; }

@@ -11,6 +11,8 @@ enum class Scope : std::uint8_t {
   next,
   // the buffers of the block before this one on the stage: backward writes that block's output gradient there
   previous,
+  // the buffers of a block of the other model of the step, same micro-batch (Frame::beside)
+  beside,
   // the buffers of this block's unit (blocks whose weights are gathered together): weights, gradients before reduction
   unit,
   state,  // parameters, gradients and optimizer states of the task's chunk of layers, one flat buffer each

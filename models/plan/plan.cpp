@@ -102,6 +102,8 @@ std::uint32_t frame_of(const Plan& plan, std::uint32_t frame, Scope scope) {
       return f.next;
     case Scope::previous:
       return f.previous;
+    case Scope::beside:
+      return f.beside;
     case Scope::unit:
       return f.unit;
     case Scope::state:

@@ -237,9 +237,9 @@ inline constexpr std::uint16_t kOutputGradient = 1;
 struct Frame {
   std::uint32_t block = kNone;
   std::uint32_t first_buffer = 0;
-  // ids of other frames (instances of buffers): the neighbouring blocks of the chunk (next, previous), the unit of
-  // weights that are gathered together, and the chunk's states; kNone: there is no such frame
-  std::uint32_t next = kNone, previous = kNone, unit = kNone, state = kNone;
+  // ids of other frames (instances of buffers): neighbouring blocks of the chunk (next, previous), the second model's
+  // block whose input this block reads (beside), the unit of weights that are gathered together, and the chunk's states
+  std::uint32_t next = kNone, previous = kNone, beside = kNone, unit = kNone, state = kNone;
   // id of the frame (instance of buffers) that holds the version of the weights which the micro-batch uses; kNone: the
   // micro-batch uses the weights in frame `state`
   std::uint32_t weights = kNone;

@@ -80,6 +80,7 @@ class Unfolder {
       Frame f = from_.frames[old];
       f.next = renamed(f.next);
       f.previous = renamed(f.previous);
+      f.beside = renamed(f.beside);
       f.unit = renamed(f.unit);
       f.state = renamed(f.state);
       f.weights = renamed(f.weights);

@@ -45,7 +45,7 @@ static StepParts parts_of(Draft& draft, TaskWriter& writer) {
   if (facts.validates) validation = add_part<PostValidation>(parts, draft, writer);
   if (!draft.schedule.moves.empty()) add_part<ActivationEviction>(parts, draft, writer);
   if (draft.schedule.spreads_vocabulary()) add_part<VocabularyExchange>(parts, draft, writer);
-  const bool offloads = facts.host_parameters() || facts.host_gradients() || facts.host_update();
+  const bool offloads = facts.host_frozen() || facts.host_gradients() || facts.host_update();
   // whether activations stay on the device from forward to backward, without offload
   const bool keeps = facts.spec.strategy.offload.activations == MemoryTier::device;
   if (!keeps) add_part<ActivationOffload>(parts, draft, writer);

@@ -171,7 +171,7 @@ void Units::gather_unit(std::uint32_t unit_frame, std::uint32_t state_frame, Pha
 // stores them (NF4 if they are quantized).
 void Units::gather_frozen(std::uint32_t unit_frame, Phase phase, const std::vector<TaskId>& after) {
   const Regions& regions = draft_.layout.frozen.at(unit_frame);
-  if (facts_.host_parameters() && !regions.empty() && host_->upload_frozen(unit_frame, phase, after)) return;
+  if (facts_.host_frozen() && !regions.empty() && host_->upload_frozen(unit_frame, phase, after)) return;
   const bool begins = draft_.layout.regions.at(unit_frame).empty() || row_.fp32_shards;
   for (const Region& r : regions) {
     Op op = gather_op(r, regions, phase, true);
@@ -227,7 +227,7 @@ Op Units::gather_op(const Region& region, const Regions& all, Phase phase, bool 
   const bool first = region.first == 0, last = region.first == all.back().first;
   // Whether the shard to gather was uploaded or cast into a buffer of the unit, instead of lying in the flat buffers of
   // the chunk's states.
-  const bool apart = (row_.fp32_shards && !frozen) || facts_.host_parameters();
+  const bool apart = frozen ? facts_.host_frozen() : row_.fp32_shards || facts_.host_parameters();
   const UnitSlot whole = frozen ? kGatheredFrozen : copies_out(draft_, all) ? kArrived : kGathered;
   const Operand to = unit(whole, Access::write), shard = state(frozen ? kFrozenShard : kParameterShard, Access::read);
   const Bytes width = frozen ? plan_.frozen_width : context_.width;

@@ -37,6 +37,18 @@ const Model& model_of(const Spec& spec, std::string_view parameter) {
   return of_second_model(spec, parameter) ? spec.second->model : spec.model;
 }
 
+std::int64_t feature_of(const Spec& spec, std::int64_t layer, bool of_second) {
+  if (!spec.second) return -1;
+  const SecondModel::Features& f = spec.second->features;
+  const std::vector<std::int64_t>& layers = of_second ? f.teacher : f.student;
+  const auto at = std::find(layers.begin(), layers.end(), layer);
+  return at == layers.end() ? -1 : at - layers.begin();
+}
+
+bool projects_features(const Spec& spec) {
+  return spec.second && !spec.second->features.student.empty() && spec.second->model.hidden != spec.model.hidden;
+}
+
 std::string initial_name(const Spec& spec, const std::string& parameter) {
   const std::size_t at = word_in(spec, parameter);
   if (at == std::string_view::npos || spec.second->role != SecondModel::Role::reference) return parameter;

@@ -309,6 +309,7 @@ void BlockBuilder::own_lifetime(Id slot, const Use& forward, const Use& backward
   if (f_first != nullptr && !given) f_first->allocates.push_back(buffer);
   const bool anew = b_first != nullptr && starts_anew(b_first);
   if (anew && slot != kOutputGradient) b_first->allocates.push_back(buffer);
+  if (slot == kInput && leaves_input) return;
   if (f_last != nullptr && (b_first == nullptr || anew)) f_last->frees.push_back(buffer);
   if (b_last != nullptr) b_last->frees.push_back(buffer);
 }
@@ -321,6 +322,7 @@ void BlockBuilder::boundary_lifetimes() {
       return;
     }
   };
+  if (reads_beside && !free_beside(backward_)) free_beside(forward_);
   take_at_first(forward_, Scope::next, handed_to);
   take_at_first(backward_, Scope::previous, kOutputGradient);
 }

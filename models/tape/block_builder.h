@@ -99,6 +99,9 @@ class BlockBuilder {
   std::optional<Id> fresh_gradients;
   bool forward_only = false;  // whether there is no backward, as where text is generated
   bool input_trains = true;
+  // Whether the block's input stays in its buffer behind the last op that reads it, for a block of the other model
+  // (Frame::beside), which frees it; and whether this block is such a reader, so that it frees that input.
+  bool leaves_input = false, reads_beside = false;
   bool second = false;    // whether the block is one of the frozen second model (Block::second)
   Id handed_to = kInput;  // index of the next block's buffer that the block's output is written to
   // Prefix of weights' names, which tells apart the weights of several layers in one block.
@@ -183,6 +186,7 @@ class BlockBuilder {
   void place_parameters();
   Recorded run_again(Recorded r, std::map<Id, Id>& scratch);
   void boundary_lifetimes();
+  static bool free_beside(std::vector<Recorded>& pass);  // defined in block_store.cpp
   Block hand_over(std::vector<Op>& ops);
 
   Block block_;

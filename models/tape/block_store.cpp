@@ -110,6 +110,15 @@ void BlockBuilder::store_activations() {
   if (offloads) offload_stored();
 }
 
+// Frees the other model's hidden states behind the last op of a pass that reads them; returns whether there is one.
+bool BlockBuilder::free_beside(std::vector<Recorded>& pass) {
+  const auto reads = [](const Operand& o) { return o.scope == Scope::beside; };
+  const auto last = std::find_if(pass.rbegin(), pass.rend(),
+                                 [&](const Recorded& r) { return std::ranges::any_of(r.op.operands, reads); });
+  if (last != pass.rend()) last->op.frees.push_back({Scope::beside, Access::write, kInput, -1});
+  return last != pass.rend();
+}
+
 // Makes each gradient that backward computes for a weight, before an Accumulate op adds it to the sums, lie in a buffer
 // of the chunk's states instead of in a buffer of the block.
 void BlockBuilder::keep_fresh_gradients() {

@@ -152,6 +152,10 @@ struct Shapes {
   Shape operator()(const Distillation& d) const {
     return {fmt::format("distillation/{}", name_of(d.part)), {as_real(d.rows), as_real(d.columns)}};
   }
+  Shape operator()(const FeatureLoss& f) const {
+    return {f.part == FeatureLoss::Part::loss ? "feature loss" : "feature loss/gradient",
+            {as_real(f.rows), as_real(f.columns)}};
+  }
   Shape operator()(const Preference& p) const { return {"preference", {as_real(p.rows)}}; }
   Shape operator()(const Cast& c) const { return {fmt::format("cast/{}-{}", c.from, c.to), {as_real(c.elements)}}; }
   Shape operator()(const Quantize& q) const {

@@ -78,6 +78,20 @@ void add_training(const Spec& spec, List& list) {
                                                                     : "the model stays close to where it began",
                     "a forward of the other model, and its weights", "without it", std::move(alone)});
   }
+  if (spec.second && !spec.second->features.student.empty()) {
+    Spec without = spec;
+    without.second->features = {};
+    list.push_back({"hidden states compared with the teacher's", true, "the student learns the teacher's features",
+                    "kept hidden states of the teacher, and a projection where widths differ",
+                    "with the loss of the logits alone", std::move(without)});
+  }
+  if (spec.second && spec.second->offload) {
+    Spec here = spec;
+    here.second->offload = false;
+    list.push_back({fmt::format("the {}'s weights on the host", name_of(spec.second->role)), true,
+                    "they take no memory of the device between uses", "they come up over PCIe for every forward",
+                    "with these weights on the device", std::move(here)});
+  }
   if (spec.documents) {
     Spec whole = spec;
     whole.documents.reset();

@@ -92,7 +92,7 @@ Bytes state_bytes(const Spec& spec, const CellWork& work, const StageWork& stage
   Offload away;
   set_offload(away, work.cell.memory_plan.offload);
   Bytes sum = row.shards_parameters ? mine * (row.fp32_shards ? o.master_bytes : width) : whole * width;
-  sum += width * frozen_on_rank(work.cell, stage.weights);
+  if (!spec.second || !spec.second->offload) sum += width * frozen_on_rank(work.cell, stage.weights);
   if (away.parameters != MemoryTier::device) sum = 0;
   // Gradients are left out if backward allocates them: the first forward passes of a step run before any gradient
   // exists.

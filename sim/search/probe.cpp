@@ -47,6 +47,9 @@ Spec probe_spec(const Spec& base, const ModelCostKey& key) {
   Strategy& s = spec.strategy;
   spec.model.layers = layers_to_look_at(base);
   if (base.second) spec.second->model.layers = layers_to_look_at(second_spec(base));
+  // A lower bound may leave out the loss of hidden states and the second model's way from the host, which only add work
+  // and memory.
+  if (base.second) spec.second->features = {}, spec.second->offload = false;
   if (key.sequence > 0) spec.sequence = key.sequence;
   s.tensor = key.tensor;
   s.context = key.context;

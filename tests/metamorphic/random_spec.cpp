@@ -209,9 +209,13 @@ Json draw_second(Draw& draw, Drawn& d) {
   for (const char* key : {"units", "zero_quantize", "stage_replicas", "tensor_kind", "quantise"}) d.strategy.erase(key);
   const std::string precision = d.strategy["precision"];
   if (precision != "fp16" && precision != "fp32") d.strategy["precision"] = "bf16";
+  const std::string sharding = d.strategy.value("sharding", "none");
+  const bool hosts_weights = (sharding == "zero3" || sharding == "fsdp") && draw.chance(.3);
   if (draw.chance(.35)) {
     d.set_batch(draw.of({2, 4}));
-    return {{"dpo", {{"beta", 0.1}}}};
+    Json dpo = {{"beta", 0.1}};
+    if (hosts_weights) dpo["offload"] = true;
+    return {{"dpo", dpo}};
   }
   Json teacher = random_model(draw);
   while (!teacher.is_object()) teacher = random_model(draw);
@@ -226,7 +230,13 @@ Json draw_second(Draw& draw, Drawn& d) {
   }
   if (teacher.contains("moe") && teacher["moe"]["experts"].get<std::int64_t>() % d.degree("expert") != 0)
     teacher.erase("moe");
-  return {{"teacher", teacher}, {"distill", {{"temperature", draw.of({1, 2})}}}};
+  Json distill = {{"temperature", draw.of({1, 2})}};
+  if (hosts_weights) distill["offload"] = true;
+  // The first and the last hidden states of both models are on one stage in every layout.
+  const bool streams = teacher.contains("hyper_connections") || d.model.contains("hyper_connections");
+  if (!streams && draw.chance(.4))
+    distill["features"] = {{"student", {0, d.model["layers"]}}, {"teacher", {0, teacher["layers"]}}, {"weight", 0.5}};
+  return {{"teacher", teacher}, {"distill", distill}};
 }
 
 Json random_software(Draw& draw) {

@@ -92,6 +92,41 @@ const Case kOffloaded[] = {
 };
 INSTANTIATE_TEST_SUITE_P(Offload, TwoModels, testing::ValuesIn(kOffloaded));
 
+// Only the second model's weights come from the host, with the optimizer on the device or with it.
+const Case kHosted[] = {
+    {student(kLlama, kWide, ", offload: true"), "tensor: 2, data: 2, sharding: fsdp, global_batch: 4"},
+    {student(kLlama, kTiedTeacher, ", offload: true, features: {student: [3], teacher: [3]}"),
+     "data: 4, sharding: zero3, global_batch: 8, offload: {optimizer: cpu}"},
+    {kTiedStudent + "\nworkload: dpo\ndpo: {beta: 2, offload: true}",
+     "pipeline: 2, data: 2, micro_batch: 2, sharding: fsdp, global_batch: 4"},
+};
+INSTANTIATE_TEST_SUITE_P(Hosted, TwoModels, testing::ValuesIn(kHosted));
+
+// Hidden states of both models, from the embeddings to the final norm's input, through a projection where the widths
+// differ (kWide) and without one.
+const std::string kSameWidth = "{layers: 5, hidden: 64, heads: 4, feed_forward: 80, vocab: 250}";
+std::string compared(const std::string& model, const std::string& teacher, const std::string& pairs) {
+  return student(model, teacher, fmt::format(", features: {{{}, weight: 3}}", pairs));
+}
+const std::string kEnds = "student: [0, 1, 4], teacher: [0, 2, 6]", kHalves = "student: [1, 2, 4], teacher: [0, 4, 6]";
+
+const Case kCompared[] = {
+    {compared(kLlama, kSameWidth, "student: [2, 3], teacher: [1, 5]"), "data: 2, sharding: zero1, global_batch: 4"},
+    {compared(kLlama, kWide, kEnds), "data: 4, sharding: zero3, global_batch: 8, recompute: full"},
+    {compared(kTiedStudent, kTiedTeacher, "student: [4], teacher: [4]"), "data: 2, sharding: fsdp, global_batch: 4"},
+    {compared(kLlama, kWide, kEnds), "tensor: 4, data: 2, global_batch: 4"},
+    {compared(kLlama, kWide, kEnds), "tensor: 4, data: 1, sequence_parallel: false, global_batch: 2"},
+    {compared(kLlama, kWide, kHalves), "pipeline: 2, tensor: 2, data: 2, sharding: zero1, global_batch: 8"},
+    {compared(kLlama, kSameWidth, "student: [1, 2, 3], teacher: [1, 3, 4]"),
+     "pipeline: 2, data: 1, schedule: zb-h1, global_batch: 4"},
+    {compared(kLlama, kWide, "student: [0, 4], teacher: [1, 6]"),
+     "pipeline: 2, virtual_stages: 2, data: 2, global_batch: 8"},
+    {compared(kLlama, kWide, kEnds), "context: 2, tensor: 2, data: 2, global_batch: 4", "adamw", "megatron-core"},
+    {compared(kStudentOfExperts, kTeacherOfExperts, "student: [1, 2], teacher: [2, 3]"),
+     "data: 4, expert: 2, sharding: zero3, global_batch: 4, offload: {optimizer: cpu, parameters: cpu}"},
+};
+INSTANTIATE_TEST_SUITE_P(Compare, TwoModels, testing::ValuesIn(kCompared));
+
 const Case kPreferred[] = {
     {policy(kLlama), "data: 2, micro_batch: 2, global_batch: 8"},
     {policy(kLlama), "data: 2, micro_batch: 4, sharding: zero2, global_batch: 8"},
@@ -132,6 +167,19 @@ TEST(TwoModelsOnOneRank, OnlyTheStudentHasGradients) {
   const Result result = on_one(student(kLlama, kWide));
   for (const auto& [name, values] : result.gradients) EXPECT_EQ(name.find("teacher"), std::string::npos) << name;
   EXPECT_FALSE(result.gradients.empty());
+}
+
+// The loss of hidden states has gradients for the weights in front of these and for the projection, and for no others.
+TEST(TwoModelsOnOneRank, HiddenStatesTeachTheLayersBefore) {
+  const Result plain = on_one(student(kLlama, kWide));
+  const Result result = on_one(compared(kLlama, kWide, "student: [2], teacher: [3]"));
+  EXPECT_GT(norm(result.gradients.at("layer 2 feature.projection.weight")), 0);
+  for (const auto& [name, values] : plain.gradients) {
+    const bool before = name.starts_with("layer 0") || name.starts_with("layer 1") || name.starts_with("embedding");
+    const double apart = worst({{name, result.gradients.at(name)}}, {{name, values}}).first;
+    EXPECT_EQ(apart > 100 * kLimit, before) << name << ": " << apart;
+    EXPECT_TRUE(before || apart <= kLimit) << name << ": " << apart;
+  }
 }
 
 }  // namespace

@@ -86,5 +86,33 @@ TEST(Distillation, OfAModelByItselfIsZero) {
   for (const float x : losses) EXPECT_EQ(x, 0.0F);
 }
 
+constexpr std::int64_t kFeatureRows = 7, kFeatureColumns = 19;
+constexpr double kFeatureWeight = 0.3;
+
+std::vector<double> feature_losses(const std::vector<double>& student, const std::vector<double>& teacher) {
+  std::vector<double> losses;
+  for (std::int64_t r = 0; r < kFeatureRows; ++r)
+    losses.push_back(reference::mean_square(&student[r * kFeatureColumns], &teacher[r * kFeatureColumns],
+                                            kFeatureColumns, kFeatureWeight));
+  return losses;
+}
+
+TEST(FeatureLoss, MatchesItsReferenceAndItsDerivative) {
+  const std::vector<float> student = random_floats(kFeatureRows * kFeatureColumns, 5),
+                           teacher = random_floats(kFeatureRows * kFeatureColumns, 6);
+  const auto view = [](const std::vector<float>& x) { return matrix(x.data(), kFeatureRows, kFeatureColumns); };
+  const auto losses = [&](const std::vector<double>& x) { return feature_losses(x, wide(teacher)); };
+  double all = 0;
+  for (const double l : losses(wide(student))) all += l;
+  EXPECT_NEAR(feature_loss(view(student), view(teacher), kFeatureWeight), all, kFloatError * all);
+  constexpr double kScale = 0.125;
+  std::vector<float> gradient(student.size());
+  feature_gradient(view(student), view(teacher), kScale * kFeatureWeight,
+                   matrix(gradient.data(), kFeatureRows, kFeatureColumns));
+  const std::vector<double> weight(kFeatureRows, kScale);
+  EXPECT_LT(relative_error(gradient, finite_differences(wide(student), weight, losses)), 2 * kFloatError);
+  EXPECT_EQ(feature_loss(view(student), view(student), kFeatureWeight), 0.0F);
+}
+
 }  // namespace
 }  // namespace orrery::kernels

@@ -169,6 +169,46 @@ TEST(SecondModelPlan, KeepsLogitsOfBothModelsButSumsOfAReference) {
   }
 }
 
+constexpr const char* kFeatures = "distill: {features: {student: [0, 8, 16], teacher: [0, 14, 28]}}";
+
+// A student's hidden states are projected to the teacher's width, with the work of training that weight, and no more
+// is stored of the teacher than the hidden states that the loss reads.
+TEST(SecondModelPlan, ProjectsAndKeepsHiddenStates) {
+  for (const char* layout : kSecondLayouts) {
+    const Spec plain = second_case("teacher: llama-3.2-3b", layout);
+    const Spec spec = second_case(fmt::format("teacher: llama-3.2-3b, {}", kFeatures), layout);
+    const Plan plan = make_plan(spec);
+    const auto tokens = static_cast<double>(spec.strategy.global_batch * spec.sequence);
+    const double projections = 3 * static_cast<double>(spec.model.hidden * spec.second->model.hidden);
+    // tensor ranks without a part of the rows each project all of them
+    EXPECT_DOUBLE_EQ(products_of_model(plan, false) - products_of_model(make_plan(plain), false),
+                     6 * tokens * projections)
+        << layout;
+    EXPECT_EQ(products_of_model(plan, true), products_of_model(make_plan(plain), true)) << layout;
+  }
+}
+
+// The loss of a student of the teacher's width reads both models' hidden states where they lie.
+TEST(SecondModelPlan, ComparesHiddenStatesWhereTheyLie) {
+  const std::string same = "teacher: {base: llama-3.2-1b, layers: 28}, ";
+  for (const char* layout : kSecondLayouts) {
+    const Spec spec = second_case(same + kFeatures, layout);
+    const Plan plan = make_plan(spec);
+    std::int64_t rows = 0;
+    for (TaskId t = 0; t < plan.task_count(); ++t) {
+      const auto* f = std::get_if<FeatureLoss>(&plan.op_of(t).work);
+      if (f == nullptr) continue;
+      EXPECT_EQ(f->columns, spec.model.hidden);
+      rows += f->rows * plan.classes[plan.slot_of(t)].multiplicity;
+    }
+    // each pair's loss and gradient read every token once
+    EXPECT_EQ(rows, 3 * 2 * spec.strategy.global_batch * spec.sequence) << layout;
+    EXPECT_EQ(products_of_model(plan, false),
+              products_of_model(make_plan(second_case(same + "distill: {}", layout)), false));
+    EXPECT_EQ(plan.classes.empty(), false);
+  }
+}
+
 // A reference has one forward for each of a pair's samples, beside the policy's forward and backward.
 TEST(SecondModelPlan, OfPairsHasAForwardForEachSample) {
   const Spec spec = second_case("dpo: {}", "{tensor: 2, data: 2, micro_batch: 2, global_batch: 8}");

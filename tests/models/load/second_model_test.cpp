@@ -49,6 +49,25 @@ TEST(SecondModelKeys, RefusesWhatItCannotSay) {
   EXPECT_EQ(second_refusal("dpo: {}", "{micro_batch: 2, global_batch: 8}"), "");
 }
 
+// Pairs of hidden states must exist, and lie on one virtual stage.
+TEST(SecondModelKeys, RefuseHiddenStatesThatCannotBeCompared) {
+  const auto with = [](std::string_view features) {
+    return fmt::format("teacher: llama-3.2-3b, distill: {{features: {{{}}}}}", features);
+  };
+  expect_refused(with("student: [4, 8], teacher: [7]"), "2 hidden states of the student beside 1 of the teacher");
+  expect_refused(with("student: [17], teacher: [7]"), "distill.features.student: 17 is not between 0 and layers: 16");
+  expect_refused(with("student: [7], teacher: [-1]"), "distill.features.teacher: -1 is not between 0 and layers: 28");
+  expect_refused(with("student: [4, 4], teacher: [7, 8]"), "distill.features.student: 4 is there twice");
+  expect_refused(with("student: [4], teacher: [7], weight: 0"), "distill.features.weight: 0 is not above 0");
+  expect_refused(with("student: [4], teacher: [7], depth: 2"), "distill.features.depth");
+  const std::string_view staged = "{pipeline: 4, data: 1}";
+  expect_refused(with("student: [4], teacher: [6]"),
+                 "distill.features: the student's hidden states 4 are read on virtual stage 1, the teacher's 6 on 0",
+                 staged);
+  EXPECT_EQ(second_refusal(with("student: [4, 8, 16], teacher: [7, 14, 28]"), staged), "");
+  EXPECT_EQ(second_refusal(with("student: [0, 16], teacher: [0, 28]")), "");
+}
+
 // A teacher is refused where it would be refused if it trained, in words that say whose it is.
 TEST(SecondModelKeys, RefuseALayoutThatDoesNotFitTheTeacher) {
   const std::string teacher = "teacher: {base: llama-3.2-3b, moe: {experts: 8, top_k: 2, feed_forward: 512}}";
