@@ -54,9 +54,9 @@ void add_servers(Draft& draft) {
 // Returns whether ranks that hold different parts of the sequence do the same work in every layer.
 static bool ring_is_alike(const Draft& draft) {
   const Spec& spec = draft.facts.spec;
-  const auto& window = spec.model.sliding_window;
   const auto alike = [&](std::int64_t w) { return blocks_are_alike(spec.strategy, spec.sequence, w); };
-  return alike(0) && (!window || alike(window->window));
+  const auto alike_in = [&](const Model& m) { return !m.sliding_window || alike(m.sliding_window->window); };
+  return alike(0) && alike_in(spec.model) && (!spec.second || alike_in(spec.second->model));
 }
 
 static void meet_everywhere(Draft& draft) {

@@ -92,24 +92,25 @@ bool joins_gradients(const Draft& draft, const Regions& regions) {
          (copies_out(draft, regions) && draft.facts.gradient_width == draft.context.width);
 }
 
-static Block unit_block(const Draft& draft, std::int64_t elements, const Regions& regions, const Regions& fixed) {
+static Block unit_block(const Draft& draft, std::int64_t elements, const Regions& regions, const Regions& frozen) {
   const PlanFacts& facts = draft.facts;
-  const Bytes frozen = elements_of(fixed) * draft.plan.frozen_width;
-  const Bytes raised = facts.host_frozen() ? draft.shard(fixed) * draft.plan.frozen_width : 0;
+  const Bytes frozen_whole = elements_of(frozen) * draft.plan.frozen_width;
+  const Bytes frozen_shard = facts.host_frozen() ? draft.shard(frozen) * draft.plan.frozen_width : 0;
   const Bytes width = draft.context.width, whole = elements * width;
   const bool staged = facts.row.fp32_shards || facts.host_parameters();
   const Bytes cast = facts.gradient_width != width ? elements * facts.gradient_width : 0;
-  Block block = {.name = "unit",
-                 .role = BlockRole::unit,
-                 .buffers = {{"gathered parameters", facts.row.shards_parameters ? whole : 0, Category::parameters},
-                             {"cast shard", (staged ? draft.shard(regions) * width : 0) + raised, Category::buffers},
-                             {"unit gradients", whole, Category::gradients},
-                             {"cast gradients", cast, Category::buffers}}};
+  Block block = {
+      .name = "unit",
+      .role = BlockRole::unit,
+      .buffers = {{"gathered parameters", facts.row.shards_parameters ? whole : 0, Category::parameters},
+                  {"cast shard", (staged ? draft.shard(regions) * width : 0) + frozen_shard, Category::buffers},
+                  {"unit gradients", whole, Category::gradients},
+                  {"cast gradients", cast, Category::buffers}}};
   add_staging(draft, block, draft.shard(regions));
   block.buffers.push_back({"arrived parameters", copies_out(draft, regions) ? whole : 0, Category::parameters});
   block.buffers.push_back({"joined gradients", joins_gradients(draft, regions) ? whole : 0, Category::gradients});
   block.buffers.push_back(
-      {"gathered frozen parameters", facts.row.shards_parameters ? frozen : 0, Category::parameters});
+      {"gathered frozen parameters", facts.row.shards_parameters ? frozen_whole : 0, Category::parameters});
   const ZeroQuantize& narrow = facts.spec.strategy.zero_quantize;
   if (!narrow.any()) return block;
   const std::int64_t shard = draft.shard(regions), ranks = draft.group_size(Dimension::data);

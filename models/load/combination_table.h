@@ -17,7 +17,7 @@ inline constexpr Pair kPairs[] = {
     {&kRecomputedExperts, &kNoExperts, "there are no experts to run again", "leave moe and moe_activation out",
      Limit::spec},
     {&kRecomputedLatent, &kNoLatent, "there is no such product", "leave mla_up_proj out", Limit::spec},
-    {&kExpertOverlap, &kNoSharedExperts, "there are no shared experts to compute meanwhile", kOut, Limit::spec},
+    {&kExpertOverlap, &kNoSharedExpertsAtAll, "there are no shared experts to compute meanwhile", kOut, Limit::spec},
     {&kWoven, &kNotWoven, "there is no order to weave", kOut, Limit::spec},
     {&kEightBitStates, &kWithoutMoments, "it keeps no moment of each weight", "leave states out", Limit::spec},
     {&kStaleness, &kNotBounded, "that mode has no bound", "choose mode: ssp", Limit::spec},

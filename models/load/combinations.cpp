@@ -29,22 +29,38 @@ std::string file_of(const Spec& spec) {
   return found == spec.origins.end() ? "" : found->from.substr(0, found->from.rfind(':'));
 }
 
+bool asks(const Spec& spec, const Pair& pair) {
+  return pair.a->asked(spec) && (pair.b == nullptr || pair.b->asked(spec));
+}
+
+// Returns the section of a spec that describes the model that breaks a row of the table: the one that trains, whose
+// section a reference shares, or its teacher.
+std::string section_of_model(const Spec& spec, const Pair& pair) {
+  const bool of_teacher = !asks(spec, pair) && spec.second->role == SecondModel::Role::teacher;
+  return of_teacher ? "teacher" : "model";
+}
+
 // The option of a rejected pair that the error message names first, and the origin of its key: the option whose key the
 // spec gives. If the spec gives neither key, the option that is a property of the model, because a spec that names a
 // model thereby asks for the model's properties.
 struct Blame {
-  std::string_view key;
+  std::string key;
   const Origin* at = nullptr;
 };
 Blame blame(const Spec& spec, const Pair& pair) {
+  constexpr std::string_view kModel = "model";
+  const std::string section = section_of_model(spec, pair);
+  const auto key_of = [&](const Feature& f) {
+    return f.key.starts_with(kModel) ? section + std::string(f.key.substr(kModel.size())) : std::string(f.key);
+  };
   for (const Feature* f : {pair.a, pair.b}) {
     if (f == nullptr) continue;
-    if (const Origin* at = given(spec, f->key); at != nullptr) return {f->key, at};
+    if (const Origin* at = given(spec, key_of(*f)); at != nullptr) return {key_of(*f), at};
   }
   for (const Feature* f : {pair.a, pair.b}) {
-    if (f != nullptr && f->key.starts_with("model")) return {f->key, given(spec, "model")};
+    if (f != nullptr && f->key.starts_with(kModel)) return {key_of(*f), given(spec, section)};
   }
-  return {pair.a->key, nullptr};
+  return {std::string(pair.a->key), nullptr};
 }
 
 bool holds_for(Limit row, Limit asked) {
@@ -55,10 +71,6 @@ bool holds_for(Limit row, Limit asked) {
 // A frozen model beside the one that trains is refused where it would be refused if it trained, except for keys that
 // mean nothing without experts, say, which may be meant for the other model.
 bool holds_for_second(Limit row, Limit asked) { return row != Limit::spec && holds_for(row, asked); }
-
-bool asks(const Spec& spec, const Pair& pair) {
-  return pair.a->asked(spec) && (pair.b == nullptr || pair.b->asked(spec));
-}
 
 // Returns the spec of a second model as if it trained alone.
 Spec alone(const Spec& spec) {
@@ -95,8 +107,10 @@ std::string refused_key(const Spec& spec, const Pair& pair) {
 
 std::string refusal(const Spec& spec, const Pair& pair) {
   const std::string with = pair.b == nullptr ? "" : fmt::format(" with {}", pair.b->text);
-  const std::string whose = asks(spec, pair) ? "" : fmt::format("{}: ", name_of(spec.second->role));
-  return fmt::format("{}{}: {}{}: {}; {}", whose, blame(spec, pair).key, pair.a->text, with, pair.why, pair.advice);
+  const std::string key = blame(spec, pair).key;
+  std::string whose = asks(spec, pair) ? "" : fmt::format("{}: ", name_of(spec.second->role));
+  if (key.starts_with("teacher")) whose.clear();
+  return fmt::format("{}{}: {}{}: {}; {}", whose, key, pair.a->text, with, pair.why, pair.advice);
 }
 
 void refuse_combinations(const Spec& spec, Limit which) {

@@ -55,9 +55,6 @@ inline constexpr Feature kExperts = {"model.moe", "experts", [](S s) { return s.
 inline constexpr Feature kNoExperts = {"model.moe", "a model without experts", [](S s) { return !s.model.moe; }};
 inline constexpr Feature kGatedExperts = {"model.moe.shared_gate", "gated shared experts",
                                           [](S s) { return s.model.moe && s.model.moe->shared_gate; }};
-inline constexpr Feature kNoSharedExperts = {"model.moe", "a model without shared experts", [](S s) {
-                                               return !(s.model.moe && s.model.moe->shared_feed_forward > 0);
-                                             }};
 inline constexpr Feature kBias = {"model.bias", "biases", [](S s) { return has_mlp_bias(s.model); }};
 inline constexpr Feature kSinks = {"model.attention_sinks", "attention sinks",
                                    [](S s) { return s.model.attention_sinks; }};

@@ -306,8 +306,10 @@ static OpenSpec read_spec(const std::string& text, const std::string& path, cons
     throw Error(
         with_line(spec, path, broken("model.layers", "model.layers: {} is not between 1 and {}", layers, kMostLayers)));
   }
-  if (Moe* moe = spec.model.moe ? &*spec.model.moe : nullptr; moe != nullptr && !moe->loads_file.empty())
-    moe->loads = std::make_shared<ExpertLoads>(read_expert_loads(spec.model));
+  for (Model* model : {&spec.model, spec.second ? &spec.second->model : nullptr}) {
+    if (model != nullptr && model->moe && !model->moe->loads_file.empty())
+      model->moe->loads = std::make_shared<ExpertLoads>(read_expert_loads(*model));
+  }
   return {std::move(spec), std::move(search), path, overrides};
 }
 

@@ -25,5 +25,11 @@ inline constexpr Feature kPreferencePairs = {"workload", "pairs of samples (work
                                              }};
 inline constexpr Feature kNoExpertsAtAll = {"model.moe", "models without experts",
                                             [](S s) { return !s.model.moe && !(s.second && s.second->model.moe); }};
+inline constexpr Feature kNoSharedExpertsAtAll = {"model.moe", "models without shared experts", [](S s) {
+                                                    const auto shares = [](const Model& m) {
+                                                      return m.moe && m.moe->shared_feed_forward > 0;
+                                                    };
+                                                    return !shares(s.model) && !(s.second && shares(s.second->model));
+                                                  }};
 
 }  // namespace orrery::feature

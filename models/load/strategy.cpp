@@ -3,6 +3,7 @@
 #include "models/base/names.h"
 #include "models/load/open_spec.h"
 #include "models/load/reader.h"
+#include "models/partition/rank_groups.h"
 #include "models/schedule/schedules.h"
 #include "models/spec/sharding.h"
 
@@ -224,7 +225,7 @@ bool read_degrees(const SpecSection& section, const SpecNode* gpus, Spec& spec) 
   section.take_count("context", s.context, kMostRanks);
   read_context(section, s);
   section.take_count("expert", s.expert, kMostRanks);
-  const bool follows = software.layout.expert_tensor_is_tensor && spec.model.moe;
+  const bool follows = software.layout.expert_tensor_is_tensor && has_experts(spec);
   if (follows) s.expert_tensor = s.tensor;
   section.take_count("expert_tensor", s.expert_tensor, kMostRanks, follows ? profile : "default");
   const bool planned = read_replicas(section, s);

@@ -3,6 +3,7 @@
 // (ModelCost::possible).
 #include <numeric>
 
+#include "models/load/second_features.h"
 #include "models/spec/sequence.h"
 #include "models/spec/vision.h"
 #include "sim/parallel/large_pages.h"
@@ -73,7 +74,7 @@ void Space::each_placement_of_experts(RankLayout l, const Take& take) const {
 
 template <class Take>
 void Space::each_overlap(RankLayout l, const Take& take) const {
-  const bool shared = base_.model.moe && base_.model.moe->shared_feed_forward > 0;
+  const bool shared = !feature::kNoSharedExpertsAtAll.asked(base_);
   for (const bool sequence : both(sequence_parallel_, l.tensor > 1, false)) {
     if (sequence && base_.sequence / l.context % l.tensor != 0) continue;
     l.sequence_parallel = sequence;

@@ -1,19 +1,24 @@
+#include <fstream>
+
 #include <gtest/gtest.h>
 
 #include <fmt/format.h>
 
 #include "models/base/error.h"
 #include "models/load/load_spec.h"
+#include "models/plan/hash.h"
 #include "models/planner/make_plan.h"
+#include "tests/temporary_folder.h"
 
 namespace orrery {
 namespace {
 
-std::string second_text(std::string_view sections, std::string_view strategy = "{}") {
+std::string second_text(std::string_view sections, std::string_view strategy = "{}",
+                        std::string_view software = "orrery") {
   return fmt::format(
-      "{{model: llama-3.2-1b, sequence: 256, {}, cluster: {{node: dgx-h100, nodes: 1}}, gpus: 4, software: orrery, "
+      "{{model: llama-3.2-1b, sequence: 256, {}, cluster: {{node: dgx-h100, nodes: 1}}, gpus: 4, software: {}, "
       "strategy: {}}}",
-      sections, strategy);
+      sections, software, strategy);
 }
 
 std::string second_refusal(std::string_view sections, std::string_view strategy = "{}") {
@@ -76,6 +81,54 @@ TEST(SecondModelKeys, RefuseALayoutThatDoesNotFitTheTeacher) {
   expect_refused(teacher,
                  "t.yaml:1: teacher: strategy.sequence_parallel: tensor ranks without sequence_parallel with experts",
                  "{tensor: 2, data: 2, sequence_parallel: false}");
+}
+
+// A refusal that a teacher's own property causes names the teacher's key and line, not those of the student.
+TEST(SecondModelKeys, NameTheTeachersKeyWhereItIsRefused) {
+  const std::string text = second_refusal(
+      "\n teacher: {base: llama-3.2-3b, attention_sinks: true,\n mla: {kv_lora_rank: 512, qk_nope_head_dim: 128, "
+      "qk_rope_head_dim: 64, v_head_dim: 128}}");
+  EXPECT_EQ(text.find("t.yaml:2: teacher.attention_sinks: attention sinks with latent attention: "), 0U) << text;
+}
+
+constexpr const char* kOfExperts = "teacher: {base: llama-3.2-3b, moe: {experts: 8, top_k: 2, feed_forward: 512}}";
+
+// Stacks that cut experts over the tensor ranks do so if the teacher alone has experts.
+TEST(SecondModelKeys, CutTheTeachersExpertsByTheStacksRule) {
+  const auto cut = [](const char* software) {
+    const std::string text = second_text(kOfExperts, "{tensor: 2, sequence_parallel: true}", software);
+    return parse_spec(text, "t.yaml").strategy.expert_tensor;
+  };
+  EXPECT_EQ(cut("megatron-core"), 2);
+  EXPECT_EQ(cut("orrery"), 1);
+}
+
+TEST(SecondModelKeys, OverlapWhatTheTeacherSharesAlone) {
+  const std::string overlap = "{data: 4, expert: 4, overlap: {expert: true}}";
+  EXPECT_EQ(second_refusal("teacher: {base: llama-3.2-3b, moe: {experts: 8, top_k: 2, feed_forward: 512, "
+                           "shared_feed_forward: 512}}",
+                           overlap),
+            "");
+  expect_refused(kOfExperts, "models without shared experts", overlap);
+}
+
+// Loads from a file count for a teacher's experts as for a student's, and for the copy that a policy's reference is.
+TEST(SecondModelKeys, ReadTheLoadsOfBothModelsExperts) {
+  const test::TemporaryFolder folder;
+  const std::string moe =
+                        "moe: {experts: 4, top_k: 1, feed_forward: 512, imbalance: " + folder.path("loads.json") + "}",
+                    teacher = "teacher: {base: llama-3.2-3b, " + moe + "}", layout = "{data: 4, expert: 4}";
+  expect_refused(teacher, "loads.json", layout);
+  const auto planned = [&](const char* loads) {
+    std::ofstream(folder.path("loads.json")) << loads;
+    return plan_hash(make_plan(parse_spec(second_text(teacher, layout), "t.yaml")));
+  };
+  const std::string even = planned("[[1, 1, 1, 1]]"), uneven = planned("[[5, 1, 1, 1]]");
+  EXPECT_NE(even, uneven);
+  const Spec policy = parse_spec(second_text("dpo: {}", "{micro_batch: 2, global_batch: 8, data: 4, expert: 4}"),
+                                 "t.yaml", {"model={base: llama-3.2-1b, " + moe + "}"});
+  ASSERT_TRUE(policy.second->model.moe->loads);
+  EXPECT_EQ(policy.second->model.moe->loads->front().front(), 5);
 }
 
 // A frozen model has no loss that balances the tokens of experts.
