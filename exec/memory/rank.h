@@ -54,7 +54,7 @@ struct Rank {
   // For each unit (parameters that are gathered together), by the id of its frame (its set of buffers): the ranges of
   // its weights that this rank owns.
   std::map<std::uint32_t, std::vector<Piece>> unit_pieces;
-  // Returns the same ranges of the unit's frozen weights.
+  // Returns the ranges of a unit's frozen weights that this rank owns, by the id of the unit's frame.
   std::vector<Piece> frozen_pieces_of_unit(std::uint32_t unit) const;
 };
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "models/base/error.h"
+#include "models/partition/rank_groups.h"
 #include "sim/predict/long_steps.h"
 #include "sim/predict/predict.h"
 #include "sim/print/table.h"
@@ -37,7 +38,7 @@ std::vector<Overrides> small_changes(const Spec& spec) {
   if (s.tensor > 1 && !s.sequence_parallel) changes.push_back({"strategy.sequence_parallel=true"});
   add_twice(changes, s, "tensor", s.tensor);
   add_twice(changes, s, "pipeline", s.pipeline);
-  if (spec.model.moe) changes.push_back({fmt::format("strategy.expert={}", 2 * s.expert)});
+  if (has_experts(spec)) changes.push_back({fmt::format("strategy.expert={}", 2 * s.expert)});
   add_twice(changes, s, "context", s.context);
   changes.push_back({"strategy.offload.activations=cpu"});
   changes.push_back({"strategy.offload.optimizer=cpu"});

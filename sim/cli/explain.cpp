@@ -215,15 +215,15 @@ Section coupling(const Spec& spec) {
     section.lines = {"no weights: every micro-batch updates them, so their number and size change what is learnt"};
     return section;
   }
-  if (const auto& moe = spec.model.moe; moe && (moe->aux_loss > 0 || moe->capacity_factor)) {
+  const bool balances = spec.model.moe && spec.model.moe->aux_loss > 0;
+  const auto has_capacity = [](const Model& m) { return m.moe && m.moe->capacity_factor; };
+  const bool drops = has_capacity(spec.model) || (spec.second && has_capacity(spec.second->model));
+  section.lines = {"no statistics of a batch: but for rounding the gradient is the same in micro-batches of any size"};
+  if (balances || drops) {
     std::string line = "routers ";
-    if (moe->aux_loss > 0) line += "balance experts' load over the tokens of a micro-batch (auxiliary loss)";
-    if (moe->capacity_factor)
-      line += fmt::format("{}drop tokens over capacity among those of a rank", moe->aux_loss > 0 ? " and " : "");
+    if (balances) line += "balance experts' load over the tokens of a micro-batch (auxiliary loss)";
+    if (drops) line += fmt::format("{}drop tokens over capacity among those of a rank", balances ? " and " : "");
     section.lines = {line + ": the gradient is another where micro-batches have another size"};
-  } else {
-    section.lines = {
-        "no statistics of a batch: but for rounding the gradient is the same in micro-batches of any size"};
   }
   if (updates == Updates::every_step) section.lines.emplace_back("all meet the same weights, which are not the newest");
   return section;

@@ -305,7 +305,7 @@ class CostModel {
   }
 
   TokenCopies copies(std::size_t op, const Spread& members) const {
-    const Moe& moe = *model_of_op(spec_, plan_, static_cast<std::uint32_t>(op)).moe;
+    const Moe& moe = *model_of_op_[op]->moe;
     const double nodes = static_cast<double>(members.size());
     return {(nodes - 1) / nodes * parts_met(moe, nodes), parts_met(moe, static_cast<double>(ranks_in(members)))};
   }
@@ -379,6 +379,7 @@ class CostModel {
   double slowest_ = 1;      // time of an op on the job's slowest GPU over that on a typical GPU
   std::map<Spread, NcclModel> models_;
   Uplinks uplinks_;
+  std::vector<const Model*> model_of_op_ = models_of_ops(spec_, plan_);
   Costs costs_;
 };
 

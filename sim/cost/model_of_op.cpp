@@ -1,13 +1,14 @@
 #include "sim/cost/model_of_op.h"
 
-#include <algorithm>
-
 namespace orrery {
 
-const Model& model_of_op(const Spec& spec, const Plan& plan, std::uint32_t op) {
-  const bool second = std::ranges::any_of(
-      plan.blocks, [&](const Block& b) { return b.second && std::ranges::find(b.forward, op) != b.forward.end(); });
-  return second ? spec.second->model : spec.model;
+std::vector<const Model*> models_of_ops(const Spec& spec, const Plan& plan) {
+  std::vector<const Model*> models(plan.ops.size(), &spec.model);
+  for (const Block& block : plan.blocks) {
+    if (!block.second) continue;
+    for (const std::uint32_t op : block.forward) models[op] = &spec.second->model;
+  }
+  return models;
 }
 
 }  // namespace orrery

@@ -1,5 +1,7 @@
 #include "sim/explain/techniques_memory.h"
 
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "models/partition/rank_groups.h"
@@ -46,9 +48,12 @@ void add_memory(const Spec& spec, std::vector<Technique>& list) {
   if (s.attention == Attention::unfused)
     list.push_back({"flash attention", false, "", "", "with flash attention",
                     changed(spec, [](Strategy& x) { x.attention = Attention::flash; })});
-  if (spec.model.moe && spec.model.moe->hierarchical_dispatch && s.expert > 1) {
-    Spec flat = spec;
-    flat.model.moe->hierarchical_dispatch = false;
+  Spec flat = spec;
+  bool staged = false;
+  for (Model* model : {&flat.model, flat.second ? &flat.second->model : nullptr}) {
+    if (model != nullptr && model->moe) staged = std::exchange(model->moe->hierarchical_dispatch, false) || staged;
+  }
+  if (staged && s.expert > 1) {
     list.push_back({"two-stage dispatch", true, "a token crosses the network once for each node that has its experts",
                     "a second way inside the node", "with flat dispatch", flat});
   }

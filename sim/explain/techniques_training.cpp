@@ -73,6 +73,8 @@ void add_training(const Spec& spec, List& list) {
   if (spec.second) {
     Spec alone = spec;
     alone.second.reset();
+    if (!alone.model.moe) alone.strategy.expert = alone.strategy.expert_tensor = 1;
+    if (!alone.model.moe || alone.model.moe->shared_feed_forward == 0) alone.strategy.overlap.expert = false;
     list.push_back({fmt::format("a frozen {} beside the model", name_of(spec.second->role)), true,
                     spec.second->role == SecondModel::Role::teacher ? "the model learns the teacher's distribution"
                                                                     : "the model stays close to where it began",

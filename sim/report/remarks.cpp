@@ -111,17 +111,17 @@ std::string positions_remark(const Spec& spec) {
                      spec.model.name);
 }
 
-// Returns a remark for a spec whose imbalance of experts is impossible: the busiest rank gets at most every token once
-// for each of its experts, and at most all (token, chosen expert) pairs.
-std::string imbalance_remark(const Spec& spec) {
-  if (!spec.model.moe || spec.strategy.expert == 1 || spec.model.moe->zipf || !spec.model.moe->loads_file.empty())
-    return "";
-  const Moe& moe = *spec.model.moe;
+// Returns a remark for a model whose imbalance of experts is impossible: the busiest rank gets at most every token once
+// for each of its experts, and at most all (token, chosen expert) pairs. key: the section of the spec that the model
+// is.
+std::string imbalance_remark(const Spec& spec, const Model& model, std::string_view key) {
+  if (!model.moe || spec.strategy.expert == 1 || model.moe->zipf || !model.moe->loads_file.empty()) return "";
+  const Moe& moe = *model.moe;
   const double most = std::min(static_cast<double>(spec.strategy.expert),
                                static_cast<double>(moe.experts) / static_cast<double>(moe.top_k));
   if (moe.imbalance <= most) return "";
   return fmt::format(
-      "model.moe.imbalance: {} is more than the busiest of {} expert ranks can get: planned as {:.4g} times the mean",
+      "{}.moe.imbalance: {} is more than the busiest of {} expert ranks can get: planned as {:.4g} times the mean", key,
       moe.imbalance, spec.strategy.expert, std::max(1.0, most));
 }
 
@@ -168,7 +168,7 @@ std::string stragglers_remark(const Spec& spec, const Plan& plan) {
 std::vector<std::string> remarks(const Spec& spec, const Plan& plan, const Profile& profile) {
   std::vector<std::string> list{attention_remark(spec, plan, profile),
                                 device_remark(profile, spec.cluster.gpu),
-                                imbalance_remark(spec),
+                                imbalance_remark(spec, spec.model, "model"),
                                 sharding_remark(spec),
                                 schedule_remark(spec, plan),
                                 gpus_remark(spec),
@@ -178,6 +178,8 @@ std::vector<std::string> remarks(const Spec& spec, const Plan& plan, const Profi
                                 vendor_remark(spec),
                                 training_keys_remark(spec),
                                 symmetric_memory_remark(spec)};
+  if (spec.second && spec.second->role == SecondModel::Role::teacher)
+    list.push_back(imbalance_remark(spec, spec.second->model, "teacher"));
   for (const std::string& remark : spec.model.remarks) list.push_back("model: " + remark);
   std::erase(list, "");
   return list;

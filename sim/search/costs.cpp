@@ -359,7 +359,8 @@ std::map<LayerKey, Bytes> bytes_that_leave(Spec spec) {
   std::map<LayerKey, Bytes> result;
   for (const Frame& frame : plan.frames) {
     const Block& block = plan.blocks[frame.block];
-    if (block.role != BlockRole::layer || frame.layer >= spec.model.layers || frame.micro_batch != 0) continue;
+    if (block.role != BlockRole::layer || block.second || frame.layer >= spec.model.layers || frame.micro_batch != 0)
+      continue;
     Bytes sum = 0;
     for (const std::uint32_t op : block.forward) {
       const auto* copy = std::get_if<PlaceCopy>(&plan.ops[op].work);

@@ -134,7 +134,7 @@ std::vector<std::string> Space::overrides_of(const Point& point) const {
   if (c.recompute_layers >= 0) list.push_back(fmt::format("strategy.recompute_layers={}", c.recompute_layers));
   const std::vector<std::string> away = offload_overrides(c);
   list.insert(list.end(), away.begin(), away.end());
-  if (base_.model.moe) {
+  if (has_experts(base_)) {
     list.push_back(fmt::format("strategy.expert={}", l.expert));
     list.push_back(fmt::format("strategy.expert_tensor={}", l.expert_tensor));
     list.push_back(fmt::format("strategy.overlap.expert={}", l.overlap_expert));
@@ -150,7 +150,7 @@ std::string Space::text_of(const Point& point) const {
   text += fmt::format(" PP{}", l.pipeline);
   if (c.virtual_stages > 1) text += fmt::format(" VP{}", c.virtual_stages);
   text += fmt::format(" DP{}", l.data);
-  if (base_.model.moe) text += fmt::format(" EP{} ETP{}", l.expert, l.expert_tensor);
+  if (has_experts(base_)) text += fmt::format(" EP{} ETP{}", l.expert, l.expert_tensor);
   text += fmt::format(" MB{}", l.micro_batch);
   if (l.pipeline > 1) text += fmt::format(" {}", c.schedule);
   text += fmt::format(" {}", name_of(c.sharding));

@@ -198,16 +198,19 @@ inline SmallSpace two_models_space(std::uint64_t seed) {
     return list[random.below(list.size())];
   };
   const bool teaches = random.below(3) > 0;
-  std::size_t with_experts = 0;
+  std::size_t with_experts = 0, with_shared = 0;
   const auto model = [&](const std::string& ends) {
-    const bool experts = random.below(3) == 0;
+    const bool experts = random.below(3) == 0, shared = experts && random.below(2) == 0;
     with_experts += experts ? 1 : 0;
+    with_shared += shared ? 1 : 0;
     return fmt::format(
         "{{name: small, layers: {}, hidden: {}, heads: 8, kv_heads: {}, feed_forward: {}, vocab: 16000{}{}}}",
         pick(4, 6, 8), pick(512, 1024, 2048), pick(2, 8), pick(2048, 8192),
-        experts ? fmt::format(", moe: {{experts: {}, top_k: 2, feed_forward: 1024}}", pick(4, 8)) : ends,
+        experts ? fmt::format(", moe: {{experts: {}, top_k: 2, feed_forward: 1024{}{}}}", pick(4, 8),
+                              shared ? ", shared_feed_forward: 512" : "", pick("", "", ", imbalance: 1.5"))
+                : ends,
         experts ? pick("", ", mla: {kv_lora_rank: 128, qk_nope_head_dim: 64, qk_rope_head_dim: 32, v_head_dim: 64}")
-                : "");
+                : pick("", "", ", sliding_window: {window: 256}"));
   };
   const std::string tied = ", tied_embeddings: true";
   SmallSpace s;
@@ -220,18 +223,19 @@ inline SmallSpace two_models_space(std::uint64_t seed) {
       pick(16, 32), pick(0, 1));
   s.text += fmt::format(
       "search: {{tensor: [1, {}], pipeline: [1, {}], context: [1{}], schedule: [1f1b, {}], virtual_stages: [1, 2], "
-      "micro_batch: [{}], sharding: [{}, {}], expert: [{}], expert_tensor: [1], recompute: [none, {}], "
+      "micro_batch: [{}], sharding: [{}, {}], expert: [{}], expert_tensor: [{}], recompute: [none, {}], "
       "recompute_layers: [null, 1], rank_order: [{}], sequence_parallel: [true], overlap_tensor: [{}], overlap_expert: "
-      "[false], overlap_gradient_reduce: [{}], overlap_parameter_gather: [{}], overlap_pipeline: [{}], offload: "
-      "[none{}], "
-      "offload_activations: [none]}}\n",
+      "[{}], overlap_gradient_reduce: [{}], overlap_parameter_gather: [{}], overlap_pipeline: [{}], offload: "
+      "[none{}], offload_activations: [{}]}}\n",
       pick(2, 4), pick(2, 4), teaches ? pick("", ", 2") : "",
       pick("gpipe", "interleaved", "zb-h1", "zb-h2", "naive", "zb-1p"), teaches ? pick("1", "1, 2") : "2",
       pick("none", "zero1", "zero2"), pick("zero3", "fsdp", "hsdp", "fsdp-grad-op"), pick("1, 2", "1, 4"),
-      pick("selective", "full", "mlp"), pick("tp-cp-dp-pp", "tp-cp-pp-dp"), pick(false, true), pick(true, false),
-      pick(true, false), pick(true, false),
+      with_experts > 0 ? pick("1", "1, 2") : "1", pick("selective", "full", "mlp"), pick("tp-cp-dp-pp", "tp-cp-pp-dp"),
+      pick(false, true), with_shared > 0 ? pick(false, true) : "false", pick(true, false), pick(true, false),
+      pick(true, false),
       pick("", "", ", optimizer", ", optimizer+gradients", ", optimizer+gradients+parameters",
-           ", optimizer+parameters"));
+           ", optimizer+parameters"),
+      pick("none", "none", "none, cpu"));
   return s;
 }
 

@@ -36,6 +36,20 @@ TEST(Fitting, AsksForMoreGpusWhereNothingElseHelps) {
   EXPECT_EQ(changes.back().set.front().find("cluster.nodes="), 0U);
 }
 
+// 90 GB of a teacher's experts lie on every GPU unless ranks share them out, whatever is sharded of the student.
+TEST(Fitting, SharesOutATeachersExperts) {
+  const SpecText taught = {
+      "t.yaml",
+      "model: {layers: 2, hidden: 512, heads: 8, feed_forward: 1024, vocab: 1024}\nteacher: {layers: "
+      "4, hidden: 4096, heads: 32, feed_forward: 1024, vocab: 1024, moe: {experts: 64, top_k: 2, "
+      "feed_forward: 14336}}\nsequence: 512\ncluster: {node: dgx-h100, nodes: 1}\nsoftware: "
+      "orrery\nstrategy: {data: 8, global_batch: 8, sharding: none}\n"};
+  bool shared_out = false;
+  for (const FittingChange& c : fitting_changes(taught, {}, ""))
+    shared_out = shared_out || c.set == std::vector<std::string>{"strategy.expert=2"};
+  EXPECT_TRUE(shared_out);
+}
+
 TEST(Fitting, TextShowsWhatToType) {
   const std::string text = fitting_text({{{"strategy.sharding=zero1"}, 2.0, Bytes{60} << 30}}, 1.6, {});
   EXPECT_NE(text.find("--set strategy.sharding=zero1"), std::string::npos);

@@ -7,6 +7,7 @@
 #include "models/base/error.h"
 #include "models/load/load_spec.h"
 #include "models/load/open_spec.h"
+#include "models/plan/hash.h"
 #include "models/planner/make_plan.h"
 #include "sim/predict/predict.h"
 
@@ -158,6 +159,27 @@ TEST(Techniques, OfEveryKindHaveOthersThatCanBePlanned) {
     }
     EXPECT_TRUE(named) << c.strategy << ": " << c.technique;
   }
+}
+
+// Without a teacher there are no experts to share out if the student has none, and flat dispatch is that of both
+// models.
+TEST(Techniques, OfATeacherOfExpertsLeaveNothingOfIt) {
+  const Spec spec = parse_spec(
+      "model: {layers: 2, hidden: 64, heads: 4, feed_forward: 96, vocab: 256}\nteacher: {layers: 2, hidden: 64, heads: "
+      "4, feed_forward: 96, vocab: 256, moe: {experts: 8, top_k: 2, feed_forward: 48, shared_feed_forward: 48, "
+      "dispatch: hierarchical}}\nsequence: 64\ncluster: {node: dgx-h100, nodes: 2}\nstrategy: {data: 16, expert: 8, "
+      "overlap: {expert: true}}\n",
+      "t.yaml");
+  std::vector<std::string> used;
+  for (const Technique& t : techniques(spec)) {
+    if (t.used) used.push_back(t.name);
+    const bool alone = t.name == "a frozen teacher beside the model", flat = t.name == "two-stage dispatch";
+    if (!alone && !flat) continue;
+    EXPECT_NO_THROW(check(t.other)) << t.name;
+    EXPECT_NE(plan_hash(make_plan(t.other)), plan_hash(make_plan(spec))) << t.name;
+  }
+  for (const char* name : {"a frozen teacher beside the model", "two-stage dispatch"})
+    EXPECT_EQ(std::count(used.begin(), used.end(), name), 1) << name;
 }
 
 // The worth of servers and grids comes from simulating the spec without them.

@@ -31,6 +31,21 @@ TEST(Remarks, SayWhatImbalanceComesTo) {
   EXPECT_TRUE(says(experts("3"), "data: 2, expert: 2, global_batch: 2", "planned as 2 times the mean"));
 }
 
+TEST(Remarks, SayWhoseImbalanceItIs) {
+  const std::string layout = "data: 8, expert: 8, global_batch: 8", model =
+                                                                        "layers: 2, hidden: 64, heads: 4, "
+                                                                        "feed_forward: 64, vocab: 96";
+  const auto list = [&](const std::string& imbalance) {
+    const Spec spec = parse_spec(fmt::format("model: {{{}}}\nteacher: {{{}}}\nsequence: 64\ncluster: {{node: dgx-h100, "
+                                             "nodes: 1}}\nstrategy: {{{}}}\n",
+                                             model, experts(imbalance), layout),
+                                 "taught.yaml");
+    return fmt::format("{}", fmt::join(predict(spec).report.remarks, "\n"));
+  };
+  EXPECT_NE(list("100").find("teacher.moe.imbalance: 100 is more than"), std::string::npos) << list("100");
+  EXPECT_EQ(list("2").find("imbalance"), std::string::npos) << list("2");
+}
+
 TEST(Remarks, SayThatOneRankShardsNothing) {
   EXPECT_TRUE(says(test::kSmall, "data: 1, sharding: zero3, global_batch: 2", "planned as none"));
   EXPECT_FALSE(says(test::kSmall, "data: 2, sharding: zero3, global_batch: 2", "planned as none"));

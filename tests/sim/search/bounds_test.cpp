@@ -87,6 +87,19 @@ TEST(SearchBounds, AreBelowBesideASecondModel) {
   EXPECT_GT(counts.compared, 80U);
 }
 
+// Long sequences of which the student's layers leave the device, while the teacher's keep nothing to leave.
+TEST(SearchBounds, AreBelowWhereTheStudentsActivationsLeave) {
+  const std::string sizes = "hidden: 2048, heads: 16, feed_forward: 8192, vocab: 1000}\n";
+  Comparison counts;
+  compare(1,
+          {"model: {layers: 6, " + sizes + "teacher: {layers: 4, " + sizes +
+           "sequence: 8192\ncluster: {node: dgx-h100, nodes: 1}\nstrategy: {global_batch: 32, micro_batch: 4, tensor: "
+           "1, pipeline: 1, context: 1, sharding: zero1, recompute: none}\nsearch: {offload: [none], "
+           "offload_activations: [cpu]}\n"},
+          {}, counts);
+  EXPECT_EQ(counts.compared, 20U);
+}
+
 // Few micro-batches, and stages of one chunk or of many: a micro-batch comes sooner to the first of many. Ends that
 // weigh as much as several layers make the cuts unlike.
 TEST(SearchBounds, AreBelowWhateverTheNumberOfChunks) {

@@ -53,6 +53,31 @@ TEST(SearchSpace, PointIsTheSpecThatItsOverridesMake) {
   EXPECT_GT(compared, 25U);
 }
 
+// Experts of a teacher are shared out too, and what it shares may be computed meanwhile: a point's name and overrides
+// say so although the student has none.
+TEST(SearchSpace, APointSaysHowATeachersExpertsLie) {
+  const std::string text =
+      "model: {layers: 4, hidden: 512, heads: 8, feed_forward: 1024, vocab: 1024}\nteacher: {layers: 4, hidden: 512, "
+      "heads: 8, feed_forward: 1024, vocab: 1024, moe: {experts: 4, top_k: 2, feed_forward: 512, shared_feed_forward: "
+      "256}}\nsequence: 512\ncluster: {node: dgx-h100, nodes: 1}\nsoftware: megatron-core\n"
+      "strategy: {tensor: 2, pipeline: 1, context: 1, global_batch: 16, micro_batch: 1, sharding: none, recompute: "
+      "none}\nsearch: {sequence_parallel: [true], expert: [2, 4], expert_tensor: [1, 2], overlap_expert: [true], "
+      "offload: [none], "
+      "offload_activations: [none], overlap_tensor: [false]}\n";
+  const Space space(parse_open_spec(text, "t.yaml"), 8);
+  std::set<std::string> names;
+  std::size_t points = 0;
+  for (const Point& point : points_of(space)) {
+    const Spec read = parse_spec(text, "t.yaml", space.overrides_of(point));
+    EXPECT_TRUE(point.layout.overlap_expert);
+    EXPECT_EQ(plan_hash(make_plan(read)), plan_hash(make_plan(space.spec_of(point)))) << space.text_of(point);
+    names.insert(space.text_of(point));
+    ++points;
+  }
+  EXPECT_GT(points, 1U);
+  EXPECT_EQ(names.size(), points);
+}
+
 TEST(SearchSpace, GivenKeysAreFixedAndListedOnesRestricted) {
   const std::string text =
       "model: gpt3-175b\nsequence: 2048\ncluster: {node: dgx-a100, nodes: 8}\n"
