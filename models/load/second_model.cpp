@@ -138,7 +138,7 @@ Broken feature_rules(const Spec& spec) {
     if (a != b)
       return broken("distill.features",
                     "distill.features: the student's hidden states {} are read on virtual stage {}, "
-                    "the teacher's {} by {}; they must be on one stage",
+                    "the teacher's {} on {}; they must be on one stage",
                     f.student[i], a, f.teacher[i], b);
   }
   return {};

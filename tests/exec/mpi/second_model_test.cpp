@@ -119,7 +119,7 @@ const Case kCompared[] = {
     {compared(kLlama, kWide, kHalves), "pipeline: 2, tensor: 2, data: 2, sharding: zero1, global_batch: 8"},
     {compared(kLlama, kSameWidth, "student: [1, 2, 3], teacher: [1, 3, 4]"),
      "pipeline: 2, data: 1, schedule: zb-h1, global_batch: 4"},
-    {compared(kLlama, kWide, "student: [0, 4], teacher: [1, 6]"),
+    {compared(kLlama, kWide, "student: [0, 4], teacher: [0, 6]"),
      "pipeline: 2, virtual_stages: 2, data: 2, global_batch: 8"},
     {compared(kLlama, kWide, kEnds), "context: 2, tensor: 2, data: 2, global_batch: 4", "adamw", "megatron-core"},
     {compared(kStudentOfExperts, kTeacherOfExperts, "student: [1, 2], teacher: [2, 3]"),
