@@ -68,6 +68,7 @@ INSTANTIATE_TEST_SUITE_P(Distill, TwoModels, testing::ValuesIn(kDistilled));
 
 // A model with experts beside one without, and both with experts; ranks share them out for both models alike.
 const Case kWithExperts[] = {
+    {student(kLlama, kTeacherOfExperts), "data: 4, expert: 4, sharding: none, clip: 0.1, global_batch: 4"},
     {student(kLlama, kTeacherOfExperts), "data: 4, expert: 2, sharding: zero3, global_batch: 4"},
     {student(kStudentOfExperts, kTeacherOfExperts), "tensor: 2, data: 2, expert: 2, expert_tensor: 2, global_batch: 4"},
     {student(kStudentOfExperts, kTeacherOfExperts),
