@@ -30,24 +30,58 @@ Bytes in_loss(const Plan& plan, std::string_view name) {
   return most;
 }
 
-// Twice the elements of a second model, which has neither gradients nor optimizer states, once for each rank that does
-// not share them. Ranks have copies of norms and of few key and value heads, and pad a vocabulary and shards.
-void check_weights(Checks& checks, const Subject& s, const Plan& plan) {
-  const Spec& spec = s.run.spec;
-  const Strategy& st = spec.strategy;
-  const Spec second = second_spec(spec);
-  const double each = static_cast<double>(parameter_count(second.model, spec.sequence) * storage_bytes(st.precision));
-  const double all = static_cast<double>(st.data * st.context);
+// The ranks of a stage on which an element of a second model's weight lies: one of those that share shards, if weights
+// are sharded; and a tensor rank, or all where the weight is not cut. Experts lie on the ranks that share them out, and
+// the tensor ranks of experts each hold what is not cut.
+double ranks_with(const Spec& second, const Parameter& p) {
+  const Strategy& st = second.strategy;
   const ShardingRow& row = row_of(st.sharding);
+  const auto tensor = static_cast<double>(st.tensor), all = static_cast<double>(st.data * st.context);
   const double copies = !row.shards_parameters             ? all
                         : row.hybrid && st.shard_group > 0 ? all / static_cast<double>(st.shard_group)
                                                            : 1;
-  // experts lie once on all ranks that share one set of shards, other weights once on a tensor group
-  const double most = second.model.moe ? copies * static_cast<double>(st.tensor) : copies;
-  const double held = in_states(plan, {kFrozen, kFrozenShard});
-  const double least = second.model.moe ? 1 : copies;
-  if (held < least * each * (1 - 1e-9) || held > most * each * 1.5 + 1e9)
-    checks.violated("second weights", fmt::format("{:.6g} B, {:.6g} .. {:.6g} times {:.6g}", held, least, most, each),
+  const bool uncut = p.partition == Partition::replicated;
+  if (p.experts > 0) {
+    const auto cut = static_cast<double>(st.expert_tensor);
+    return (row.shards_parameters ? copies : all * tensor / (static_cast<double>(st.expert) * cut)) * (uncut ? cut : 1);
+  }
+  return copies * (uncut ? tensor : 1);
+}
+
+// The elements that the ranks of a stage hold of a weight of the second model, with rows that pad a vocabulary and
+// copies of key and value heads where there are more tensor ranks than such heads.
+double held_of(const Spec& second, const BlockContext& c, const Parameter& p) {
+  double sum = static_cast<double>(elements(p));
+  if (p.partition == Partition::vocabulary) sum = static_cast<double>(c.padded_vocab * p.in);
+  if (p.name.starts_with("attention.qkv"))
+    sum += static_cast<double>((c.kv_copies - 1) * 2 * second.model.kv_heads * second.model.head_dim * p.in);
+  return sum * ranks_with(second, p);
+}
+
+// A second model has neither gradients nor optimizer states: its weights are all that it holds, once on each of the
+// ranks that do not share them. Shards are padded to one length, a layer's experts apart from its other weights.
+void check_weights(Checks& checks, const Subject& s, const Plan& plan) {
+  const Spec second = second_spec(s.run.spec);
+  const Model& m = second.model;
+  const Strategy& st = second.strategy;
+  const BlockContext c(second, row_of(st.sharding));
+  double sum = 0;
+  const auto add = [&](const std::vector<Parameter>& list) {
+    for (const Parameter& p : list) sum += held_of(second, c, p);
+  };
+  for (std::int64_t i = 0; i < m.layers; ++i) add(layer_parameters(m, i));
+  const std::vector<Parameter> embedding = embedding_parameters(m, second.sequence);
+  add(embedding);
+  add(head_parameters(m));
+  // the first and the last stage of a pipeline each hold a tied table
+  if (m.tied_embeddings && st.pipeline > 1) sum += held_of(second, c, embedding.front());
+  const auto width = static_cast<double>(storage_bytes(st.precision));
+  const std::int64_t padded =
+      row_of(st.sharding).shards_parameters ? 2 * (m.layers + 3) * st.tensor * st.data * st.context : 0;
+  const double held = in_states(plan, {kFrozen, kFrozenShard}), least = sum * width,
+               most = least + static_cast<double>(padded) * width;
+  if (held < least * (1 - 1e-9) || held > most * (1 + 1e-9))
+    checks.violated("second weights", fmt::format("{:.9g} B, by their forms {:.9g} .. {:.9g}", held, least, most),
                     s.spec);
 }
 
