@@ -105,11 +105,11 @@ TEST(FeatureLoss, MatchesItsReferenceAndItsDerivative) {
   double all = 0;
   for (const double l : losses(wide(student))) all += l;
   EXPECT_NEAR(feature_loss(view(student), view(teacher), kFeatureWeight), all, kFloatError * all);
-  constexpr double kScale = 0.125;
+  constexpr double kLossScale = 0.125;
   std::vector<float> gradient(student.size());
-  feature_gradient(view(student), view(teacher), kScale * kFeatureWeight,
+  feature_gradient(view(student), view(teacher), kLossScale * kFeatureWeight,
                    matrix(gradient.data(), kFeatureRows, kFeatureColumns));
-  const std::vector<double> weight(kFeatureRows, kScale);
+  const std::vector<double> weight(kFeatureRows, kLossScale);
   EXPECT_LT(relative_error(gradient, finite_differences(wide(student), weight, losses)), 2 * kFloatError);
   EXPECT_EQ(feature_loss(view(student), view(student), kFeatureWeight), 0.0F);
 }
