@@ -73,10 +73,6 @@ void read_second(const SpecSection& top, std::string_view workload, Spec& spec) 
     SecondModel& s = spec.second.emplace();
     s.divergence = s.cross_entropy = 0.5;
     const SpecSection map(top.reader(), top.find("distill"), "distill", kDistillKeys);
-    const SpecNode* teacher = top.find("teacher");
-    if (teacher == nullptr)
-      throw Error(fmt::format("{}: teacher: missing; a built-in name, a config.json or a map", top.reader().path));
-    s.model = read_teacher(top.reader(), *teacher);
     map.take("temperature", s.temperature);
     map.take("divergence", s.divergence);
     map.take("cross_entropy", s.cross_entropy);
@@ -87,6 +83,10 @@ void read_second(const SpecSection& top, std::string_view workload, Spec& spec) 
       features.take("teacher", s.features.teacher, "none");
       features.take("weight", s.features.weight);
     }
+    const SpecNode* teacher = top.find("teacher");
+    if (teacher == nullptr)
+      throw Error(fmt::format("{}: teacher: missing; a built-in name, a config.json or a map", top.reader().path));
+    s.model = read_teacher(top.reader(), *teacher);
   } else if (workload == "dpo") {
     SecondModel& s = spec.second.emplace();
     s.role = SecondModel::Role::reference;
