@@ -84,8 +84,10 @@ struct Software {
     // whether the products of the logits read 8-bit operands, as those of layers do
     bool eight_bit_output = false;
     EightBitAttention eight_bit_attention = EightBitAttention::never;
-    bool compile = false;      // whether chains of element-wise ops are fused into fewer kernels
-    bool cuda_graphs = false;  // whether steps run as CUDA graphs, so that the host spends no time per kernel
+    bool compile = false;  // whether chains of element-wise ops are fused into fewer kernels
+    // whether steps, and of generated text passes of one token, run as CUDA graphs, so that the host spends no time per
+    // kernel
+    bool cuda_graphs = false;
   };
 
   struct Communication {
