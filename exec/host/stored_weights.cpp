@@ -20,6 +20,8 @@ kernels::WeightCodes codes_of(WeightCode code) {
       return kernels::WeightCodes::nvfp4;
     case WeightCode::mxfp8:
       return kernels::WeightCodes::mxfp8;
+    case WeightCode::mxfp4:
+      return kernels::WeightCodes::mxfp4;
     default:
       throw Error(fmt::format("no ranks store weights in {}", name_of(code)), 1);
   }

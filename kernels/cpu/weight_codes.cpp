@@ -13,10 +13,14 @@ namespace orrery::kernels {
 namespace {
 
 std::int64_t words(std::int64_t bits) { return 4 * ((bits + 31) / 32); }
-std::int64_t bits_of(WeightCodes c) { return c == WeightCodes::int4 || c == WeightCodes::nvfp4 ? 4 : 8; }
+bool is_e2m1(WeightCodes c) { return c == WeightCodes::nvfp4 || c == WeightCodes::mxfp4; }
+bool is_e4m3(WeightCodes c) { return c == WeightCodes::fp8 || c == WeightCodes::mxfp8; }
+// Whether a scale is a power of two, of which the exponent is stored.
+bool has_exponents(WeightCodes c) { return c == WeightCodes::mxfp8 || c == WeightCodes::mxfp4; }
+std::int64_t bits_of(WeightCodes c) { return c == WeightCodes::int4 || is_e2m1(c) ? 4 : 8; }
 // Returns the bytes of a scale, which are those of models/base/weight_format.cpp.
 std::int64_t scale_bytes(WeightCodes c) {
-  return c == WeightCodes::int4 ? 2 : c == WeightCodes::nvfp4 || c == WeightCodes::mxfp8 ? 1 : 4;
+  return c == WeightCodes::int4 ? 2 : c == WeightCodes::nvfp4 || has_exponents(c) ? 1 : 4;
 }
 constexpr float kLargestE2m1 = 6;
 constexpr std::int64_t kBins = 2048;  // Migacz 2017, slide 22
@@ -70,8 +74,12 @@ Scale scale_of(const CodedMatrix& m, const WeightRange& range, float whole, bool
     case WeightCodes::fp8:
       return {largest / kLargestE4m3};
     case WeightCodes::mxfp8:
-      // The exponent of the largest magnitude less that of the largest number of E4M3, 8 (OCP specification, 6.3).
-      return {largest == 0 ? 0 : std::ldexp(1.0F, std::clamp(std::ilogb(largest) - 8, -127, 127))};
+    case WeightCodes::mxfp4: {
+      // The exponent of the largest magnitude less that of the largest number of E4M3, 8, or of E2M1, 2 (OCP
+      // specification, 6.3).
+      const int most = m.codes == WeightCodes::mxfp8 ? 8 : 2;
+      return {largest == 0 ? 0 : std::ldexp(1.0F, std::clamp(std::ilogb(largest) - most, -127, 127))};
+    }
     case WeightCodes::nvfp4:
       return {whole == 0 ? 0 : from_e4m3(to_e4m3(largest / kLargestE2m1 / whole)) * whole};
     default:
@@ -87,8 +95,8 @@ Scale scale_of(const CodedMatrix& m, const WeightRange& range, float whole, bool
 
 unsigned code_of(const CodedMatrix& m, float x, const Scale& s) {
   const float quotient = s.step == 0 ? 0 : x / s.step;
-  if (m.codes == WeightCodes::fp8 || m.codes == WeightCodes::mxfp8) return to_e4m3(quotient);
-  if (m.codes == WeightCodes::nvfp4) return to_e2m1(quotient);
+  if (is_e4m3(m.codes)) return to_e4m3(quotient);
+  if (is_e2m1(m.codes)) return to_e2m1(quotient);
   const int half = 1 << (bits_of(m.codes) - 1), least = m.zeros ? 0 : 1 - half,
             most = m.zeros ? 2 * half - 1 : half - 1;
   const float code = std::nearbyint(quotient) + static_cast<float>(s.zero);
@@ -96,9 +104,8 @@ unsigned code_of(const CodedMatrix& m, float x, const Scale& s) {
 }
 
 float number_of(const CodedMatrix& m, unsigned code, const Scale& s) {
-  if (m.codes == WeightCodes::fp8 || m.codes == WeightCodes::mxfp8)
-    return from_e4m3(static_cast<std::uint8_t>(code)) * s.step;
-  if (m.codes == WeightCodes::nvfp4) return from_e2m1(static_cast<std::uint8_t>(code)) * s.step;
+  if (is_e4m3(m.codes)) return from_e4m3(static_cast<std::uint8_t>(code)) * s.step;
+  if (is_e2m1(m.codes)) return from_e2m1(static_cast<std::uint8_t>(code)) * s.step;
   const int half = 1 << (bits_of(m.codes) - 1), whole = static_cast<int>(code & static_cast<unsigned>(2 * half - 1));
   const int value = m.zeros ? whole - s.zero : whole >= half ? whole - 2 * half : whole;
   return static_cast<float>(value) * s.step;
@@ -111,7 +118,7 @@ void put_scale(const CodedMatrix& m, std::byte* to, const Parts& parts, std::int
     put(scales, group, to_fp16(s.step).bits);
   else if (m.codes == WeightCodes::nvfp4)
     scales[group] = static_cast<std::byte>(to_e4m3(whole == 0 ? 0 : s.step / whole));
-  else if (m.codes == WeightCodes::mxfp8)
+  else if (has_exponents(m.codes))
     scales[group] = static_cast<std::byte>(s.step == 0 ? 0 : std::ilogb(s.step) + 127);
   else
     put(scales, group, s.step);
@@ -125,7 +132,7 @@ Scale scale_at(const CodedMatrix& m, const std::byte* from, const Parts& parts, 
     s.step = to_float(Fp16{at<std::uint16_t>(scales, group)});
   else if (m.codes == WeightCodes::nvfp4)
     s.step = from_e4m3(static_cast<std::uint8_t>(scales[group])) * whole;
-  else if (m.codes == WeightCodes::mxfp8)
+  else if (has_exponents(m.codes))
     s.step = std::ldexp(1.0F, static_cast<int>(scales[group]) - 127);
   else
     s.step = at<float>(scales, group);

@@ -12,9 +12,9 @@ namespace orrery::kernels {
 // Whole numbers of b bits without zero points have codes from -(2^(b-1) - 1) to 2^(b-1) - 1 and the scale S of the
 // largest magnitude over the largest code; with zero points, codes from 0 to 2^b - 1, S = (largest - least) / (2^b - 1)
 // and Z = round(-least / S), where least <= 0 <= largest. fp8: E4M3 of x / S, S the largest magnitude over 448. mxfp8:
-// the same with a power of two as S. nvfp4: E2M1 of x / (S T), where S is in E4M3 and T, the largest magnitude of the
-// matrix over 448 * 6, is an fp32 number.
-enum class WeightCodes : std::uint8_t { fp8, int8, int4, nvfp4, mxfp8 };
+// the same with a power of two as S; mxfp4: E2M1 with one. nvfp4: E2M1 of x / (S T), where S is in E4M3 and T, the
+// largest magnitude of the matrix over 448 * 6, is an fp32 number.
+enum class WeightCodes : std::uint8_t { fp8, int8, int4, nvfp4, mxfp8, mxfp4 };
 
 // The shape of a matrix (out, in), which holds `matrices` matrices one above the other, and its format. group: number
 // of neighbouring weights of a row that share a scale; 0: all of a row; -1: all of a matrix.

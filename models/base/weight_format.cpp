@@ -14,8 +14,8 @@ struct CodeRow {
   std::int64_t bits;
   Bytes scale;
 };
-constexpr CodeRow kCodes[] = {{"none", 16, 0}, {"fp8", 8, 4},   {"int8", 8, 4}, {"int4", 4, 2},
-                              {"int3", 3, 2},  {"nvfp4", 4, 1}, {"mxfp8", 8, 1}};
+constexpr CodeRow kCodes[] = {{"none", 16, 0}, {"fp8", 8, 4},   {"int8", 8, 4},  {"int4", 4, 2},
+                              {"int3", 3, 2},  {"nvfp4", 4, 1}, {"mxfp8", 8, 1}, {"mxfp4", 4, 1}};
 const CodeRow& row_of(WeightCode code) { return kCodes[static_cast<std::size_t>(code)]; }
 
 constexpr std::int64_t kWordBits = 32;
@@ -67,7 +67,10 @@ WeightFormat format_of_precision(Precision precision) {
 }
 
 bool reads_codes(const WeightFormat& format, Precision precision) {
-  return !format.narrow() || format.code == format_of_precision(precision).code;
+  // Blackwell's tensor cores multiply E2M1 by E4M3 where both have a power of two as the scale of 32 (PTX ISA,
+  // tcgen05.mma, kind mxf8f6f4).
+  const bool mixed = format.code == WeightCode::mxfp4 && precision == Precision::mxfp8;
+  return !format.narrow() || mixed || format.code == format_of_precision(precision).code;
 }
 
 std::string text_of(const WeightFormat& f) {

@@ -10,9 +10,9 @@
 namespace orrery {
 
 // The code by which a stored weight stands for a number. wide: the weights have the width of activations. fp8: E4M3.
-// int8, int4, int3: whole numbers. nvfp4: E2M1 with a scale in E4M3 for each 16 weights. mxfp8: E4M3 with a power of
-// two as the scale of each 32 weights (OCP Microscaling Formats Specification 1.0).
-enum class WeightCode : std::uint8_t { wide, fp8, int8, int4, int3, nvfp4, mxfp8 };
+// int8, int4, int3: whole numbers. nvfp4: E2M1 with a scale in E4M3 for each 16 weights. mxfp8, mxfp4: E4M3 and E2M1
+// with a power of two as the scale of each 32 weights (OCP Microscaling Formats Specification 1.0).
+enum class WeightCode : std::uint8_t { wide, fp8, int8, int4, int3, nvfp4, mxfp8, mxfp4 };
 
 // Values of WeightFormat::group: the weights of an output (a row of the matrix) or of the whole matrix share a scale.
 inline constexpr std::int64_t kChannelGroup = 0, kTensorGroup = -1;

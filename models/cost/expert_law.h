@@ -1,7 +1,11 @@
 #pragma once
 
+#include <cstdint>
+#include <map>
+#include <optional>
 #include <string_view>
 
+#include "models/base/names.h"
 #include "models/base/precision.h"
 #include "models/base/units.h"
 #include "models/plan/op.h"
@@ -9,35 +13,47 @@
 
 namespace orrery {
 
-// The law of the products of experts, forward, as one framework for inference runs them on GPUs of one generation. The
-// rows of an expert are cut into tiles of 8 to 256 rows and 128 columns; the fastest number of rows is taken.
+// The formats that experts' products read, as each has kernels of its own: inputs and weights in 16 bits; in 8 bits
+// with a scale for a tensor, or for each block of weights; in nvfp4; inputs in 16 bits and weights in int4, or in 4-bit
+// floats, which are widened as they are read; inputs in mxfp8 and weights in mxfp4.
+enum class ExpertFormat : std::uint8_t { bf16, fp8, fp8_blocks, nvfp4, int4, fp4, fp4_fp8 };
+inline constexpr Named<ExpertFormat> kExpertFormats[] = {
+    {"bf16", ExpertFormat::bf16},      {"fp8", ExpertFormat::fp8},   {"fp8_blocks", ExpertFormat::fp8_blocks},
+    {"nvfp4", ExpertFormat::nvfp4},    {"int4", ExpertFormat::int4}, {"fp4", ExpertFormat::fp4},
+    {"fp4_fp8", ExpertFormat::fp4_fp8}};
+
+// Returns what products in a precision with weights in a format read; nullopt for what no framework was measured with.
+std::optional<ExpertFormat> expert_format(Precision precision, const WeightFormat& weights);
+
+// The law of the products of experts, forward, in one format, as one framework for inference runs them on GPUs of one
+// generation. The rows of an expert are cut into tiles of 8 to 256 rows and 128 columns; the fastest number of rows is
+// taken.
 struct ExpertLaw {
+  // of the rate of long products on the same GPU (KernelRates); of the peak where experts read 4 bits, in which long
+  // products have no rate
+  double fraction = 0;
+  double start_us = 0;     // what a product of all experts takes beyond its arithmetic and memory traffic
   double half_rows = 0;    // a tile of r rows runs at r / (r + half_rows) of the rate
   double prologue_us = 0;  // time in which a tile's first operands come
-  double overlap = 2;      // arithmetic c and memory traffic m take (c^overlap + m^overlap)^(1/overlap)
-  double memory = 1;       // the fraction of the nominal memory bandwidth
-  double traffic = 1;      // the memory traffic of activations, as a multiple of their bytes
-  // The fraction of the peak that products of a format reach, 0 if it was not measured, and what a product of all
-  // experts takes beyond its arithmetic and memory traffic, as each format has kernels of its own: products in 16 bits;
-  // in 8 bits with a scale for a tensor, and with a scale for each block of weights; in nvfp4; and products in 16 bits
-  // whose weights are int4 codes, or 4-bit floats, widened as they are read.
-  double bf16 = 0, fp8 = 0, fp8_blocks = 0, nvfp4 = 0, int4 = 0, fp4 = 0;
-  double bf16_start_us = 0, fp8_start_us = 0, fp8_blocks_start_us = 0, nvfp4_start_us = 0, int4_start_us = 0,
-         fp4_start_us = 0;
+  double depth_us = 0;     // the least time in which a tile adds 64 elements of the sum
+  double passed_ns = 0;    // for each row of a token whose expert another rank has (GroupedGemm::passed)
 };
 
-// The two numbers of a format in a law; fraction 0 if the law has none.
-struct ExpertRate {
-  double fraction = 0, start_us = 0;
-};
-ExpertRate rate_of(const ExpertLaw& law, Precision precision, const WeightFormat& weights);
+// The laws of one framework on GPUs of one generation, by format.
+using ExpertLaws = std::map<ExpertFormat, ExpertLaw>;
+
+// Returns the law of products in a precision with weights in a format; nullptr if there is none.
+const ExpertLaw* law_of(const ExpertLaws& laws, Precision precision, const WeightFormat& weights);
+
+// Returns a law whose fraction is that of the GPU's peak.
+ExpertLaw on_gpu(ExpertLaw law, ExpertFormat format, const Gpu& gpu);
 
 // Returns the time of one product of all experts of a rank: x (rows, in) times the experts' (groups, out, in), the rows
-// spread evenly. The law has a rate for its precision and format.
+// spread evenly. The law is the GPU's (on_gpu).
 Seconds experts_time(const GroupedGemm& g, Precision precision, const Gpu& gpu, const ExpertLaw& law);
 
-// Returns the built-in law of a framework ("trtllm", "vllm", "sglang") for GPUs of this one's compute capability, or
-// nullptr (models/data/kernel_laws.json).
-const ExpertLaw* find_expert_law(std::string_view framework, const Gpu& gpu);
+// Returns the built-in laws of a framework ("trtllm", "vllm", "sglang") on this GPU, which are those of GPUs of its
+// compute capability; none if no such GPU was measured (models/data/kernel_laws.json).
+ExpertLaws find_expert_laws(std::string_view framework, const Gpu& gpu);
 
 }  // namespace orrery

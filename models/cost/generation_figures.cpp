@@ -15,9 +15,17 @@ const GenerationFigures& generation_figures() {
                              .attention_start_us = of("attention_start_us"),
                              .direct_part = of("direct_part"),
                              .direct_start_us = of("direct_start_us"),
+                             .kernel_start_us = of("kernel_start_us"),
                              .expert_zipf = of("expert_zipf")};
   }();
   return figures;
+}
+
+Profile generating(Profile profile) {
+  profile.generates = true;
+  profile.memory.start_us = generation_figures().kernel_start_us;
+  profile.kernel_gap_us = 0;
+  return profile;
 }
 
 }  // namespace orrery

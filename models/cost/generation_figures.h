@@ -1,5 +1,7 @@
 #pragma once
 
+#include "models/cost/profile.h"
+
 namespace orrery {
 
 // Constants of the kernels that run only when a trained model generates text, fitted to measured kernels
@@ -11,10 +13,16 @@ struct GenerationFigures {
   // Direct all-reduces (direct_all_reduce.h): the fraction of NVLink's rate that they reach, and their fixed time,
   // microseconds, which an all-reduce of no bytes takes.
   double direct_part = 1, direct_start_us = 0;
+  // The time that a small kernel takes in a CUDA graph, microseconds, in which it moves few bytes.
+  double kernel_start_us = 0;
   // How unequally tokens choose experts where a spec does not say (model.moe.imbalance): the share of the r-th most
   // chosen expert is proportional to r^-expert_zipf.
   double expert_zipf = 0;
 };
 const GenerationFigures& generation_figures();
+
+// Returns a GPU's constants as its kernels run where a trained model generates text (Profile::generates). The kernels
+// to which these are fitted ran one after another in a CUDA graph, so that the gaps between them are in their times.
+Profile generating(Profile profile);
 
 }  // namespace orrery

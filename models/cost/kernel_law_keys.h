@@ -26,25 +26,10 @@ inline constexpr LawNumber<AttentionLaw> kAttentionKeys[] = {
     {"key_block", &AttentionLaw::key_block, 0, 1e4}, {"result_passes", &AttentionLaw::result_passes, 0, 100},
     {"softmax", &AttentionLaw::softmax, 0, 1e4},     {"softmax_slope", &AttentionLaw::softmax_slope, 0, 100},
     {"start_us", &AttentionLaw::start_us, 0, 1000},  {"heat", &AttentionLaw::heat, 0, 10}};
-inline constexpr LawNumber<ExpertLaw> kExpertShapeKeys[] = {{"half_rows", &ExpertLaw::half_rows, 0, 256},
-                                                            {"prologue_us", &ExpertLaw::prologue_us, 0, 1000},
-                                                            {"overlap", &ExpertLaw::overlap, 1, 100},
-                                                            {"memory", &ExpertLaw::memory, 0, 1},
-                                                            {"traffic", &ExpertLaw::traffic, 0, 100}};
-// Each format's fraction, and after it its start.
-inline constexpr LawNumber<ExpertLaw> kExpertRateKeys[] = {
-    {"bf16", &ExpertLaw::bf16, 0, 1},
-    {"bf16_start_us", &ExpertLaw::bf16_start_us, 0, 1000},
-    {"fp8", &ExpertLaw::fp8, 0, 1},
-    {"fp8_start_us", &ExpertLaw::fp8_start_us, 0, 1000},
-    {"fp8_blocks", &ExpertLaw::fp8_blocks, 0, 1},
-    {"fp8_blocks_start_us", &ExpertLaw::fp8_blocks_start_us, 0, 1000},
-    {"nvfp4", &ExpertLaw::nvfp4, 0, 1},
-    {"nvfp4_start_us", &ExpertLaw::nvfp4_start_us, 0, 1000},
-    {"int4", &ExpertLaw::int4, 0, 1},
-    {"int4_start_us", &ExpertLaw::int4_start_us, 0, 1000},
-    {"fp4", &ExpertLaw::fp4, 0, 1},
-    {"fp4_start_us", &ExpertLaw::fp4_start_us, 0, 1000}};
+inline constexpr LawNumber<ExpertLaw> kExpertKeys[] = {
+    {"fraction", &ExpertLaw::fraction, 0, 1},     {"start_us", &ExpertLaw::start_us, 0, 1000},
+    {"half_rows", &ExpertLaw::half_rows, 0, 256}, {"prologue_us", &ExpertLaw::prologue_us, 0, 1000},
+    {"depth_us", &ExpertLaw::depth_us, 0, 1000},  {"passed_ns", &ExpertLaw::passed_ns, 0, 1000}};
 inline constexpr LawNumber<KernelRates> kRateKeys[] = {
     {"bf16", &KernelRates::bf16, 0, 1},           {"fp8", &KernelRates::fp8, 0, 1},
     {"memory", &KernelRates::memory, 0, 1},       {"start_us", &KernelRates::start_us, 0, 1000},

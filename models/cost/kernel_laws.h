@@ -59,7 +59,7 @@ struct KernelFamily {
   std::vector<std::string> gpus;
   std::string framework;  // whose kernels they are
   // Names of the kernels in tables of measurements, in one format alone where "/" and its word follow; empty: all of
-  // the framework.
+  // the framework. A kernel of experts that is named is the family's although another framework called it.
   std::vector<std::string> kernels;
   Law law;
 };
@@ -69,7 +69,7 @@ struct KernelLaws {
   std::string source, experts_source;  // what they were fitted to, and those of experts
   std::vector<KernelFamily<ProductLaw>> products;
   std::vector<KernelFamily<AttentionLaw>> attention;
-  std::vector<KernelFamily<ExpertLaw>> experts;
+  std::vector<KernelFamily<ExpertLaws>> experts;
   std::map<std::string, KernelRates> rates;  // by GPU
 };
 

@@ -1,3 +1,4 @@
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -35,6 +36,9 @@ KernelFamily<Law> family_of_json(const JsonValue& json, const Keys& keys) {
   return family;
 }
 
+// The keys of a law that has maps of numbers.
+constexpr std::array<LawNumber<ExpertLaws>, 0> kNoKeys{};
+
 // A number with four digits, which is more than measurements tell.
 double rounded(double number) {
   char digits[32];
@@ -63,15 +67,17 @@ nlohmann::ordered_json json_of(const KernelFamily<Law>& family, const Keys& keys
   return json;
 }
 
-KernelFamily<ExpertLaw> experts_of_json(const JsonValue& json) {
-  KernelFamily<ExpertLaw> family = family_of_json<ExpertLaw>(json, kExpertShapeKeys);
-  read_numbers(json.at("law"), kExpertRateKeys, family.law);
+KernelFamily<ExpertLaws> experts_of_json(const JsonValue& json) {
+  KernelFamily<ExpertLaws> family = family_of_json<ExpertLaws>(json, kNoKeys);
+  for (const auto& [format, numbers] : json.at("law").members())
+    read_numbers(numbers, kExpertKeys, family.law[find_named(kExpertFormats, "format", format)]);
   return family;
 }
 
-nlohmann::ordered_json json_of_experts(const KernelFamily<ExpertLaw>& family) {
-  nlohmann::ordered_json json = json_of(family, kExpertShapeKeys);
-  write_numbers(json["law"], kExpertRateKeys, family.law);
+nlohmann::ordered_json json_of_experts(const KernelFamily<ExpertLaws>& family) {
+  nlohmann::ordered_json json = json_of(family, kNoKeys);
+  for (const auto& [format, law] : family.law)
+    write_numbers(json["law"][name_in(kExpertFormats, format)], kExpertKeys, law);
   return json;
 }
 
@@ -104,8 +110,7 @@ KernelLaws rounded(KernelLaws laws) {
   for (auto& family : laws.products) round_numbers(kProductKeys, family.law);
   for (auto& family : laws.attention) round_numbers(kAttentionKeys, family.law);
   for (auto& family : laws.experts) {
-    round_numbers(kExpertShapeKeys, family.law);
-    round_numbers(kExpertRateKeys, family.law);
+    for (auto& [format, law] : family.law) round_numbers(kExpertKeys, law);
   }
   for (auto& [gpu, rates] : laws.rates) round_numbers(kRateKeys, rates);
   return laws;

@@ -15,8 +15,9 @@ namespace orrery {
 int kernels_of(const Work& work, const Profile& profile) {
   const int all = kernels_of(work);
   if (!profile.generates) return all;
-  const bool fused = std::holds_alternative<Cast>(work) || std::holds_alternative<Rotary>(work) ||
-                     std::holds_alternative<Residual>(work) || std::holds_alternative<SoftCap>(work);
+  // The kernel that rotates queries and keys writes keys and values to the cache too.
+  const bool fused = std::holds_alternative<Cast>(work) || std::holds_alternative<Residual>(work) ||
+                     std::holds_alternative<SoftCap>(work);
   return fused ? 0 : std::min(1, all);
 }
 
@@ -113,6 +114,8 @@ struct KernelTime {
 
   Seconds operator()(const Gemm& g) const {
     if (g.apart > 1) return one_by_one(g);
+    if (profile.products && has_product_law(g, op.precision))
+      return product_time(g, false, false, {}, gpu, profile.products->rates, profile.products->law);
     const bool eight_bit = linear(g) && is_eight_bit(op.precision);
     const double peak = peak_flops(gpu, linear(g) ? op.precision : storage_precision(op.precision));
     const double fraction =
@@ -132,8 +135,8 @@ struct KernelTime {
   // streams or as one grouped kernel, together they fill the multiprocessors, so they are timed as one batched product.
   // A grouped kernel reaches the rate of a single product; streams of kernels do not (grouped_fraction).
   Seconds operator()(const GroupedGemm& g) const {
-    if (profile.experts && rate_of(*profile.experts, op.precision, g.weights).fraction > 0)
-      return experts_time(g, op.precision, gpu, *profile.experts);
+    if (const ExpertLaw* law = law_of(profile.experts, op.precision, g.weights))
+      return experts_time(g, op.precision, gpu, *law);
     const std::int64_t rows = std::max<std::int64_t>(1, ceil_div(g.rows, g.groups));
     const bool weights = g.role == Gemm::Role::weight_gradient, input = g.role == Gemm::Role::input_gradient;
     const Gemm one = {.m = weights ? g.out : rows,

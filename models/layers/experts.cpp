@@ -1,7 +1,6 @@
 // This file records a mixture of experts: the router's choice, all-to-alls of tokens to the ranks that hold the experts
-// and back, and each expert's products over its own tokens. If one expert is cut over several ranks (expert_tensor),
-// these ranks first gather each other's tokens, and afterwards sum their results. Backward has the reverse of each
-// step, in reverse order.
+// and back, and each expert's products over its own tokens. Ranks over which one expert is cut (expert_tensor) first
+// gather each other's tokens, and afterwards sum their results. Backward has each step's reverse, in reverse order.
 #include "models/layers/experts.h"
 
 #include <algorithm>
@@ -364,6 +363,7 @@ static void expert_bias(LayerTape& layer, const std::string& name, Id y, std::in
 }
 
 Id experts(LayerTape& layer, Id x, const ExpertSizes& sizes) {
+  const QuantisedProducts narrow(layer, QuantisedLayers::experts);
   const BlockContext& c = layer.context;
   const Model& m = layer.model;
   const bool whole = layer.recompute.moe && !layer.recompute.layer;
@@ -391,8 +391,8 @@ Id experts(LayerTape& layer, Id x, const ExpertSizes& sizes) {
   if (has_mlp_bias(m)) expert_bias(layer, "experts.down", down, m.hidden, Cut::none, r, mine.weights);
   const Id reduced =
       over_expert_tensor(layer, "reduce outputs", arrange_back(layer, down, r), m.hidden, c.width, r, false);
-  Id out = combine(layer, exchange(layer, "combine", reduced, m.hidden, c.width, r, true), r);
-  if (shares) out = sum(layer, "experts sum", out, shared, c.local_rows);
+  const Id own = combine(layer, exchange(layer, "combine", reduced, m.hidden, c.width, r, true), r);
+  const Id out = shares ? sum(layer, "experts sum", own, shared, c.local_rows) : own;
   if (whole) layer.tape.end_region();
   return out;
 }

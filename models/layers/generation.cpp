@@ -74,10 +74,12 @@ struct Choices {
 GroupedGemm own_rows(const BlockContext& c, const Moe& moe) {
   const auto rows = static_cast<double>(c.rows), local = static_cast<double>(moe.experts / c.spec.strategy.expert);
   const double chosen = static_cast<double>(moe.top_k) / static_cast<double>(moe.experts);
+  const auto own = std::max<std::int64_t>(1, std::llround(rows * chosen * local));
   return {.groups = local_experts_met(moe, std::llround(local), rows),
-          .rows = std::max<std::int64_t>(1, std::llround(rows * chosen * local)),
+          .rows = own,
           .result_bytes = c.width,
-          .even = true};
+          .even = true,
+          .passed = std::max<std::int64_t>(0, c.rows * moe.top_k - own)};
 }
 
 // Adds a buffer for the rows of the experts of this rank. It has room for every choice of every token, because only the
@@ -87,6 +89,7 @@ Id expert_rows(LayerTape& layer, const std::string& name, std::int64_t columns) 
 }
 
 Id expert_product(LayerTape& layer, const std::string& name, Id x, const Choices& choices, GroupedGemm work, Cut cut) {
+  const QuantisedProducts narrow(layer, QuantisedLayers::experts);
   const std::int64_t local = layer.model.moe->experts / layer.context.spec.strategy.expert;
   const auto weight = layer.tape.parameter("moe." + name + ".weight", local * work.out, work.in, cut, false, 0, local);
   const Id y = expert_rows(layer, name + " output", work.out);

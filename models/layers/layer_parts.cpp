@@ -322,6 +322,7 @@ static Id activate(LayerTape& layer, const std::string& name, Id x, std::int64_t
 
 Id feed_forward(LayerTape& layer, const std::string& name, const std::string& weights, Id x, std::int64_t width,
                 bool reduce) {
+  const QuantisedProducts narrow(layer, QuantisedLayers::feed_forward);
   const Model& m = layer.model;
   const bool separate = m.gated && layer.context.spec.software.kernels.separate_projections;
   const Id up = column_parallel(layer, name + " up", x, m.hidden, width * (m.gated ? 2 : 1),

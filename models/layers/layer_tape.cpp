@@ -13,11 +13,13 @@ Scope weight_scope(const ShardingRow& row) { return row.shards_parameters ? Scop
 Scope gradient_scope(const BlockContext& c) { return fresh_gradients(c.spec, c.sharding) ? Scope::unit : Scope::state; }
 
 // Returns the precision of a block's products. With 8 bits only the layers' products read 8-bit operands (Transformer
-// Engine); embedding and output stay in bf16 (Megatron-Core, unless fp8_output_proj is set).
+// Engine), or those that strategy.quantise.layers names (QuantisedProducts); embedding and output stay in bf16
+// (Megatron-Core, unless fp8_output_proj is set).
 Precision precision_of(const BlockContext& c, BlockRole role) {
   const Precision p = c.spec.strategy.precision;
+  const bool layer = role == BlockRole::layer && c.spec.strategy.quantised_layers == QuantisedLayers::all;
   const bool output = role == BlockRole::output && c.spec.software.kernels.eight_bit_output;
-  return is_eight_bit(p) && role != BlockRole::layer && !output ? Precision::bf16 : p;
+  return is_eight_bit(p) && !layer && !output ? Precision::bf16 : p;
 }
 
 // Throws Error if groups of weights do not end where a rank's part of the matrix ends.
@@ -54,14 +56,28 @@ LayerTape::LayerTape(const BlockContext& c, const std::string& name, BlockRole r
   tape.releases_weights_after_forward = c.sharding.reshards_after_forward;
   tape.frees_gathered = c.spec.strategy.units.by_layer();
   if (c.spec.strategy.weights.narrow() && role == BlockRole::layer && !c.second)
-    tape.format_of = [&f = c.spec.strategy.weights](const std::string& parameter, std::int64_t in) {
-      return is_quantised(parameter, in) ? fitting(f, parameter, in) : WeightFormat{};
+    tape.format_of = [&s = c.spec.strategy](const std::string& parameter, std::int64_t in) {
+      return is_quantised(parameter, in, s.quantised_layers) ? fitting(s.weights, parameter, in) : WeightFormat{};
     };
   if (keeps_narrow_weights(c.spec)) tape.units_of_a_wide_weight = c.width;
   tape.frozen_slot = c.sharding.shards_parameters ? static_cast<Id>(kGatheredFrozen) : static_cast<Id>(kFrozen);
   if (!has_frozen(model)) return;
   tape.is_frozen = [&m = model](const std::string& parameter) { return is_frozen(m, parameter); };
   tape.is_nf4 = [&m = model](const std::string& parameter, std::int64_t in) { return is_nf4(m, parameter, in); };
+}
+
+QuantisedProducts::QuantisedProducts(LayerTape& layer, QuantisedLayers part)
+    : layer_(layer), precision_(layer.tape.precision()), eight_bit_(layer.eight_bit) {
+  const Strategy& s = layer.context.spec.strategy;
+  const bool among = s.quantised_layers == QuantisedLayers::feed_forward || s.quantised_layers == part;
+  if (s.quantised_layers == QuantisedLayers::all || !is_eight_bit(s.precision)) return;
+  layer.tape.set_precision(among ? s.precision : Precision::bf16);
+  layer.eight_bit = among;
+}
+
+QuantisedProducts::~QuantisedProducts() {
+  layer_.tape.set_precision(precision_);
+  layer_.eight_bit = eight_bit_;
 }
 
 Id activation(LayerTape& layer, const std::string& name, std::int64_t row_count, std::int64_t columns) {

@@ -36,6 +36,21 @@ struct LayerTape {
   std::map<std::int32_t, Id> rounded;
 };
 
+// While one exists, the products that are recorded run in strategy.precision, or in 16 bits if they are of a part of
+// the layer that strategy.quantise.layers leaves out. It does nothing where all of a layer's run in strategy.precision.
+class QuantisedProducts {
+ public:
+  QuantisedProducts(LayerTape& layer, QuantisedLayers part);
+  ~QuantisedProducts();
+  QuantisedProducts(const QuantisedProducts&) = delete;
+  QuantisedProducts& operator=(const QuantisedProducts&) = delete;
+
+ private:
+  LayerTape& layer_;
+  Precision precision_;
+  bool eight_bit_;
+};
+
 // A number of rows of tokens that are routed to experts. count: the predicted number. size: the index in
 // Block::runtime_sizes of the actual number, which the executor counts (-1: the number is fixed).
 struct TokenRows {

@@ -12,8 +12,12 @@ namespace {
 constexpr SpecKey kQuantiseKeys[] = {
     {"weights",
      "format of the layers' matrices; awq, gptq, smoothquant and spqr name the formats that these algorithms make",
-     "int4", "none | fp8 | int8 | int4 | nvfp4 | mxfp8 | awq | gptq | smoothquant | spqr",
+     "int4", "none | fp8 | int8 | int4 | nvfp4 | mxfp8 | mxfp4 | awq | gptq | smoothquant | spqr",
      "that of an eight-bit precision of a model that generates text, else none"},
+    {"layers",
+     "matrices of a layer that have the format: all, those of MLP and experts, or those of routed experts alone; the "
+     "other products run in 16 bits (text generation)",
+     "experts", "all | feed_forward | experts", "all"},
     {"group", "weights of an output that share a scale, or channel (all of an output), or tensor (all of a matrix)",
      "64", "whole number | channel | tensor", "that of the format; 32 in training"},
     {"zero_points", "each group has a zero point", "true", "", "as the format has them"},
@@ -33,7 +37,8 @@ struct FormatRow {
 };
 // fp8: a scale a matrix, as in the checkpoints that vLLM and TensorRT-LLM make by default (vLLM docs,
 // features/quantization/fp8: "static per-tensor"). int8: a scale an output (vLLM docs, features/quantization/int8).
-// nvfp4, mxfp8: blocks of 16 and 32 (NVIDIA, cuDNN and cuBLAS documentation: block scaling).
+// nvfp4, mxfp8: blocks of 16 and 32 (NVIDIA, cuDNN and cuBLAS documentation: block scaling). mxfp4: blocks of 32 (OCP
+// Microscaling Formats Specification 1.0), as gpt-oss's experts are published.
 // awq: groups of 128 with zero points (Lin et al. 2023, 2306.00978, section 5.1: INT4-g128; AutoAWQ's defaults
 // q_group_size 128, zero_point true). gptq: groups of 128 without (Frantar et al. 2022, 2210.17323; AutoGPTQ's defaults
 // bits 4, group_size 128, sym true). smoothquant: a scale a matrix, inputs in 8 bits too (Xiao et al. 2022, 2211.10438,
@@ -46,6 +51,7 @@ constexpr FormatRow kFormats[] = {
     {"int4", {.code = WeightCode::int4, .group = 128}},
     {"nvfp4", {.code = WeightCode::nvfp4, .group = 16}},
     {"mxfp8", {.code = WeightCode::mxfp8, .group = 32}},
+    {"mxfp4", {.code = WeightCode::mxfp4, .group = 32}},
     {"awq", {.code = WeightCode::int4, .group = 128, .zeros = true}},
     {"gptq", {.code = WeightCode::int4, .group = 128}},
     {"smoothquant", {.code = WeightCode::int8}, WeightCode::int8},
@@ -140,6 +146,9 @@ void read_quantise(const SpecSection& section, const Spec& spec, Strategy& s) {
     map.reader().fail(*section.find("quantise"), map.name("weights"), "none; the other keys say nothing without it");
   if (trains && format.narrow()) format.group = kTrainingGroup;
   read_group(map, format);
+  map.take_named(
+      "layers", s.quantised_layers, [](std::string_view word) { return find_named(kQuantisedLayers, "part", word); },
+      [](QuantisedLayers layers) { return name_in(kQuantisedLayers, layers); }, "default");
   map.take("zero_points", format.zeros, "format");
   read_outliers(map, format);
   std::string calibration = "minmax";
@@ -193,6 +202,9 @@ static Broken training_rules(const Strategy& s) {
         "strategy.quantise: training rounds to int8, int4 or fp8 without zero points and outliers; {} is none "
         "of these",
         text_of(s.weights));
+  if (s.quantised_layers != QuantisedLayers::all)
+    return broken("quantise.layers", "strategy.quantise.layers: {}: training rounds all of a layer's matrices",
+                  name_in(kQuantisedLayers, s.quantised_layers));
   if (s.clips_by_divergence)
     return broken("quantise.calibration",
                   "strategy.quantise.calibration: kl: training rounds by the largest magnitude");
@@ -227,7 +239,11 @@ Broken quantise_rules(const Spec& spec) {
                   text_of(f));
   const WeightCode inputs = code_of(s.precision);
   const bool whole = f.code == WeightCode::int8 || f.code == WeightCode::int4 || f.code == WeightCode::int3;
-  if ((f.code == WeightCode::nvfp4 && f.group != 16) || (f.code == WeightCode::mxfp8 && f.group != 32))
+  if (s.quantised_layers == QuantisedLayers::experts && !spec.model.moe)
+    return broken("quantise.layers", "strategy.quantise.layers: experts: model {} has none; choose feed_forward or all",
+                  spec.model.name);
+  const bool in_32 = f.code == WeightCode::mxfp8 || f.code == WeightCode::mxfp4;
+  if ((f.code == WeightCode::nvfp4 && f.group != 16) || (in_32 && f.group != 32))
     return broken("quantise.group", "strategy.quantise.group: {}: {} has blocks of {}", group_text(f.group),
                   name_of(f.code), f.code == WeightCode::nvfp4 ? 16 : 32);
   if (!whole && f.zeros)
@@ -236,6 +252,7 @@ Broken quantise_rules(const Spec& spec) {
   if (!whole && f.outliers > 0)
     return broken("quantise.outliers", "strategy.quantise.outliers: {} has none; choose int4 or int8", name_of(f.code));
   const bool together = inputs == WeightCode::wide || inputs == f.code ||
+                        (f.code == WeightCode::mxfp4 && inputs == WeightCode::mxfp8) ||
                         (f.code == WeightCode::int4 && (inputs == WeightCode::int8 || inputs == WeightCode::fp8));
   if (!together)
     return broken("quantise.activations",

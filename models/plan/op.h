@@ -84,6 +84,8 @@ struct GroupedGemm {
   bool even = false;
   bool one_kernel = false;
   WeightFormat weights;  // the format of the experts' weights, as in Gemm
+  // rows of the rank's tokens for experts of other ranks, which the kernel finds among its own and passes over
+  std::int64_t passed = 0;
 };
 
 // The op adds each expert's bias (groups, columns) to the expert's rows, which are sorted as in GroupedGemm: y += b, or

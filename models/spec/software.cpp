@@ -194,9 +194,10 @@ void take_fitted_numbers(Software& software, std::string_view name) {
       assign(software, find_key("", number.at("key").get<std::string>()), number.at("value"));
   }
   // An inference stack launches transfers as it launches kernels.
-  const nlohmann::json& launch = file.at("generation").at("launch_us");
+  const nlohmann::json &launch = file.at("generation").at("launch_us"), &step = file.at("generation").at("step_us");
   if (const auto found = launch.find(name); found != launch.end())
     software.host.launch_us = software.host.collective_launch_us = found->get<double>();
+  if (const auto found = step.find(name); found != step.end()) software.host.step_us = found->get<double>();
 }
 
 }  // namespace

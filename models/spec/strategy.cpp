@@ -35,9 +35,11 @@ std::int64_t grid_side(const Strategy& s) {
   return 0;
 }
 
-bool is_quantised(std::string_view parameter, std::int64_t in) {
+bool is_quantised(std::string_view parameter, std::int64_t in, QuantisedLayers layers) {
   const auto of = [&](std::string_view prefix) { return parameter.starts_with(prefix); };
-  return in > 1 && (of("attention.") || of("mlp.") || of("moe.experts.") || of("moe.shared."));
+  const bool attention = layers == QuantisedLayers::all, dense = layers != QuantisedLayers::experts;
+  return in > 1 &&
+         ((attention && of("attention.")) || (dense && (of("mlp.") || of("moe.shared."))) || of("moe.experts."));
 }
 
 }  // namespace orrery

@@ -20,6 +20,13 @@ enum class Attention : std::uint8_t { flash, unfused };
 inline constexpr Named<Attention> kAttentions[] = {{"flash", Attention::flash}, {"unfused", Attention::unfused}};
 enum class OptimizerKind : std::uint8_t { adamw, adam, sgd, lion, adafactor, muon };
 
+// Which matrices of a layer strategy.quantise means: all; those of the MLP, of experts and of shared experts, but not
+// those of attention; or those of experts alone.
+enum class QuantisedLayers : std::uint8_t { all, feed_forward, experts };
+inline constexpr Named<QuantisedLayers> kQuantisedLayers[] = {{"all", QuantisedLayers::all},
+                                                              {"feed_forward", QuantisedLayers::feed_forward},
+                                                              {"experts", QuantisedLayers::experts}};
+
 // The parts of a layer that backward recomputes instead of keeping their results. `layer` is the complete layer
 // ("full").
 struct Recompute {
@@ -209,6 +216,9 @@ struct Strategy {
   // training, forward rounds them to it before each product (quantisation-aware training). inputs: in training, the
   // format to which forward rounds the inputs of these products.
   WeightFormat weights, inputs;
+  // the layers' matrices that have this format: the others are as wide as activations, as are the inputs of their
+  // products (text generation)
+  QuantisedLayers quantised_layers = QuantisedLayers::all;
   // whether the scale of a matrix is that of the range which changes the histogram of its magnitudes the
   // least (calibration: kl), and larger weights are clipped; else that of the largest magnitude (minmax)
   bool clips_by_divergence = false;
@@ -252,8 +262,8 @@ struct Strategy {
 std::int64_t grid_side(const Strategy& s);
 
 // Returns whether a weight of a layer, by its name and number of columns, is a matrix that strategy.quantise stores or
-// rounds: those of attention, MLP and experts, but not the router and the gate of shared experts, whose products stay
-// in the width of activations.
-bool is_quantised(std::string_view parameter, std::int64_t in);
+// rounds: those of attention, MLP and experts as far as `layers` says, but not the router and the gate of shared
+// experts, whose products stay in the width of activations.
+bool is_quantised(std::string_view parameter, std::int64_t in, QuantisedLayers layers);
 
 }  // namespace orrery

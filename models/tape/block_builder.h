@@ -97,6 +97,9 @@ class BlockBuilder {
   // If set, a weight's gradient of one micro-batch lies in this buffer of the chunk's states, at the weight's offset,
   // not in a buffer of the block, until an op adds it to the sums; the next micro-batch overwrites it.
   std::optional<Id> fresh_gradients;
+  // The precision of the ops that are recorded from now on.
+  void set_precision(Precision precision) { precision_ = precision; }
+  Precision precision() const { return precision_; }
   bool forward_only = false;  // whether there is no backward, as where text is generated
   bool input_trains = true;
   // Whether the block's input stays in its buffer behind the last op that reads it, for a block of the other model

@@ -12,7 +12,7 @@ double bits_of_weights(const Spec& spec) {
   double bytes = 0, weights = 0;
   for (std::int64_t layer = 0; layer < spec.model.layers; ++layer) {
     for (const Parameter& p : layer_parameters(spec.model, layer)) {
-      if (!is_quantised(p.name, p.in)) continue;
+      if (!is_quantised(p.name, p.in, spec.strategy.quantised_layers)) continue;
       const std::int64_t matrices = std::max<std::int64_t>(1, p.experts);
       bytes += static_cast<double>(weight_bytes(format, p.out * matrices, p.in, matrices));
       weights += static_cast<double>(elements(p));

@@ -1,7 +1,6 @@
 #include "sim/generate/served_options.h"
 
 #include <algorithm>
-#include <regex>
 #include <string>
 #include <string_view>
 
@@ -11,14 +10,12 @@
 namespace orrery {
 namespace {
 
-// How a stack forms its passes, by its defaults. overlaps_from: minor version 0.x from which on it launches a pass
-// while the one before runs; 0: in every release.
+// How a stack forms its passes, by its defaults. overlaps: whether it launches a pass while the one before runs.
 struct ServingHabit {
   std::string_view stack;
   std::int64_t sequences;
   bool mixes, reserves, overlaps;
   double of_free = 0;
-  int overlaps_from = 0;
 };
 // vLLM: max_num_seqs and max_num_batched_tokens of its server on GPUs of 70 GiB and more (vllm/engine/arg_utils.py),
 // preemption by recomputation (vllm/v1/core/sched/scheduler.py), asynchronous scheduling by default from 0.14 on.
@@ -28,19 +25,11 @@ struct ServingHabit {
 // (python/sglang/srt/server_args.py); its scheduler runs new prompts before answers, unless enable_mixed_chunk is set,
 // overlaps, and retracts requests where the cache is full; how many run at once follows from the cache. All take 8,192
 // tokens in a pass.
-constexpr ServingHabit kServingHabits[] = {{"vllm", 1024, true, false, true, 0, 14},
+constexpr ServingHabit kServingHabits[] = {{"vllm", 1024, true, false, true},
+                                           {"vllm-synchronous", 1024, true, false, false},
                                            {"tensorrt-llm", 2048, true, true, false, 0.9},
                                            {"tensorrt-llm-engines", 2048, true, true, false, 0.9},
                                            {"sglang", 1 << 30, false, false, true}};
-
-// The x of a release 0.x that a row's framework names, as in "vllm 0.12.0"; a row that names none ("vllm", "vllm
-// nightly-...") is taken for a late one.
-int minor_version(const std::string& framework) {
-  constexpr int kLate = 1000;
-  std::smatch version;
-  static const std::regex kVersion("^[A-Za-z-]+ 0\\.([0-9]{1,3})");
-  return std::regex_search(framework, version, kVersion) ? std::stoi(version[1]) : kLate;
-}
 
 // Options of InferenceX's servers that its rows do not state, by stack, model and GPU, and by lengths of prompts and
 // answers where they are not 0; "": any GPU. They are from memory and from the rows themselves, not read in its
@@ -81,7 +70,7 @@ ServedOptions served_options(const ServedRow& row) {
   ServedOptions options = {.sequences = habit.sequences,
                            .mixes = habit.mixes,
                            .reserves = habit.reserves,
-                           .overlaps = habit.overlaps && minor_version(row.framework) >= habit.overlaps_from,
+                           .overlaps = habit.overlaps,
                            .of_free = habit.of_free};
   if (row.source.find("source_file=") != std::string::npos) take_inferencex(row, options);
   return options;

@@ -1,6 +1,7 @@
 #include "sim/generate/served_spec.h"
 
 #include <algorithm>
+#include <regex>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -27,18 +28,45 @@ bool has_blocks(const ServedRow& row, const std::string& model) {
   return row.gemm_precision == "fp8_block" || published;
 }
 
-// GPUs without products in 4 bits widen such weights to bf16 (vLLM and TensorRT-LLM: Marlin and CUTLASS kernels for
-// weights alone). Weights in int4 alone have groups of 128, the default of AutoAWQ and AutoGPTQ.
-RowFormats formats_of(const ServedRow& row) {
+// The layers that the published weights of a model in 4 bits have in them: gpt-oss's and Kimi's experts alone
+// (quantization_config in their config.json: modules_to_not_convert and ignore), all but attention in NVIDIA's
+// DeepSeek-R1 (Model-Optimizer, issue 150), all in others.
+std::string_view layers_of(std::string_view model) {
+  if (model.starts_with("gpt-oss") || model.starts_with("kimi")) return "experts";
+  return model.starts_with("deepseek") ? "feed_forward" : "all";
+}
+
+// gpt-oss's weights are in mxfp4. GPUs without products in 4 bits widen weights in 4 bits to bf16 (vLLM and
+// TensorRT-LLM: Marlin, Triton and CUTLASS kernels for weights alone); on Blackwell TensorRT-LLM multiplies those in
+// mxfp4 by inputs in mxfp8 (its kernels' names in measurements: w4a8_mxfp4_mxfp8), vLLM by inputs in bf16 (its default:
+// flashinfer_trtllm_mxfp4_bf16).
+RowFormats formats_in_four_bits(const ServedRow& row, const std::string& model) {
+  const int capability = find_gpu(row.gpu).compute_capability;
+  const bool mx = model.starts_with("gpt-oss"), widens = capability > 0 && capability < 100;
+  const auto of = [&](std::string_view weights) {
+    return fmt::format("{{weights: {}, layers: {}}}", weights, layers_of(model));
+  };
+  if (mx) return {widens || stack_of(row) != "tensorrt-llm" ? "bf16" : "mxfp8", of("mxfp4")};
+  return {widens ? "bf16" : "nvfp4", of("nvfp4")};
+}
+
+// Weights in int4 alone have groups of 128, the default of AutoAWQ and AutoGPTQ.
+RowFormats formats_of(const ServedRow& row, const std::string& model) {
   const std::string& word =
       row.gemm_precision.empty() || row.gemm_precision == "fp8_block" ? row.precision : row.gemm_precision;
-  if (word == "fp4" || word == "nvfp4") {
-    const int capability = find_gpu(row.gpu).compute_capability;
-    return capability > 0 && capability < 100 ? RowFormats{"bf16", "{weights: nvfp4}"} : RowFormats{"nvfp4", "{}"};
-  }
-  if (word == "int4_wo") return {"bf16", "{weights: int4}"};
+  if (word == "fp4" || word == "nvfp4") return formats_in_four_bits(row, model);
+  if (word == "int4_wo") return {"bf16", fmt::format("{{weights: int4, layers: {}}}", layers_of(model))};
   if (word.empty() || word == "bfloat16") return {"bf16", "{}"};
   return {word == "fp8" || word == "bf16" || word == "fp16" ? word : "", "{}"};
+}
+
+// Whether a row is of vLLM from 0.14 on, as its framework says ("vllm 0.12.0"); those that name no release are older.
+bool schedules_ahead(const std::string& framework) {
+  constexpr int kFrom = 14;
+  std::smatch version;
+  static const std::regex kVersion("^[A-Za-z]+ (0\\.([0-9]{1,3})|nightly)");
+  if (!std::regex_search(framework, version, kVersion)) return false;
+  return !version[2].matched || std::stoi(version[2]) >= kFrom;
 }
 
 std::string cluster_of(const ServedRow& row) {
@@ -48,7 +76,7 @@ std::string cluster_of(const ServedRow& row) {
                      a_node, rack ? ", nvlink_domain: 72" : "");
 }
 
-// Sets how many weights share a scale: blocks of 128 in 8 bits, and 32 in gpt-oss's 4 bits (mxfp4); fewer where a
+// Sets how many weights share a scale: blocks of 128 in 8 bits, and 32 in mxfp4; fewer where a
 // rank's part of an expert's width is no multiple of that (192 of Qwen3-235B on 8 ranks, 360 of gpt-oss).
 void set_groups(const ServedRow& row, const std::string& model, Spec& spec) {
   WeightFormat& weights = spec.strategy.weights;
@@ -62,8 +90,7 @@ void set_groups(const ServedRow& row, const std::string& model, Spec& spec) {
     throw Error(fmt::format("no group of weights divides the {} columns of an expert on a rank", part));
   };
   if (weights.code == WeightCode::fp8 && has_blocks(row, model)) choose({128, 64, 32});
-  if (weights.code == WeightCode::nvfp4 && model.starts_with("gpt-oss") && !is_eight_bit(spec.strategy.precision))
-    choose({32, 16, 8});
+  if (weights.code == WeightCode::mxfp4) choose({32, 16, 8});
 }
 
 }  // namespace
@@ -73,14 +100,15 @@ std::string stack_of(const ServedRow& row) {
   // Dynamo, which holds a 1.x.
   if (row.framework.starts_with("TensorRT-LLM 0.")) return "tensorrt-llm-engines";
   if (row.framework.starts_with("TensorRT") || row.framework.starts_with("trtllm")) return "tensorrt-llm";
-  if (row.framework.starts_with("vllm") || row.framework.starts_with("vLLM")) return "vllm";
+  if (row.framework.starts_with("vllm") || row.framework.starts_with("vLLM"))
+    return schedules_ahead(row.framework) ? "vllm" : "vllm-synchronous";
   if (row.framework.starts_with("sglang") || row.framework.starts_with("SGLang")) return "sglang";
   throw Error(fmt::format("stack {} is not built in", row.framework.substr(0, row.framework.find(' '))));
 }
 
 Spec served_spec(const ServedRow& row, std::int64_t batch, std::int64_t output) {
   const std::string model = canonical_model(row.model);
-  const RowFormats formats = formats_of(row);
+  const RowFormats formats = formats_of(row, model);
   const std::string& precision = formats.precision;
   if (precision.empty()) throw Error(fmt::format("precision {} is not built in", row.precision));
   // NVIDIA's checkpoints in 8 and 4 bits ask for a cache in 8 bits (kv_cache_quant_algo), which TensorRT-LLM follows.

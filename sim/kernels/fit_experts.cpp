@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <tuple>
 #include <vector>
 
+#include "models/cost/generation_figures.h"
 #include "models/cost/kernel_time.h"
 #include "models/cost/profile.h"
 #include "sim/kernels/fit_numbers.h"
@@ -11,10 +14,13 @@
 namespace orrery {
 namespace {
 
-constexpr int kRounds = 4;  // rounds of the rates and the shape
+// The laws with which the search begins: kernels with long tiles, with short ones, and such that wait for their loops.
+constexpr ExpertLaw kBegins[] = {
+    {.fraction = 0.6, .start_us = 8, .half_rows = 20, .prologue_us = 0.5, .depth_us = 0.1, .passed_ns = 1},
+    {.fraction = 0.3, .start_us = 5, .half_rows = 5, .prologue_us = 1.5, .depth_us = 0.3, .passed_ns = 5},
+    {.fraction = 0.5, .start_us = 3, .half_rows = 80, .prologue_us = 0.2, .depth_us = 0.8, .passed_ns = 4}};
 
-Seconds time_of_others(const KernelRow& row, const Gpu& gpu, Profile profile) {
-  profile.generates = true;
+Seconds time_of_others(const KernelRow& row, const Gpu& gpu, const Profile& profile) {
   Seconds sum = 0;
   for (const Op& op : row.ops) {
     if (!std::holds_alternative<GroupedGemm>(op.work)) sum += kernel_time(op, 2, gpu, profile, "");
@@ -35,42 +41,64 @@ struct ExpertRow {
   Seconds others;
 };
 
-// The rows of one kind of GPU in one format.
+// Rows of one kind of GPU and format, of few tokens or of many.
 struct ExpertSample {
   Gpu gpu;
-  std::string format;
+  ExpertFormat format;
   std::vector<ExpertRow> rows;
 
   double error(const ExpertLaw& law) const {
+    const ExpertLaw here = on_gpu(law, format, gpu);
     double sum = 0;
-    for (const ExpertRow& r : rows) sum += off(r.others + time_of_products(*r.row, gpu, law), r.row->measured);
+    for (const ExpertRow& r : rows) sum += off(r.others + time_of_products(*r.row, gpu, here), r.row->measured);
     return sum / static_cast<double>(rows.size());
   }
 };
 
-std::vector<ExpertSample> samples_of(const KernelRows& rows, const KernelFamily<ExpertLaw>& family) {
-  std::map<std::pair<std::string, std::string>, std::vector<const KernelRow*>> by_format;
+ExpertSample sample_of(ExpertFormat format, const std::vector<const KernelRow*>& all) {
+  ExpertSample sample{.gpu = find_gpu(all.front()->gpu), .format = format, .rows = {}};
+  const Profile profile = generating(find_profile(sample.gpu));
+  const std::size_t n = std::min(kFitRowsOfExperts, all.size());
+  for (std::size_t i = 0; i < n; ++i) {
+    const KernelRow* row = all[i * all.size() / n];
+    sample.rows.push_back({row, time_of_others(*row, sample.gpu, profile)});
+  }
+  return sample;
+}
+
+std::optional<ExpertFormat> format_of(const KernelRow& row) {
+  for (const Op& op : row.ops) {
+    if (const auto* g = std::get_if<GroupedGemm>(&op.work)) return expert_format(op.precision, g->weights);
+  }
+  return {};
+}
+
+using SamplesByFormat = std::map<ExpertFormat, std::vector<ExpertSample>>;
+
+SamplesByFormat samples_of(const KernelRows& rows, const KernelFamily<ExpertLaws>& family) {
+  std::map<std::tuple<ExpertFormat, std::string, std::string>, std::vector<const KernelRow*>> alike;
   for (const KernelRow& row : rows.rows) {
-    if (is_used_to_fit(row, family)) by_format[{row.gpu, row.precision}].push_back(&row);
+    const auto format = is_used_to_fit(row, family) ? format_of(row) : std::nullopt;
+    if (format) alike[{*format, row.gpu, row.kind}].push_back(&row);
   }
-  std::vector<ExpertSample> samples;
-  for (const auto& [key, all] : by_format) {
-    ExpertSample sample{.gpu = find_gpu(key.first), .format = key.second, .rows = {}};
-    const Profile profile = find_profile(sample.gpu);
-    const std::size_t n = std::min(kFitRowsOfExperts, all.size());
-    for (std::size_t i = 0; i < n; ++i) {
-      const KernelRow* row = all[i * all.size() / n];
-      sample.rows.push_back({row, time_of_others(*row, sample.gpu, profile)});
-    }
-    samples.push_back(std::move(sample));
-  }
+  SamplesByFormat samples;
+  for (const auto& [key, all] : alike)
+    samples[std::get<ExpertFormat>(key)].push_back(sample_of(std::get<ExpertFormat>(key), all));
   return samples;
 }
 
-double sum_of_errors(const std::vector<ExpertSample>& samples, const ExpertLaw& law) {
-  double sum = 0;
-  for (const ExpertSample& s : samples) sum += s.error(law);
-  return sum;
+ExpertLaw fitted(const std::vector<ExpertSample>& samples) {
+  const auto error = [&](const ExpertLaw& law) {
+    double sum = 0;
+    for (const ExpertSample& s : samples) sum += s.error(law);
+    return sum;
+  };
+  ExpertLaw best;
+  for (ExpertLaw law : kBegins) {
+    for (int again = 0; again < 2; ++again) minimise(law, free_numbers(kExpertKeys), error);
+    if (best.fraction == 0 || error(law) < error(best)) best = law;
+  }
+  return best;
 }
 
 }  // namespace
@@ -79,16 +107,17 @@ static bool holds(const std::vector<std::string>& list, const std::string& name)
   return std::find(list.begin(), list.end(), name) != list.end();
 }
 
-static bool is_of(const KernelRow& row, const KernelFamily<ExpertLaw>& family) {
-  return row.kind.starts_with("experts") && row.framework == family.framework && holds(family.gpus, row.gpu);
+static bool is_of(const KernelRow& row, const KernelFamily<ExpertLaws>& family) {
+  const bool known = row.framework == family.framework || holds(family.kernels, row.kernel);
+  return row.kind.starts_with("experts") && known && holds(family.gpus, row.gpu);
 }
 
-static bool is_chosen(const KernelRow& row, const KernelFamily<ExpertLaw>& family) {
+static bool is_chosen(const KernelRow& row, const KernelFamily<ExpertLaws>& family) {
   return family.kernels.empty() || holds(family.kernels, row.kernel) ||
          holds(family.kernels, row.kernel + "/" + row.precision);
 }
 
-bool is_used_to_fit(const KernelRow& row, const KernelFamily<ExpertLaw>& family) {
+bool is_used_to_fit(const KernelRow& row, const KernelFamily<ExpertLaws>& family) {
   return is_of(row, family) && is_chosen(row, family) && !is_judged(row);
 }
 
@@ -103,22 +132,12 @@ bool is_passed_over(const KernelRow& row, const KernelLaws& laws) {
 }
 
 Seconds time_of_experts(const KernelRow& row, const Gpu& gpu, const ExpertLaw& law) {
-  return time_of_others(row, gpu, find_profile(gpu)) + time_of_products(row, gpu, law);
+  return time_of_others(row, gpu, generating(find_profile(gpu))) +
+         time_of_products(row, gpu, on_gpu(law, format_of(row).value(), gpu));
 }
 
-void fit_experts(const KernelRows& rows, KernelFamily<ExpertLaw>& family) {
-  const std::vector<ExpertSample> samples = samples_of(rows, family);
-  if (samples.empty()) return;
-  const auto error = [&](const ExpertLaw& law) { return sum_of_errors(samples, law); };
-  const auto numbers = free_numbers(kExpertRateKeys);
-  const auto fit_rates = [&] {
-    for (std::size_t i = 0; i < numbers.size(); i += 2) minimise(family.law, {numbers[i], numbers[i + 1]}, error);
-  };
-  for (int round = 0; round < kRounds; ++round) {
-    fit_rates();
-    minimise(family.law, free_numbers(kExpertShapeKeys), error);
-  }
-  fit_rates();
+void fit_experts(const KernelRows& rows, KernelFamily<ExpertLaws>& family) {
+  for (const auto& [format, samples] : samples_of(rows, family)) family.law[format] = fitted(samples);
 }
 
 }  // namespace orrery

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "models/base/error.h"
+#include "models/cost/generation_figures.h"
 #include "models/cost/kernel_time.h"
 #include "sim/kernels/fit_experts.h"
 #include "sim/kernels/quantile.h"
@@ -47,8 +48,8 @@ struct KnownGpu {
   const Profile& of_experts(const std::string& framework) {
     const auto [at, is_new] = by_framework.try_emplace(framework, profile);
     if (!is_new) return at->second;
-    at->second.generates = true;
-    if (const ExpertLaw* law = find_expert_law(framework, gpu)) at->second.experts = *law;
+    at->second = generating(profile);
+    at->second.experts = find_expert_laws(framework, gpu);
     return at->second;
   }
 };

@@ -157,19 +157,35 @@ constexpr ExpertWord kExpertWords[] = {
     {"fp8_block", Precision::fp8, {.code = WeightCode::fp8, .group = 128}},
     {"nvfp4", Precision::nvfp4, {.code = WeightCode::nvfp4, .group = 16}},
     {"int4_wo", Precision::bf16, {.code = WeightCode::int4, .group = 128}},
-    {"w4a16_mxfp4", Precision::bf16, {.code = WeightCode::nvfp4, .group = 16}},
+    {"w4a16_mxfp4", Precision::bf16, {.code = WeightCode::mxfp4, .group = 32}},
+    {"w4a8_mxfp4_mxfp8", Precision::mxfp8, {.code = WeightCode::mxfp4, .group = 32}},
 };
+
+// Whether a kernel chooses the experts itself, from scores that its row does not state: these rows read their weights
+// in less time than the memory's bandwidth allows if all experts got rows as the row says. Scores that are alike for
+// all experts make TensorRT-LLM's low-latency kernel with several choices a token, and kernels that know DeepSeek-V3's
+// groups of experts, choose the same ones again and again.
+bool chooses_itself(const KernelRow& row, std::int64_t hidden, std::int64_t top_k) {
+  const bool low_latency = row.kernel.find("min_latency") != std::string::npos;
+  const bool routes = low_latency || row.kernel.find("trtllm") != std::string::npos;
+  return (low_latency && top_k > 1) || (routes && hidden == 7168 && top_k == 8);
+}
+
+// Whether a rank's experts have a gate: those with 22 choices a token (Nemotron 3) do not, as TensorRT-LLM's names of
+// their kernels say.
+bool is_gated(const KernelRow& row, std::int64_t top_k) {
+  return top_k != 22 && row.kernel.find("nongated") == std::string::npos;
+}
 
 // The rows of a rank's experts are gathered, multiplied, and summed back, as a plan has it (models/layers/generation).
 void add_expert_ops(KernelRow& row, const ExpertWord& as, std::int64_t tokens, GroupedGemm product, std::int64_t width,
-                    std::int64_t hidden) {
-  const std::int64_t top_k = ceil_div(product.rows, tokens);
+                    std::int64_t hidden, std::int64_t top_k) {
   const auto quantised = [&](std::int64_t columns) {
     if (is_eight_bit(as.precision)) row.ops.push_back(op_of(Cast{product.rows * columns, 2, 1}, Precision::bf16));
   };
   row.ops.push_back(op_of(Permute{tokens, top_k, hidden, product.rows, true, true}, Precision::bf16));
   quantised(hidden);
-  const bool gated = row.kernel.find("nongated") == std::string::npos;
+  const bool gated = is_gated(row, top_k);
   product.out = gated ? 2 * width : width;
   product.in = hidden;
   row.ops.push_back(op_of(product, as.precision));
@@ -188,16 +204,21 @@ bool read_experts(const NamedCells& c, KernelRow& row) {
   if (as == std::end(kExpertWords)) return false;
   const std::int64_t ranks = c.whole("ep"), experts = c.whole("experts") / ranks;
   const std::int64_t rows = c.whole("tokens") * c.whole("topk") / ranks;  // at most 2^62
-  const std::int64_t hidden = c.whole("hidden"), width = c.whole("inter") / c.whole("tp");
+  const std::int64_t hidden = c.whole("hidden"), width = c.whole("inter") / c.whole("tp"), top_k = c.whole("topk");
   if (experts < 1 || rows < 1 || width < 1 || c.text("dist") != "balanced") return false;
+  if (chooses_itself(row, hidden, top_k)) return false;
   check_elements({rows, hidden});
   check_elements({rows, 2 * width});
   check_elements({experts, 2 * width, hidden});
   row.kind = c.whole("tokens") < 64 ? "experts, few tokens" : "experts";
-  add_expert_ops(row, *as, ceil_div(c.whole("tokens"), ranks),
-                 {.groups = std::min(experts, rows), .rows = rows, .even = true, .weights = as->weights}, width,
-                 hidden);
-  row.shapes = fnv1a(fmt::format("{} {} {} {}", hidden, width, experts, c.whole("topk")));
+  add_expert_ops(row, *as, c.whole("tokens"),
+                 {.groups = std::min(experts, rows),
+                  .rows = rows,
+                  .even = true,
+                  .weights = as->weights,
+                  .passed = c.whole("tokens") * top_k - rows},
+                 width, hidden, top_k);
+  row.shapes = fnv1a(fmt::format("{} {} {} {}", hidden, width, experts, top_k));
   return true;
 }
 

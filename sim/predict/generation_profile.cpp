@@ -4,23 +4,23 @@
 
 #include <fmt/format.h>
 
+#include "models/cost/generation_figures.h"
 #include "models/spec/habits.h"
 
 namespace orrery {
 
 Profile generation_profile(const Spec& spec, Profile profile) {
-  profile.generates = true;
+  profile = generating(std::move(profile));
   const ExpertKernels kernels = spec.software.kernels.expert_kernels;
-  if (const ExpertLaw* law = find_expert_law(name_in(kExpertKernels, kernels), spec.cluster.gpu))
-    profile.experts = *law;
+  profile.experts = find_expert_laws(name_in(kExpertKernels, kernels), spec.cluster.gpu);
+  if (kernels != ExpertKernels::profile) profile.products = find_product_kernels(spec.cluster.gpu);
   return profile;
 }
 
 std::string experts_remark(const Spec& spec, const Profile& profile) {
   const ExpertKernels kernels = spec.software.kernels.expert_kernels;
   if (!spec.model.moe || kernels == ExpertKernels::profile) return "";
-  if (profile.experts && rate_of(*profile.experts, spec.strategy.precision, spec.strategy.weights).fraction > 0)
-    return "";
+  if (law_of(profile.experts, spec.strategy.precision, spec.strategy.weights) != nullptr) return "";
   return fmt::format(
       "software.expert_kernels: no kernels of {} with weights in {} were measured on GPUs like {}; "
       "experts take the time of the profile's products",

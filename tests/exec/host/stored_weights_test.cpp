@@ -21,7 +21,7 @@ namespace {
 // Plan and kernels count the same bytes.
 TEST(StoredWeights, TakeTheBytesOfThePlan) {
   for (const WeightCode code :
-       {WeightCode::fp8, WeightCode::int8, WeightCode::int4, WeightCode::nvfp4, WeightCode::mxfp8}) {
+       {WeightCode::fp8, WeightCode::int8, WeightCode::int4, WeightCode::nvfp4, WeightCode::mxfp8, WeightCode::mxfp4}) {
     for (const std::int64_t group : {kTensorGroup, kChannelGroup, std::int64_t{16}, std::int64_t{32}}) {
       for (const bool zeros : {false, true}) {
         for (const std::int64_t experts : {0, 4}) {
@@ -72,7 +72,7 @@ Matrices stored_matrices(const std::string& quantise, const std::string& strateg
     set_initial_weights(rank, 3, buffers);
     for (const std::uint32_t state : rank.states) {
       for (const PlacedParameter& p : rank.frozen.at(state)) {
-        if (!is_quantised(p.local.name, p.local.in)) continue;
+        if (!is_quantised(p.local.name, p.local.in, QuantisedLayers::all)) continue;
         const std::byte* at = buffers.state(state, kFrozen) + p.first * rank.plan.frozen_width;
         std::vector<float> part(static_cast<std::size_t>(p.local.out * p.local.in));
         if (p.local.format.narrow())
@@ -94,7 +94,7 @@ Matrices stored_matrices(const std::string& quantise, const std::string& strateg
 }
 
 TEST(StoredWeights, AreTheSameInAnyLayout) {
-  for (const char* quantise : {"{weights: fp8}", "{weights: int8}", "{weights: nvfp4}",
+  for (const char* quantise : {"{weights: fp8}", "{weights: int8}", "{weights: nvfp4}", "{weights: mxfp4}",
                                "{weights: int4, group: 8, zero_points: true}", "{weights: int4, group: channel}"}) {
     const Matrices one = stored_matrices(quantise, "tensor: 1, data: 1");
     EXPECT_EQ(one.size(), 8U);

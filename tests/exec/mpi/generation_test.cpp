@@ -176,7 +176,9 @@ constexpr char kInFp8[] = "quantise: {weights: fp8}", kInInt8[] = "quantise: {we
                kInInt4[] = "quantise: {weights: int4, group: 8}", kInNvfp4[] = "quantise: {weights: nvfp4}",
                kWithZeros[] = "quantise: {weights: int4, group: 12, zero_points: true}",
                kClippedInt8[] = "quantise: {weights: int8, group: tensor, calibration: kl}",
-               kInMxfp8[] = "quantise: {weights: mxfp8}";
+               kInMxfp8[] = "quantise: {weights: mxfp8}", kInMxfp4[] = "quantise: {weights: mxfp4}",
+               kExpertsInInt8[] = "quantise: {weights: int8, layers: experts}",
+               kMlpInInt4[] = "quantise: {weights: int4, group: 8, layers: feed_forward}";
 
 const GenerationCase kQuantised[] = {
     {kLlama, "", "chunk: 7", kInFp8},
@@ -188,6 +190,7 @@ const GenerationCase kQuantised[] = {
     {kLlama, "tensor: 2", "", kInNvfp4},
     {kLlama, "pipeline: 2", "chunk: 6", kInNvfp4},
     {kEvenlyWide, "tensor: 2, pipeline: 2", "", kInMxfp8},
+    {kEvenlyWide, "tensor: 2", "chunk: 6", kInMxfp4},
     {kEvenlyWide, "tensor: 4", "", kClippedInt8},
     {kEvenlyWide, "pipeline: 2", "chunk: 6", kClippedInt8},
     {kTwelve, "tensor: 2", "", kWithZeros},
@@ -199,6 +202,8 @@ const GenerationCase kQuantised[] = {
     {kServedDelta, "tensor: 2, expert: 2", "chunk: 5", kInInt8, "kv_precision: int8"},
     {kServedExperts, "tensor: 4, expert: 4", "chunk: 8", kInFp8},
     {kServedExperts, "tensor: 4, expert: 2", "", kInInt8},
+    {kServedExperts, "tensor: 2, expert: 2", "", kExpertsInInt8},
+    {kServedShared, "tensor: 2", "", kMlpInInt4},
     {kServedExperts, "data: 2, expert: 2, pipeline: 2", "", kInInt4},
     {kLlama, "tensor: 4, data: 2", "chunk: 10, kv_block: 3", "", "kv_precision: int8"},
     {kLlama, "tensor: 2, pipeline: 2", "chunk: 7", "", "kv_precision: int4"},

@@ -102,6 +102,24 @@ TEST(WeightCodes, BlocksOfFourBitsHaveScalesOfEight) {
   });
 }
 
+// The scale of a block is a power of two, and its largest weight may exceed the largest number of E2M1 by a third.
+TEST(WeightCodes, BlocksOfFourBitsMayHavePowersOfTwo) {
+  const std::vector<float> x = weights_like(5);
+  const CodedMatrix m = {WeightCodes::mxfp4, 32, false, kRows, kColumns, 1};
+  EXPECT_EQ(m.bytes(), kRows * kColumns / 2 + kRows * kColumns / 32);
+  const std::vector<float> y = there_and_back(m, x);
+  for_groups(m, [&](const std::vector<std::size_t>& places) {
+    float largest = 0;
+    for (const std::size_t i : places) largest = std::max(largest, std::abs(x[i]));
+    const float scale = std::exp2(std::floor(std::log2(largest)) - 2);
+    for (const std::size_t i : places) {
+      const double wanted = std::clamp<double>(x[i] / scale, -6, 6);
+      EXPECT_NEAR(std::abs(y[i] / scale - wanted), std::abs(reference::nearest(reference::e2m1(), wanted) - wanted),
+                  1e-4);
+    }
+  });
+}
+
 TEST(WeightCodes, EveryNumberOfAFormatStaysAsItIs) {
   for (const double x : reference::e4m3()) EXPECT_EQ(from_e4m3(to_e4m3(static_cast<float>(x))), x);
   for (const double x : reference::e2m1()) EXPECT_EQ(from_e2m1(to_e2m1(static_cast<float>(x))), x);

@@ -19,6 +19,7 @@ TEST(WeightFormat, BytesAreThoseOfCodesAndScales) {
   }
   EXPECT_EQ(format_bytes({.code = WeightCode::nvfp4, .group = 16}), n / 2 + n / 16 + 4);
   EXPECT_EQ(format_bytes({.code = WeightCode::mxfp8, .group = 32}), n + n / 32);
+  EXPECT_EQ(format_bytes({.code = WeightCode::mxfp4, .group = 32}), n / 2 + n / 32);
 }
 
 // A matrix of several experts has a scale for each of them.
@@ -44,6 +45,8 @@ TEST(WeightFormat, ProductsReadTheirOwnCodes) {
   EXPECT_TRUE(reads_codes({}, Precision::bf16));
   EXPECT_TRUE(reads_codes({.code = WeightCode::fp8}, Precision::fp8));
   EXPECT_TRUE(reads_codes({.code = WeightCode::int8, .group = kTensorGroup}, Precision::int8));
+  EXPECT_TRUE(reads_codes({.code = WeightCode::mxfp4, .group = 32}, Precision::mxfp8));
+  EXPECT_FALSE(reads_codes({.code = WeightCode::mxfp4, .group = 32}, Precision::bf16));
   EXPECT_FALSE(reads_codes({.code = WeightCode::fp8}, Precision::bf16));
   EXPECT_FALSE(reads_codes({.code = WeightCode::int4, .group = 128}, Precision::fp8));
 }

@@ -7,19 +7,7 @@
 namespace orrery {
 namespace {
 
-constexpr ExpertLaw kLaw = {.half_rows = 16,
-                            .prologue_us = 0.5,
-                            .overlap = 2,
-                            .memory = 0.9,
-                            .traffic = 1,
-                            .bf16 = 0.8,
-                            .fp8 = 0.7,
-                            .fp8_blocks = 0.3,
-                            .nvfp4 = 0,
-                            .int4 = 0.25,
-                            .fp4 = 0.5,
-                            .bf16_start_us = 10,
-                            .int4_start_us = 10};
+constexpr ExpertLaw kLaw = {.fraction = 0.8, .start_us = 10, .half_rows = 16, .prologue_us = 0.5};
 
 GroupedGemm experts(std::int64_t rows, std::int64_t groups = 64) {
   return {.groups = groups, .rows = rows, .out = 4096, .in = 7168, .even = true};
@@ -53,35 +41,74 @@ TEST(ExpertLaw, MoreRowsNeverTakeLess) {
   }
 }
 
-TEST(ExpertLaw, AFormatHasItsFraction) {
+// A tile's loop over the sum takes its time however few rows there are.
+TEST(ExpertLaw, FewTilesTakeTheirLoop) {
+  ExpertLaw deep = kLaw;
+  deep.depth_us = 0.5;
+  const GroupedGemm one = {.groups = 1, .rows = 1, .out = 512, .in = 6400, .even = true};
+  EXPECT_NEAR(experts_time(one, Precision::bf16, find_gpu("h100-sxm"), deep) * 1e6, 10 + 50, 0.5);
+}
+
+// A kernel finds the rows of other ranks' experts among its own.
+TEST(ExpertLaw, PassedRowsTakeTime) {
+  ExpertLaw law = kLaw;
+  law.passed_ns = 5;
+  GroupedGemm g = experts(64);
+  const double none = experts_time(g, Precision::bf16, find_gpu("h100-sxm"), law);
+  g.passed = 1000;
+  EXPECT_NEAR(experts_time(g, Precision::bf16, find_gpu("h100-sxm"), law) - none, 5e-6, 1e-12);
+}
+
+TEST(ExpertLaw, FormatsAreTold) {
   const WeightFormat int4 = {.code = WeightCode::int4, .group = 128}, blocks = {.code = WeightCode::fp8, .group = 128};
-  EXPECT_EQ(rate_of(kLaw, Precision::bf16, {}).fraction, 0.8);
-  EXPECT_EQ(rate_of(kLaw, Precision::bf16, int4).fraction, 0.25);
-  EXPECT_EQ(rate_of(kLaw, Precision::bf16, {.code = WeightCode::nvfp4, .group = 16}).fraction, 0.5);
-  EXPECT_EQ(rate_of(kLaw, Precision::fp8, format_of_precision(Precision::fp8)).fraction, 0.7);
-  EXPECT_EQ(rate_of(kLaw, Precision::fp8, blocks).fraction, 0.3);
-  EXPECT_EQ(rate_of(kLaw, Precision::nvfp4, format_of_precision(Precision::nvfp4)).fraction, 0);
-  EXPECT_EQ(rate_of(kLaw, Precision::bf16, {.code = WeightCode::int8}).fraction, 0);  // which no table has
+  const WeightFormat nvfp4 = {.code = WeightCode::nvfp4, .group = 16}, mxfp4 = {.code = WeightCode::mxfp4, .group = 32};
+  EXPECT_EQ(expert_format(Precision::bf16, {}), ExpertFormat::bf16);
+  EXPECT_EQ(expert_format(Precision::bf16, int4), ExpertFormat::int4);
+  EXPECT_EQ(expert_format(Precision::bf16, nvfp4), ExpertFormat::fp4);
+  EXPECT_EQ(expert_format(Precision::bf16, mxfp4), ExpertFormat::fp4);
+  EXPECT_EQ(expert_format(Precision::mxfp8, mxfp4), ExpertFormat::fp4_fp8);
+  EXPECT_EQ(expert_format(Precision::fp8, format_of_precision(Precision::fp8)), ExpertFormat::fp8);
+  EXPECT_EQ(expert_format(Precision::fp8, blocks), ExpertFormat::fp8_blocks);
+  EXPECT_EQ(expert_format(Precision::nvfp4, format_of_precision(Precision::nvfp4)), ExpertFormat::nvfp4);
+  EXPECT_FALSE(expert_format(Precision::bf16, {.code = WeightCode::int8}));  // which no table has
+  const ExpertLaws laws = {{ExpertFormat::int4, kLaw}};
+  EXPECT_EQ(law_of(laws, Precision::bf16, int4), &laws.at(ExpertFormat::int4));
+  EXPECT_EQ(law_of(laws, Precision::bf16, {}), nullptr);
 }
 
 // Codes of 4 bits are read in about a quarter of the time of weights in 16 bits.
 TEST(ExpertLaw, NarrowWeightsAreReadSooner) {
   GroupedGemm narrow = experts(64);
   narrow.weights = {.code = WeightCode::int4, .group = 128};
-  ExpertLaw fast = kLaw;
-  fast.int4 = fast.bf16;
-  const double narrow_us = experts_time(narrow, Precision::bf16, find_gpu("h100-sxm"), fast) * 1e6;
+  const double narrow_us = experts_time(narrow, Precision::bf16, find_gpu("h100-sxm"), kLaw) * 1e6;
   EXPECT_NEAR((narrow_us - 10) / (us(experts(64)) - 10), 0.25, 0.04);
 }
 
 TEST(ExpertLaw, IsThatOfTheFrameworkAndTheGeneration) {
-  const ExpertLaw* hopper = find_expert_law("vllm", find_gpu("h100-sxm"));
-  ASSERT_NE(hopper, nullptr);
-  EXPECT_EQ(find_expert_law("vllm", find_gpu("h200-sxm")), hopper);
-  EXPECT_NE(find_expert_law("vllm", find_gpu("b200")), hopper);
-  EXPECT_NE(find_expert_law("trtllm", find_gpu("h100-sxm")), hopper);
-  EXPECT_EQ(find_expert_law("vllm", find_gpu("v100-pcie")), nullptr);
-  EXPECT_EQ(find_expert_law("profile", find_gpu("h100-sxm")), nullptr);
+  const auto start_us = [](std::string_view framework, const char* gpu) {
+    const ExpertLaws laws = find_expert_laws(framework, find_gpu(gpu));
+    const auto found = laws.find(ExpertFormat::bf16);
+    return found == laws.end() ? -1 : found->second.start_us;
+  };
+  const double hopper = start_us("vllm", "h100-sxm");
+  EXPECT_GT(hopper, 0);
+  EXPECT_EQ(start_us("vllm", "h200-sxm"), hopper);
+  EXPECT_NE(start_us("vllm", "b200"), hopper);
+  EXPECT_NE(start_us("trtllm", "h100-sxm"), hopper);
+  EXPECT_EQ(start_us("vllm", "v100-pcie"), -1);
+  EXPECT_EQ(start_us("profile", "h100-sxm"), -1);
+}
+
+// No product of experts is faster than a long product of the GPU.
+TEST(ExpertLaw, FractionsAreOfTheGpusOwnProducts) {
+  const ExpertLaw all = {.fraction = 1};
+  const auto fraction = [&](const char* gpu, ExpertFormat format) {
+    return on_gpu(all, format, find_gpu(gpu)).fraction;
+  };
+  EXPECT_EQ(fraction("h100-sxm", ExpertFormat::bf16), built_in_kernel_laws().rates.at("h100-sxm").bf16);
+  EXPECT_EQ(fraction("h200-sxm", ExpertFormat::fp8), built_in_kernel_laws().rates.at("h100-sxm").fp8);
+  EXPECT_LT(fraction("l40s", ExpertFormat::bf16), fraction("a100-sxm-80gb", ExpertFormat::bf16));
+  EXPECT_EQ(fraction("v100-pcie", ExpertFormat::bf16), 1);
 }
 
 }  // namespace

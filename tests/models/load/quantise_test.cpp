@@ -36,6 +36,7 @@ TEST(Quantise, NamesFormats) {
   EXPECT_EQ(of("int8").weights, (WeightFormat{.code = WeightCode::int8, .group = kChannelGroup}));
   EXPECT_EQ(of("int4").weights, (WeightFormat{.code = WeightCode::int4, .group = 128}));
   EXPECT_EQ(of("nvfp4").weights, (WeightFormat{.code = WeightCode::nvfp4, .group = 16}));
+  EXPECT_EQ(of("mxfp4").weights, (WeightFormat{.code = WeightCode::mxfp4, .group = 32}));
   EXPECT_EQ(of("awq").weights, (WeightFormat{.code = WeightCode::int4, .group = 128, .zeros = true}));
   EXPECT_EQ(of("gptq").weights, of("int4").weights);
   EXPECT_EQ(of("smoothquant").precision, Precision::int8);
@@ -64,6 +65,9 @@ TEST(Quantise, RefusesWhatDoesNotFit) {
   says("{group: 64}", "none; the other keys");
   says("{weights: int4, group: 0}", "0 is not between 1");
   says("{weights: nvfp4, group: 32}", "blocks of 16");
+  says("{weights: mxfp4, group: 16}", "blocks of 32");
+  says("{weights: int4, layers: half}", "unknown part half");
+  says("{weights: int4, layers: experts}", "has none");
   says("{weights: fp8, zero_points: true}", "no zero points");
   says("{weights: fp8, outliers: 0.01}", "has none");
   says("{weights: int4, outliers: 0.7}", "not between 0 and 0.5");

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "models/generation/generation_plan.h"
 #include "models/layers/blocks.h"
 #include "models/load/load_spec.h"
 #include "models/planner/make_plan.h"
@@ -191,6 +192,35 @@ TEST(Generation, WeightsTakeTheBytesOfTheirFormat) {
   EXPECT_EQ(weights("{weights: int4, group: 64}"), others + layers * (n / 2 + 2 * n / 64));
   EXPECT_EQ(weights("{weights: awq}"), others + layers * (n / 2 + 2 * n / 128 + n / 128 / 2));
   EXPECT_EQ(weights("{weights: nvfp4}"), others + layers * (n / 2 + n / 16 + 4 * 4));
+  EXPECT_EQ(weights("{weights: mxfp4}"), others + layers * (n / 2 + n / 32));
+  const std::int64_t mlp = std::int64_t{3 * 14336} * 4096, attention = n - mlp;
+  EXPECT_EQ(weights("{weights: mxfp4, layers: feed_forward}"), others + layers * (2 * attention + mlp / 2 + mlp / 32));
+}
+
+// The products of matrices that quantise.layers leaves out run in 16 bits, and nothing is cast for them.
+TEST(Generation, LayersThatAreLeftOutStayWide) {
+  const auto plan_of = [](std::string_view layers) {
+    const Spec spec = parse_spec(
+        fmt::format(
+            "{{model: gpt-oss-120b, workload: generate, generate: {{batch: 8, input: 128, output: 8}}, cluster: "
+            "{{gpu: b200, gpus_per_node: 8, nodes: 1}}, gpus: 1, software: vllm, strategy: {{precision: mxfp8, "
+            "quantise: {{weights: mxfp4, layers: {}}}}}}}",
+            layers),
+        "t.yaml");
+    return make_generation_plan(spec, {{.tokens = 1, .cached = 128}}, false);
+  };
+  const auto precision = [](const Plan& plan, std::string_view name) {
+    return std::ranges::find(plan.ops, name, &Op::name)->precision;
+  };
+  const auto casts = [](const Plan& plan) {
+    return std::ranges::count_if(plan.ops, [](const Op& op) { return op.name.ends_with("input to fp8"); });
+  };
+  const Plan all = plan_of("all"), experts = plan_of("experts");
+  EXPECT_EQ(precision(all, "qkv"), Precision::mxfp8);
+  EXPECT_EQ(precision(experts, "qkv"), Precision::bf16);
+  EXPECT_EQ(precision(experts, "experts.up"), Precision::mxfp8);
+  EXPECT_EQ(precision(experts, "attention output"), Precision::bf16);
+  EXPECT_EQ(casts(all), 2 * casts(experts));  // of the inputs of four products of a layer, and of two
 }
 
 // Codes of whole numbers have a scale and a zero point for each head's key and value.

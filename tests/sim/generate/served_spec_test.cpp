@@ -33,7 +33,22 @@ TEST(ServedSpec, FourBitsAreWidenedWhereProductsDoNotHaveThem) {
   const Spec hopper = served_spec(row("deepseek-r1", "h200-sxm", "fp4"), 4, 2);
   EXPECT_EQ(hopper.strategy.precision, Precision::bf16);
   EXPECT_EQ(hopper.strategy.weights.code, WeightCode::nvfp4);
-  EXPECT_EQ(served_spec(row("deepseek-r1", "b200", "fp4"), 4, 2).strategy.precision, Precision::nvfp4);
+  const Spec blackwell = served_spec(row("deepseek-r1", "b200", "fp4"), 4, 2);
+  EXPECT_EQ(blackwell.strategy.precision, Precision::nvfp4);
+  EXPECT_EQ(blackwell.strategy.quantised_layers, QuantisedLayers::feed_forward);
+}
+
+TEST(ServedSpec, GptOssHasExpertsInMxfp4) {
+  ServedRow said = row("gpt-oss-120b", "b200", "fp4");
+  const auto precision = [&](const char* framework) {
+    said.framework = framework;
+    const Strategy s = served_spec(said, 4, 2).strategy;
+    EXPECT_EQ(s.weights.code, WeightCode::mxfp4);
+    EXPECT_EQ(s.quantised_layers, QuantisedLayers::experts);
+    return s.precision;
+  };
+  EXPECT_EQ(precision("trtllm 1.2.0"), Precision::mxfp8);
+  EXPECT_EQ(precision("vllm 0.18.0"), Precision::bf16);
 }
 
 TEST(ServedSpec, UnknownStacksAreRefused) {

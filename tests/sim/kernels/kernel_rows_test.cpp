@@ -106,6 +106,29 @@ TEST(KernelRows, ExpertsOfOneRank) {
   EXPECT_EQ(std::get<GroupedGemm>(r.rows[0].ops[3].work).out, 7168);
 }
 
+// Rows of other ranks' experts pass by; experts of 22 choices have no gate, whatever the kernel's name.
+TEST(KernelRows, ExpertsOfOtherRanksPass) {
+  const KernelRows r = Table(
+                           "fw,src,prec,tokens,hidden,inter,topk,experts,tp,ep,dist,us\n"
+                           "sglang,trtllm_moe,bfloat16,64,4096,2688,22,512,1,8,balanced,90\n")
+                           .read();
+  ASSERT_EQ(r.rows.size(), 1U);
+  const GroupedGemm& up = std::get<GroupedGemm>(r.rows[0].ops[1].work);
+  EXPECT_EQ(up.rows, 176);
+  EXPECT_EQ(up.passed, 64 * 22 - 176);
+  EXPECT_EQ(up.out, 2688);
+}
+
+// Kernels that choose the experts themselves may choose the same ones for all tokens, which their rows do not tell.
+TEST(KernelRows, ExpertsOfKernelsThatChooseAreNotRead) {
+  const char* header = "fw,src,prec,tokens,hidden,inter,topk,experts,tp,ep,dist,us\n";
+  const auto rows = [&](const std::string& row) { return Table(header + row).read().rows.size(); };
+  EXPECT_EQ(rows("trtllm,min_latency,nvfp4,64,4096,1536,8,128,1,1,balanced,90\n"), 0U);
+  EXPECT_EQ(rows("trtllm,min_latency,nvfp4,64,5120,8192,1,16,1,1,balanced,90\n"), 1U);
+  EXPECT_EQ(rows("vllm,flashinfer_trtllm,nvfp4,64,7168,2048,8,256,1,1,balanced,90\n"), 0U);
+  EXPECT_EQ(rows("vllm,marlin,int4_wo,64,7168,2048,8,256,1,1,balanced,90\n"), 1U);
+}
+
 // Experts that no token chose are not read; weights in 4 bits are widened; some kernels have no gate.
 TEST(KernelRows, ExpertsThatAreMetAndTheirFormats) {
   const KernelRows r = Table(
