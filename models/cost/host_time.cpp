@@ -29,6 +29,13 @@ Seconds served_host_time(const Op& op, const Software& software, const Profile& 
   return launch_us * kMicrosecond * kernels_of(op.work, profile);
 }
 
+bool is_calibrated(const Profile& profile) { return !profile.measured.empty() && !profile.rest_built_in; }
+
+Seconds issue_time(const Op& op, const Software& software, const Profile& profile) {
+  if (is_calibrated(profile) && !software.kernels.cuda_graphs) return profile.measured.issue;
+  return profile.generates ? served_host_time(op, software, profile) : host_time(op, software);
+}
+
 LayerHostTime layer_host_time(const Plan& plan, const Block& block, const Software& software) {
   if (block.role != BlockRole::layer && block.role != BlockRole::vision) return {};
   const auto again = std::ranges::count_if(block.backward, [&](std::uint32_t op) { return plan.ops[op].recompute; });

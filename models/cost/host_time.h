@@ -17,6 +17,14 @@ Seconds host_time(const Op& op, const Software& software);
 // one call.
 Seconds served_host_time(const Op& op, const Software& software, const Profile& profile);
 
+// Returns whether the profile is from `orrery calibrate`. Such a profile has waits between tasks, which profiles made
+// from other tools' measurements lack.
+bool is_calibrated(const Profile& profile);
+
+// Returns the time in which a stack's host issues an op: the one that was measured if the profile is from `orrery
+// calibrate` and no CUDA graph launches the op, else host_time, or served_host_time where a text is generated.
+Seconds issue_time(const Op& op, const Software& software, const Profile& profile);
+
 // The host time of a transformer layer in addition to calling and launching its ops (Software::Host::layer_us), in the
 // forward and the backward pass, seconds. Backward takes this time once, and again for the share of forward ops that
 // backward recomputes. Blocks other than layers have no such time.

@@ -149,9 +149,6 @@ class CostModel {
         .first->second;
   }
 
-  // Returns whether the profile is from `orrery calibrate`. Such a profile has waits between tasks, which profiles made
-  // from other tools' measurements lack.
-  bool calibrated() const { return !profile_.measured.empty() && !profile_.rest_built_in; }
   static std::int64_t ranks_in(const Spread& members) { return std::accumulate(members.begin(), members.end(), 0); }
 
   // Returns the transfer with its measured time if the profile has one for its ranks and bytes, else as it is modelled.
@@ -175,7 +172,7 @@ class CostModel {
         beyond_device(i, t);
       else
         compute(i, t, lie[kSlowdown][0] / kSlowdownUnit);
-      t.issue = issue(op);
+      t.issue = picoseconds(issue_time(op, spec_.software, profile_));
     }
     if (!spec_.software.kernels.cuda_graphs)
       add_host_overheads(plan_, spec_.software, far_stage_us() + woven_us(spec_), result);
@@ -241,7 +238,7 @@ class CostModel {
     const Op& op = plan_.ops[i];
     if (op.within) return;
     // Samples in a profile last from one kernel's end to the next one's; the gaps between an op's kernels are in them.
-    const bool sampled = calibrated() && measured_time(profile_.measured, op.work, plan_.element_bytes);
+    const bool sampled = is_calibrated(profile_) && measured_time(profile_.measured, op.work, plan_.element_bytes);
     const Seconds gap =
         sampled ? profile_.measured.gap : profile_.kernel_gap_us * kMicrosecond * kernels_of(op.work, profile_);
     const Seconds time = (compute_[i] * (is_clocked(op) ? slowest_ : 1) + gap) * slowdown;
@@ -361,12 +358,6 @@ class CostModel {
                      : choice.algorithm == NcclAlgorithm::point_to_point
                          ? std::string("send")
                          : fmt::format("{}/{}", name_of(choice.algorithm), name_of(choice.protocol));
-  }
-
-  Picoseconds issue(const Op& op) const {
-    if (calibrated() && !spec_.software.kernels.cuda_graphs) return picoseconds(profile_.measured.issue);
-    return picoseconds(profile_.generates ? served_host_time(op, spec_.software, profile_)
-                                          : host_time(op, spec_.software));
   }
 
   const Plan& plan_;

@@ -67,8 +67,7 @@ static void launch_prompts(const Spec& spec, const std::vector<GenerationPass>& 
     if (p.plan.frames[task.frame].micro_batch < end) ops.insert(task.op);
   }
   for (std::vector<OpTiming>& row : p.costs.timing.rows) {
-    for (const std::uint32_t op : ops)
-      row[op].issue = picoseconds(served_host_time(p.plan.ops[op], software, p.profile));
+    for (const std::uint32_t op : ops) row[op].issue = picoseconds(issue_time(p.plan.ops[op], software, p.profile));
   }
 }
 

@@ -34,6 +34,24 @@ TEST(HostTime, GraphsAndCompilersSaveCalls) {
   EXPECT_EQ(host_time(product(Phase::forward), software), 0);
 }
 
+// The measured time of a profile from calibrate takes the place of a stack's, but for graphs, which launch all at once.
+TEST(HostTime, AMeasuredTimeTakesTheStacksPlace) {
+  Profile profile;
+  Software software = stack();
+  const Op op = product(Phase::forward);
+  EXPECT_NEAR(issue_time(op, software, profile), 24e-6, 1e-12);
+  profile.generates = true;
+  EXPECT_NEAR(issue_time(op, software, profile), 4e-6, 1e-12);
+  profile.measured.ops.emplace_back();
+  profile.measured.issue = 7e-6;
+  EXPECT_NEAR(issue_time(op, software, profile), 7e-6, 1e-12);
+  software.kernels.cuda_graphs = true;
+  EXPECT_EQ(issue_time(op, software, profile), 0);
+  software.kernels.cuda_graphs = false;
+  profile.rest_built_in = true;
+  EXPECT_NEAR(issue_time(op, software, profile), 4e-6, 1e-12) << "an import has no launches";
+}
+
 // A layer's ops run again in full cost the layer's time again, whether or not its activations leave the device.
 TEST(HostTime, OffloadedActivationsLeaveALayersTimeAlone) {
   Plan plan;
