@@ -24,7 +24,7 @@ constexpr std::size_t kMostAlive = 12;  // greatest number of buffers in memory 
 constexpr int kMostDifferences = 500;
 constexpr double kSame = 0.0005;         // two times that differ by less of the longer one are shown as the same
 constexpr std::size_t kMostRanks = 256;  // greatest number of ranks listed for a selected range of time
-constexpr std::size_t kMostOnPath = 20;  // greatest number of ops listed for the critical path
+constexpr std::size_t kMostOnPath = 15;  // greatest number of ops listed for the critical path
 
 QTableWidgetItem* text_item(const QString& text) {
   auto* item = new QTableWidgetItem(text);
@@ -321,9 +321,10 @@ void MainWindow::show_critical_path(bool shown) {
   if (!shown || !s || !s->document.simulated() || first_->scene() != s.get()) return first_->set_path({});
   if (critical_.path.empty()) critical_ = critical_path_of(step_timeline(s->document));
   first_->set_path(critical_.path);
-  details_->setHtml(path_html(s->timeline(), critical_.path) +
-                    "<p>Click an event for its slack: how much longer it could take without the step taking "
-                    "longer.</p>");
+  details_->setHtml(
+      "<p>Click an event for its slack: how much longer it could take without the step taking "
+      "longer.</p>" +
+      path_html(s->timeline(), critical_.path));
 }
 
 }  // namespace orrery
