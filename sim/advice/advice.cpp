@@ -149,7 +149,7 @@ std::string text_of(const Sensitivity& s) {
 
 std::string lever_text(const Sensitivity& s) {
   std::string text = fmt::format("{}: {:.1f} % less time a token", s.what, 100 * s.faster);
-  if (s.slope) text += fmt::format(" ({:.1f} % for the first 10 % more)", 100 * std::max(0.0, *s.slope));
+  if (s.slope) text += fmt::format(" (10 % faster: {:.1f} %)", 100 * std::max(0.0, *s.slope));
   return text + (s.fits ? "" : ", but does not fit");
 }
 

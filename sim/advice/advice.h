@@ -29,8 +29,8 @@ std::vector<Sensitivity> sensitivities(const Spec& spec, const Profile& profile)
 // The effect of a change as a line of text, the share of a token's time that it saves first: "42.7 %  twice the matrix
 // rate (7.6 % for the first 10 %)".
 std::string text_of(const Sensitivity& sensitivity);
-// The effect of a change as a line of text, the change first: "twice the matrix rate: 42.7 % less time a token (7.6 %
-// for the first 10 % more)".
+// The effect of a change as a line of text, the change first: "twice the matrix rate: 42.7 % less time a token (10 %
+// faster: 7.6 %)".
 std::string lever_text(const Sensitivity& sensitivity);
 
 // Advice about the best strategy of a search, from simulations of that strategy with single changes.

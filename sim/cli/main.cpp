@@ -390,6 +390,7 @@ void add_whatif(CLI::App& app, Options& o) {
       ->type_name("GPU");
   c.add_flag("--even-stages", o.whatif.even_stages, "stages of a pipeline take equal time for an op");
   c.add_flag("--json", o.json, "print all figures as JSON (schema orrery.whatif/1)");
+  add_page(c, o);
   c.footer("example: orrery whatif rank*.json.gz --without rank=17");
 }
 

@@ -103,14 +103,21 @@ Section section_of(const std::vector<Row>& rows) {
   return section;
 }
 
+// A kind of published figure in words.
+std::string figure_words(const std::string& figure) {
+  if (figure == "step_time_s") return "step time, s";
+  if (figure == "mfu") return "MFU";
+  if (figure == "model_tflops_per_gpu") return "TFLOP/s per GPU of the model";
+  return "TFLOP/s per GPU, recomputation counted";
+}
+
 // An HTML page with one plot for each kind of published figure (step time, MFU, TFLOP/s).
 std::string page_of_recipes(const std::vector<Row>& rows, const Section& section, const Common& common) {
   std::map<std::string, PagePlot> plots;
   for (const Row& r : rows) {
-    std::string figure = r.recipe.figure;
-    std::replace(figure.begin(), figure.end(), '_', ' ');
+    const std::string figure = figure_words(r.recipe.figure);
     PagePlot& plot = plots[figure];
-    plot.title = figure;
+    plot.title = r.recipe.figure == "step_time_s" ? "Step time" : figure;
     plot.caption = "The line is where prediction and publication agree, the dashes are 10 % off.";
     plot.scatter.x_name = "published " + figure;
     plot.scatter.y_name = "predicted " + figure;

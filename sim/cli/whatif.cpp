@@ -10,6 +10,7 @@
 #include "models/spec/cluster.h"
 #include "sim/calibrate/roofline.h"
 #include "sim/cli/commands.h"
+#include "sim/page/whatif.h"
 #include "sim/whatif/whatif_text.h"
 
 namespace orrery {
@@ -86,8 +87,14 @@ Outcome whatif_command(const WhatifOptions& options, const Common& common) {
     for (const std::string& file : options.files) files.push_back(import_file(file));
     roofs = roofline_of(files, *gpu);
   }
-  if (common.json) return {whatif_json(a, question, gpu ? roofline_json(roofs) : nullptr)};
-  return {whatif_text(a, question, common.style) + (gpu ? roofline_text(roofs, *gpu, common.style) : "")};
+  Outcome outcome;
+  outcome.text = common.json
+                     ? whatif_json(a, question, gpu ? roofline_json(roofs) : nullptr)
+                     : whatif_text(a, question, common.style) + (gpu ? roofline_text(roofs, *gpu, common.style) : "");
+  if (common.page)
+    outcome.page =
+        whatif_page({a, question, gpu ? roofline_text(roofs, *gpu, {}) : "", common.command, common.version});
+  return outcome;
 }
 
 }  // namespace orrery

@@ -90,6 +90,8 @@ GeneratedMemory kept_for_generation(const Spec& spec, const Plan& plan, std::siz
 void add_generation_figures(const Spec& spec, GenerationReport& report);
 // The line on what one token and the prompts wait for: "prefill: products 70 %, links 30 %; decode: weights 58 %, ...".
 std::string limit_text(const GenerationReport& report);
+// Returns whether a generated text fits, and by how much: "fits: 43.51 GiB to spare of 71.68 GiB, 90 % of 79.65 GiB".
+std::string fit_text(const GeneratedMemory& memory);
 
 // The prediction as JSON of schema orrery.generation/1 (to_json), and as text to read (generation_text).
 std::string to_json(const Spec& spec, const GenerationReport& report);

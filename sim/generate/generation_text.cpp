@@ -41,13 +41,23 @@ std::string memory_line(const GenerationReport& r, const Style& style) {
   const std::string needs =
       fmt::format("{} a GPU: weights {}, keys and values {} ({} a sequence){}, working memory {}", text(m.sum()),
                   text(m.weights), text(m.cache), text(m.cache_a_sequence), states, text(m.working));
-  if (m.fits()) return needs + fmt::format("; fits {} of {}", text(m.allowed), text(m.capacity));
+  if (m.fits()) return needs + "; " + fit_text(m);
   const std::string largest =
       r.source == "simulated" ? fmt::format("; at most {} sequences", r.largest_batch) : std::string();
-  return warning(fmt::format("DOES NOT FIT {} of {}: {}{}", text(m.allowed), text(m.capacity), needs, largest), style);
+  return warning(fmt::format("{}: {}{}", fit_text(m), needs, largest), style);
 }
 
 }  // namespace
+
+std::string fit_text(const GeneratedMemory& m) {
+  const auto text = [](Bytes bytes) { return memory_text(static_cast<double>(bytes)); };
+  std::string room = text(m.allowed);
+  if (m.allowed < m.capacity)
+    room += fmt::format(", {:.0f} % of {}", 100 * static_cast<double>(m.allowed) / static_cast<double>(m.capacity),
+                        text(m.capacity));
+  if (m.fits()) return fmt::format("fits: {} to spare of {}", text(m.allowed - m.sum()), room);
+  return fmt::format("DOES NOT FIT: {} more than {}", text(m.sum() - m.allowed), room);
+}
 
 Table passes_table(const GenerationReport& r) {
   Table table{{{"pass", "", Align::left},

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -90,8 +91,9 @@ std::string limit_of(const Report& r) {
 }
 
 // The table of the comparison, with further columns: each spec's interval of step times, the time that 95 % of clusters
-// stay below where some spec's GPUs differ, and what limits each step. Step times hold their exact values as data.
-std::string specs_markup(const ComparePage& page) {
+// stay below where some spec's GPUs differ, and what limits each step. Step times hold their exact values as data, but
+// for that of the best spec, which has cards.
+std::string specs_markup(const ComparePage& page, std::optional<std::size_t> best) {
   Table t = page.table;
   const std::size_t before = t.columns.size();
   const bool vary = std::ranges::any_of(
@@ -114,20 +116,27 @@ std::string specs_markup(const ComparePage& page) {
   }
   return table_markup(t, {}, [&](std::size_t row, std::size_t column) {
     const Report* r = row < page.specs.size() ? page.specs[row].report : nullptr;
-    if (r == nullptr || column != step) return std::string();
+    if (r == nullptr || column != step || row == best) return std::string();
     return figure(fmt::format("{}.report.step_time_s", row), r->step_time_s, t.rows[row][column]);
   });
 }
 
-// Cards with the figures of the fastest spec that fits in memory, or a warning where none does.
-std::string best_part(const std::vector<ComparedSpec>& specs) {
-  const ComparedSpec* best = nullptr;
-  for (const ComparedSpec& c : specs) {
-    if (c.report == nullptr || !c.report->memory.fits) continue;
-    if (best == nullptr || c.report->tokens_per_s > best->report->tokens_per_s) best = &c;
+// The index of the fastest spec that fits in memory; none where none does.
+std::optional<std::size_t> best_of(const std::vector<ComparedSpec>& specs) {
+  std::optional<std::size_t> best;
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    const Report* const r = specs[i].report;
+    if (r == nullptr || !r->memory.fits) continue;
+    if (!best || r->tokens_per_s > specs[*best].report->tokens_per_s) best = i;
   }
-  if (best == nullptr) return alarm_markup("None of the specs fits in memory.");
-  return part("Most tokens a second of those that fit: " + best->name, step_cards(*best->report, "best."));
+  return best;
+}
+
+// Cards with the figures of the fastest spec that fits in memory, or a warning where none does.
+std::string best_part(const std::vector<ComparedSpec>& specs, std::optional<std::size_t> best) {
+  if (!best) return alarm_markup("None of the specs fits in memory.");
+  return part("Most tokens a second of those that fit: " + specs[*best].name,
+              step_cards(*specs[*best].report, fmt::format("{}.report.", *best)));
 }
 
 }  // namespace
@@ -155,8 +164,9 @@ Table differences(const std::vector<ComparedSpec>& specs) {
 }
 
 std::string compare_page(const ComparePage& page) {
-  std::string body = best_part(page.specs) + bars_part(page.specs);
-  body += part("All specs", specs_markup(page));
+  const std::optional<std::size_t> best = best_of(page.specs);
+  std::string body = best_part(page.specs, best) + bars_part(page.specs);
+  body += part("All specs", specs_markup(page, best));
   const Table differ = differences(page.specs);
   std::string content = differ.rows.empty() ? paragraph("The specs have the same values.") : table_markup(differ);
   body += part("What differs between them", content);

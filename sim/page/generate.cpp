@@ -77,8 +77,7 @@ std::string generation_cards(const GenerationReport& r, std::int64_t gpus, std::
   cards +=
       card_markup("tokens a second", figure(id("tokens_per_s"), r.tokens_per_s, grouped(r.tokens_per_s)),
                   {grouped(r.tokens_per_s / static_cast<double>(gpus)) + " per GPU", "all in " + time_text(r.total_s)});
-  std::vector<std::string> room = {fmt::format("{} {} of {}", m.fits() ? "fits" : "DOES NOT FIT",
-                                               memory_text_of(m.allowed), memory_text_of(m.capacity))};
+  std::vector<std::string> room = {fit_text(m)};
   if (r.largest_batch > 0) room.push_back(fmt::format("at most {} sequences fit", r.largest_batch));
   cards += card_markup("memory of a GPU", escaped(memory_text_of(m.sum())), room, m.fits() ? "good" : "bad");
   return cards_markup(cards);

@@ -1,6 +1,7 @@
 #include "sim/page/generations.h"
 
 #include <algorithm>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -77,7 +78,7 @@ std::string token_times(const std::vector<ComparedGeneration>& rows) {
 }
 
 // The table, in which times of tokens hold their exact values as data, and below it why some rows are impossible.
-std::string rows_markup(const GenerationRows& of) {
+std::string rows_markup(const GenerationRows& of, std::optional<std::size_t> best) {
   Table shown = of.table;
   std::vector<std::string> reasons;
   for (std::size_t i = 0; i < of.rows.size() && i < shown.rows.size(); ++i) {
@@ -93,33 +94,40 @@ std::string rows_markup(const GenerationRows& of) {
   const std::size_t first = column("first token"), each = column("each token");
   const std::string table = table_markup(shown, {}, [&](std::size_t row, std::size_t at) {
     const GenerationReport* r = row < of.rows.size() ? of.rows[row].report : nullptr;
-    if (r == nullptr || (at != first && at != each)) return std::string();
+    if (r == nullptr || row == best || (at != first && at != each)) return std::string();
     return figure(fmt::format("{}.report.{}", row, at == first ? "ttft_s" : "tpot_s"),
                   at == first ? r->first_token_s : r->token_s, of.table.rows[row][at]);
   });
   return table + lines_markup(reasons);
 }
 
-// Cards of the row with the most tokens a second of those that fit, or a warning where none does.
-std::string best_text(const std::vector<ComparedGeneration>& rows) {
-  const ComparedGeneration* best = nullptr;
-  for (const ComparedGeneration& c : rows) {
-    if (c.report == nullptr || !c.report->memory.fits()) continue;
-    if (best == nullptr || c.report->tokens_per_s > best->report->tokens_per_s) best = &c;
+// The index of the row with the most tokens a second of those that fit; none where none does.
+std::optional<std::size_t> best_row(const std::vector<ComparedGeneration>& rows) {
+  std::optional<std::size_t> best;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const GenerationReport* const r = rows[i].report;
+    if (r == nullptr || !r->memory.fits()) continue;
+    if (!best || r->tokens_per_s > rows[*best].report->tokens_per_s) best = i;
   }
-  if (best == nullptr) return alarm_markup("None of the specs fits in memory.");
-  return part("Most tokens a second of those that fit: " + best->name,
-              generation_cards(*best->report, best->gpus, "best."));
+  return best;
+}
+
+// Cards of the best row, or a warning where there is none.
+std::string best_text(const std::vector<ComparedGeneration>& rows, std::optional<std::size_t> best) {
+  if (!best) return alarm_markup("None of the specs fits in memory.");
+  return part("Most tokens a second of those that fit: " + rows[*best].name,
+              generation_cards(*rows[*best].report, rows[*best].gpus, fmt::format("{}.report.", *best)));
 }
 
 }  // namespace
 
 std::string compared_generations_page(const GenerationRows& of, const std::vector<ComparedSpec>& specs,
                                       const std::string& command, const std::string& version) {
-  std::string body = best_text(of.rows);
+  const std::optional<std::size_t> best = best_row(of.rows);
+  std::string body = best_text(of.rows, best);
   if (const std::string times = whole_times(of.rows); !times.empty()) body += part("All of a batch", times);
   if (const std::string times = token_times(of.rows); !times.empty()) body += part("Each further token", times);
-  body += part("All specs", rows_markup(of));
+  body += part("All specs", rows_markup(of, best));
   const Table differ = differences(specs);
   body += part("What differs between them",
                differ.rows.empty() ? paragraph("The specs have the same values.") : table_markup(differ));

@@ -65,34 +65,18 @@ std::string slowdowns_text(std::string_view title, std::string_view what, const 
   return text;
 }
 
-// The map of ranks and stages. Where there are too many for a row each, a row stands for the slowest of several.
 std::string work_text(const WhatifAnswer& a, const Style& style) {
-  if (a.work.size() < 2 && (a.work.empty() || a.work[0].size() < 2)) return "";
-  const std::vector<IndexRange> rows = index_ranges(a.work.size(), kMostCells);
-  const std::vector<IndexRange> columns = index_ranges(a.work[0].size(), kMostCells);
-  const auto named = [](const IndexRange& r, const auto& name) {
-    return r.size() == 1 ? name(r.begin) : fmt::format("{} to {}", name(r.begin), name(r.end - 1));
-  };
+  const WorkMap map = work_map(a, kMostCells);
+  if (map.ranks.empty()) return "";
   Table t;
-  t.columns = {{rows.size() < a.work.size() ? "ranks" : "rank", "", Align::left}};
-  for (const IndexRange& c : columns)
-    t.columns.push_back(
-        {a.work[0].size() > 1 ? "stage " + named(c, [](std::size_t i) { return fmt::format("{}", i); }) : "compute",
-         "%"});
-  for (const IndexRange& r : rows) {
-    std::vector<std::string> cells = {named(r, [&](std::size_t i) { return name_text(a.workers[i]); })};
-    for (const IndexRange& c : columns) {
-      double slowest = a.work[r.begin][c.begin];
-      for (std::size_t w = r.begin; w < r.end; ++w) {
-        for (std::size_t s = c.begin; s < c.end; ++s) slowest = std::max(slowest, a.work[w][s]);
-      }
-      cells.push_back(percent_text(slowest - 1));
-    }
-    t.rows.push_back(std::move(cells));
+  t.columns = {{map.ranks.size() < a.work.size() ? "ranks" : "rank", "", Align::left}};
+  for (const std::string& stage : map.stages) t.columns.push_back({stage, "%"});
+  for (std::size_t r = 0; r < map.ranks.size(); ++r) {
+    t.rows.push_back({map.ranks[r]});
+    for (const double slower : map.slower[r]) t.rows.back().push_back(percent_text(slower));
   }
-  const bool several = rows.size() < a.work.size() || columns.size() < a.work[0].size();
   return '\n' + heading("Compute of each rank over even work", style) + '\n' +
-         (several ? "  a cell is the slowest of its ranks and stages\n" : "") + print(t, "  ", style.columns);
+         (map.several ? "  a cell is the slowest of its ranks and stages\n" : "") + print(t, "  ", style.columns);
 }
 
 std::string transfers_text(const WhatifAnswer& a, const Style& style) {
@@ -110,20 +94,60 @@ std::string transfers_text(const WhatifAnswer& a, const Style& style) {
 }
 
 std::string divergence_text(const WhatifAnswer& a, const Style& style) {
-  if (a.between_first.empty()) return "";
-  std::string text =
-      '\n' + heading(fmt::format("Ranks {} and {}", name_text(a.between_first), name_text(a.between_second)), style);
-  if (!a.divergence) return text + "\n  stay together: no operation ends by over 1 % of a step later on one of them\n";
-  const Divergence& d = *a.divergence;
-  text += fmt::format("\n  part first in step {}, in operation {}: {}\n", d.step, d.number, name_text(d.op));
-  if (d.how == Divergence::How::runs) return text + fmt::format("  only rank {} runs it\n", name_text(d.behind));
-  text += fmt::format("  begins after {} and {}, takes {} and {}\n", time_text(d.begin_first),
-                      time_text(d.begin_second), time_text(d.time_first), time_text(d.time_second));
-  return text + fmt::format("  rank {} ends it {} later, because it {}\n", name_text(d.behind), time_text(d.later),
-                            d.how == Divergence::How::takes ? "takes longer there" : "begins later there");
+  std::string text;
+  for (const std::string& line : divergence_lines(a))
+    text += text.empty() ? '\n' + heading(line, style) + '\n' : "  " + line + '\n';
+  return text;
 }
 
 }  // namespace
+
+WorkMap work_map(const WhatifAnswer& a, std::size_t most) {
+  WorkMap map;
+  if (a.work.size() < 2 && (a.work.empty() || a.work[0].size() < 2)) return map;
+  const std::vector<IndexRange> rows = index_ranges(a.work.size(), most);
+  const std::vector<IndexRange> columns = index_ranges(a.work[0].size(), most);
+  const auto named = [](const IndexRange& r, const auto& name) {
+    return r.size() == 1 ? name(r.begin) : fmt::format("{} to {}", name(r.begin), name(r.end - 1));
+  };
+  for (const IndexRange& c : columns)
+    map.stages.push_back(a.work[0].size() > 1 ? "stage " + named(c, [](std::size_t i) { return fmt::format("{}", i); })
+                                              : "compute");
+  for (const IndexRange& r : rows) {
+    map.ranks.push_back(named(r, [&](std::size_t i) { return name_text(a.workers[i]); }));
+    map.slower.emplace_back();
+    for (const IndexRange& c : columns) {
+      double slowest = a.work[r.begin][c.begin];
+      for (std::size_t w = r.begin; w < r.end; ++w) {
+        for (std::size_t s = c.begin; s < c.end; ++s) slowest = std::max(slowest, a.work[w][s]);
+      }
+      map.slower.back().push_back(slowest - 1);
+    }
+  }
+  map.several = rows.size() < a.work.size() || columns.size() < a.work[0].size();
+  return map;
+}
+
+std::vector<std::string> divergence_lines(const WhatifAnswer& a) {
+  if (a.between_first.empty()) return {};
+  std::vector<std::string> lines = {
+      fmt::format("Ranks {} and {}", name_text(a.between_first), name_text(a.between_second))};
+  if (!a.divergence) {
+    lines.emplace_back("stay together: no operation ends by over 1 % of a step later on one of them");
+    return lines;
+  }
+  const Divergence& d = *a.divergence;
+  lines.push_back(fmt::format("part first in step {}, in operation {}: {}", d.step, d.number, name_text(d.op)));
+  if (d.how == Divergence::How::runs) {
+    lines.push_back(fmt::format("only rank {} runs it", name_text(d.behind)));
+    return lines;
+  }
+  lines.push_back(fmt::format("begins after {} and {}, takes {} and {}", time_text(d.begin_first),
+                              time_text(d.begin_second), time_text(d.time_first), time_text(d.time_second)));
+  lines.push_back(fmt::format("rank {} ends it {} later, because it {}", name_text(d.behind), time_text(d.later),
+                              d.how == Divergence::How::takes ? "takes longer there" : "begins later there"));
+  return lines;
+}
 
 std::string whatif_text(const WhatifAnswer& a, const WhatifQuestion& question, const Style& style) {
   return times_text(a, question, style) +

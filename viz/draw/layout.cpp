@@ -31,9 +31,15 @@ bool only_host(const Timeline& t, const Track& track) {
   return true;
 }
 
+// Returns whether all events of a timeline are a host's, as in a profile of a program without a device.
+bool nothing_but_host(const Timeline& t) {
+  return std::all_of(t.tracks.begin(), t.tracks.end(), [&](const Track& track) { return only_host(t, track); });
+}
+
 class Rows {
  public:
-  Rows(const Timeline& timeline, const LayoutOptions& options, Layout& layout) : t_(timeline), o_(options), l_(layout) {
+  Rows(const Timeline& timeline, const LayoutOptions& options, Layout& layout)
+      : t_(timeline), o_(options), l_(layout), host_(options.host || nothing_but_host(timeline)) {
     l_.row_of_track.assign(t_.tracks.size(), -1);
   }
 
@@ -46,6 +52,7 @@ class Rows {
 
   void add_process(std::uint32_t p) {
     const Process& process = t_.processes[p];
+    if (!host_ && host_alone(process)) return;
     const bool open = !o_.closed.contains(p);
     const std::uint32_t compute = open ? kNone : compute_track(t_, p);
     if (!open) {
@@ -54,7 +61,7 @@ class Rows {
     add({RowKind::process, 0, open ? kHeaderHeight : kClosedHeight, p, compute, 0, process.name, open, false});
     if (!open) return;
     for (const std::uint32_t track : process.tracks) {
-      if (o_.host || !only_host(t_, t_.tracks[track])) add_track(track, false);
+      if (host_ || !only_host(t_, t_.tracks[track])) add_track(track, false);
     }
     if (!o_.counters) return;
     for (std::uint32_t c = 0; c < process.counters.size(); ++c)
@@ -82,6 +89,13 @@ class Rows {
     add({RowKind::track, 0, kLaneHeight, track.process, id, 0,
          pinned ? t_.processes[track.process].name + ": " + track.name : name, true, pinned});
   }
+  // Returns whether all that a process has is a host's events: its row would have no lanes while these are not shown.
+  bool host_alone(const Process& process) const {
+    const auto empty = [&](std::uint32_t track) { return t_.tracks[track].count == 0; };
+    return process.counters.empty() && !std::all_of(process.tracks.begin(), process.tracks.end(), empty) &&
+           std::all_of(process.tracks.begin(), process.tracks.end(),
+                       [&](std::uint32_t track) { return only_host(t_, t_.tracks[track]); });
+  }
   void show_at(std::uint32_t track) {
     if (l_.row_of_track[track] < 0) l_.row_of_track[track] = static_cast<int>(l_.rows.size());
   }
@@ -89,9 +103,18 @@ class Rows {
   const Timeline& t_;
   const LayoutOptions& o_;
   Layout& l_;
+  bool host_;  // whether lanes of a host's events are shown
 };
 
 }  // namespace
+
+bool has_work(const Timeline& timeline, const Track& track) {
+  const EventId step = std::max<EventId>(1, track.count / kSampled);
+  for (EventId i = 0; i < track.count; i += step) {
+    if (works(timeline, track.first + i)) return true;
+  }
+  return false;
+}
 
 std::uint32_t compute_track(const Timeline& timeline, std::uint32_t process) {
   std::uint32_t best = kNone;

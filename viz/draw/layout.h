@@ -58,6 +58,8 @@ Layout lay_out(const Timeline& timeline, const LayoutOptions& options, const std
 // every process is one row.
 LayoutOptions default_options(const Timeline& timeline);
 int row_at(const Layout& layout, int y);  // index of the row at pixel y; -1 if none
+// Returns whether a lane shows work (works()), as a sample of its events says.
+bool has_work(const Timeline& timeline, const Track& track);
 // Returns the track of a process that has the most compute events, counted in a sample of the track's events; the first
 // track if none has any; kNone if the process has no tracks.
 std::uint32_t compute_track(const Timeline& timeline, std::uint32_t process);

@@ -1,5 +1,7 @@
 #include "viz/draw/scene.h"
 
+#include <algorithm>
+
 #include "viz/draw/layout.h"
 #include "viz/draw/scene_cache.h"
 
@@ -36,6 +38,20 @@ std::vector<std::vector<CounterPeak>> peaks_by_process(const Timeline& t) {
   return peaks;
 }
 
+std::vector<bool> seen_series(const Timeline& t) {
+  std::vector<bool> seen;
+  for (const Process& p : t.processes) {
+    const Counter* const memory = memory_of(p);
+    if (memory == nullptr) continue;
+    const std::size_t series = memory->series.size();
+    seen.resize(std::max(seen.size(), series), false);
+    for (std::size_t i = 0; i < memory->values.size(); ++i) {
+      if (memory->values[i] > 0) seen[i % series] = true;
+    }
+  }
+  return seen;
+}
+
 }  // namespace
 
 Scene::Scene(Document d, unsigned threads, std::shared_ptr<const Prepared> at_hand)
@@ -43,7 +59,8 @@ Scene::Scene(Document d, unsigned threads, std::shared_ptr<const Prepared> at_ha
       prepared(std::move(at_hand)),
       runs(runs_by_process(document.timeline)),
       bands(bands_by_process(document.timeline)),
-      peaks(peaks_by_process(document.timeline)) {
+      peaks(peaks_by_process(document.timeline)),
+      memory_seen(seen_series(document.timeline)) {
   if (!prepared)
     prepared = std::make_shared<const Prepared>(
         Prepared{build_pyramids(document.timeline, threads), AreaIndex(document.timeline, threads)});

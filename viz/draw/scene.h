@@ -40,6 +40,7 @@ struct Scene {
   std::vector<std::vector<Run>> runs;
   std::vector<std::vector<Band>> bands;         // for each process, the stretches of time of its phases
   std::vector<std::vector<CounterPeak>> peaks;  // for each process and each of its counters, the counter's peak
+  std::vector<bool> memory_seen;  // for each series of memory counters, whether it is above 0 in some process
 
   const Timeline& timeline() const { return document.timeline; }
   // The launch of an event. Those of all events are found when the first is asked for, but in a trace of more than

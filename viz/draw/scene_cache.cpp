@@ -78,7 +78,7 @@ namespace fs = std::filesystem;
 
 // Version of the cache's file format: increase it when other fields are stored, or when reading a trace gives another
 // timeline.
-constexpr int kLayout = 7;
+constexpr int kLayout = 8;
 // smallest total size in bytes of the trace files of a scene that is worth caching
 constexpr std::uintmax_t kWorthIt = 8'000'000;
 constexpr std::uintmax_t kMost = std::uintmax_t{4} << 30;

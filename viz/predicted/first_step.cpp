@@ -22,10 +22,10 @@ StepTimeline timeline_of_one(const Step& from, Prediction prediction, bool first
 
 }  // namespace
 
-std::pair<StepTimeline, StepTimeline> first_and_steady(const Step& step) {
+std::pair<StepTimeline, StepTimeline> first_and_steady(const Step& step, const std::atomic<bool>* stop) {
   if (step.spec.generation)
     throw Error("generated text has no first step: its passes over prompts and of one token are all in the timeline");
-  RunSteps run = steps_of_run(step.spec, step.prediction);
+  RunSteps run = steps_of_run(step.spec, step.prediction, stop);
   auto first = timeline_of_one(step, std::move(run.first), true);
   auto steady = timeline_of_one(step, std::move(run.steady), false);
   steady.timeline.remarks.push_back(fmt::format("it ends {} after the step before it; memory at the first step's times",

@@ -108,7 +108,7 @@ class PlanDetails : public DetailSource {
     const Picoseconds took = span.ended - span.matched;
     d.emplace_back("took", picosecond_text(took));
     if (!moves(op) && cost.flops > 0 && took > 0)
-      d.emplace_back("rate", count_text(cost.flops / seconds(took)) + "flop/s");
+      d.emplace_back("rate", fmt::format("{:.4g} TFLOP/s", cost.flops / seconds(took) * 1e-12));
     d.emplace_back("issued", picosecond_text(span.issued));
     d.emplace_back("entered", picosecond_text(span.entered));
     if (span.matched > span.entered) {

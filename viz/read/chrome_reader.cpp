@@ -89,6 +89,7 @@ void ChromeReader::read(const LoadProgress& progress) {
     count_.unfinished += events.size();
   }
   name_ranks();
+  for (const auto& [stream, lane] : annotations_) builder_.put_below(lane, stream, " annotations");
   add_remarks();
 }
 
@@ -219,6 +220,15 @@ std::uint32_t ChromeReader::thread_of(const RawEvent& raw) {
   return last_thread_;
 }
 
+// Returns the lane of the annotations that a profiler repeats on a device's stream, around the kernels launched within
+// them. On the stream's own lane they would push kernels onto rows below.
+std::uint32_t ChromeReader::annotations_of(const RawEvent& raw) {
+  const std::uint32_t stream = thread_of(raw);
+  const auto [found, added] = annotations_.try_emplace(stream, 0);
+  if (added) found->second = builder_.add_thread(process_of(raw.pid), "", 0);
+  return found->second;
+}
+
 std::uint32_t ChromeReader::label_of(const RawEvent& raw, Kind& kind) {
   const std::string_view shown = raw.args.op.empty() ? raw.name : raw.args.op;
   std::uint64_t key = mix(raw.name, 2);
@@ -263,7 +273,8 @@ void ChromeReader::take_complete(const RawEvent& raw) {
       exact <= end + 1000)
     begin = exact;
   if (!raw.args.ended.empty() && time_of(raw.args.ended, exact) && exact >= begin && exact <= end + 1000) end = exact;
-  const TimelineBuilder::Event event{begin, end, thread_of(raw), label, source_ | raw.position};
+  const std::uint32_t thread = raw.category == "gpu_user_annotation" ? annotations_of(raw) : thread_of(raw);
+  const TimelineBuilder::Event event{begin, end, thread, label, source_ | raw.position};
   if (!raw.args.ranks.empty()) place_rank(raw, event.thread);
   if (raw.args.layer.empty() && raw.args.micro_batch.empty()) return builder_.add(event);
   builder_.add(event, {number_in<std::int32_t>(raw.args.micro_batch, -1), number_in<std::int16_t>(raw.args.layer, -1),
@@ -335,7 +346,9 @@ void ChromeReader::take_name(const RawEvent& raw) {
   } else if (raw.name == "process_labels") {
     take_labels(builder_.process(process_of(raw.pid)), detail_named(args, "labels"));
   } else if (raw.name == "thread_name") {
-    builder_.name_thread(thread_of(raw), detail_named(args, "name"));
+    std::string name = detail_named(args, "name");
+    while (name.ends_with(' ')) name.pop_back();  // Kineto's streams are called "stream 7 "
+    builder_.name_thread(thread_of(raw), std::move(name));
   } else if (raw.name == "thread_sort_index") {
     builder_.order_thread(thread_of(raw), number_in<std::int64_t>(detail_named(args, "sort_index"), 0));
   }

@@ -50,6 +50,7 @@ class ChromeReader {
   bool time_of(std::string_view text, Picoseconds& time);
   std::uint32_t process_of(std::string_view pid);
   std::uint32_t thread_of(const RawEvent& raw);
+  std::uint32_t annotations_of(const RawEvent& raw);
   std::uint32_t label_of(const RawEvent& raw, Kind& kind);
   void place_rank(const RawEvent& raw, std::uint32_t thread);
   void name_ranks();
@@ -68,6 +69,7 @@ class ChromeReader {
   // Maps the hash of a thread's or label's texts to its index in the builder. Nothing iterates over these hash maps,
   // whose order is not defined.
   std::unordered_map<std::uint64_t, std::uint32_t> threads_, labels_;
+  std::map<std::uint32_t, std::uint32_t> annotations_;  // for each stream with annotations, the lane that they are on
   std::map<std::pair<std::uint32_t, std::string>, std::size_t> counters_;
   // for each thread, the events whose begin has been read, but not yet their end
   std::unordered_map<std::uint64_t, std::vector<Open>> open_;

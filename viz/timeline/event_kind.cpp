@@ -126,7 +126,7 @@ int group_coordinate(std::string_view description) {
 }
 
 Kind kind_of_event(const EventWords& e) {
-  if (e.category == "wait") return Kind::wait;
+  if (e.category == "wait" || e.category == "cuda_sync") return Kind::wait;
   if (on_host(e.category)) return Kind::host;
   if (e.category == "gpu_memcpy" || e.category == "gpu_memset" || e.category == "Memcpy" || e.category == "Memset")
     return Kind::copy;

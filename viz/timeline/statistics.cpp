@@ -35,10 +35,15 @@ OpStatistics statistics_of(std::uint32_t label, std::vector<Picoseconds>& all) {
   return s;
 }
 
+bool is_of_hosts(const Timeline& t) {
+  return std::all_of(t.labels.begin(), t.labels.end(), [](const Label& l) { return l.kind == Kind::host; });
+}
+
 std::vector<OpStatistics> op_statistics(const Timeline& t, Picoseconds from, Picoseconds to) {
   std::vector<std::vector<Picoseconds>> durations(t.labels.size());
+  const bool hosts = is_of_hosts(t);
   for_each_beginning(t, from, to, [&](EventId e, std::uint32_t) {
-    if (t.kind(e) != Kind::host) durations[t.label[e]].push_back(t.ends[e] - t.begins[e]);
+    if (hosts || t.kind(e) != Kind::host) durations[t.label[e]].push_back(t.ends[e] - t.begins[e]);
   });
   std::vector<OpStatistics> result;
   for (std::uint32_t label = 0; label < durations.size(); ++label) {

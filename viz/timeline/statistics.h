@@ -17,7 +17,10 @@ struct OpStatistics {
 };
 // Returns the statistics of some durations, at least one, which it reorders.
 OpStatistics statistics_of(std::uint32_t label, std::vector<Picoseconds>& durations);
-// Returns the statistics of all labels but those of host work, the one with the longest total first.
+// Returns whether all events of a trace are a host's: those of a profile without a device.
+bool is_of_hosts(const Timeline& t);
+// Returns the statistics of all labels, the one with the longest total first; without those of host work, unless the
+// trace has no other.
 std::vector<OpStatistics> op_statistics(const Timeline& t, Picoseconds from, Picoseconds to);
 
 // A histogram of durations: counts[i] is the number of durations from `least` + i * `width` on, up to the next bin.

@@ -20,6 +20,7 @@ class Steps {
  public:
   // launches: those of the timeline, which must outlive the steps; it may be empty.
   Steps(const Timeline& timeline, const Launches& launches);
+  bool marked() const { return !steps_.empty(); }  // whether the trace marks steps
   int count() const { return count_; }             // the most steps of a rank; at least 1
   int count_of(std::int64_t rank) const;           // steps of one rank
   int of(EventId e, std::uint32_t process) const;  // index of the event's step; -1: the event is between two steps

@@ -30,6 +30,11 @@ class TimelineBuilder {
   std::uint32_t add_thread(std::uint32_t process, std::string name, std::int64_t order);
   void name_thread(std::uint32_t thread, std::string name) { threads_[thread].name = std::move(name); }
   void order_thread(std::uint32_t thread, std::int64_t order) { threads_[thread].order = order; }
+  // Shows a thread below another one of its process that was added before it, with that one's name and more.
+  void put_below(std::uint32_t thread, std::uint32_t other, const std::string& more) {
+    threads_[thread].name = threads_[other].name + more;
+    threads_[thread].order = threads_[other].order;
+  }
   std::uint32_t label(std::string_view name, Kind kind, KernelClass op_class = KernelClass::other,
                       std::int8_t phase = kNoPhase);
   void add(const Event& event);

@@ -176,6 +176,8 @@ void Canvas::paint_names(QPainter& painter, const Scene& scene, const View& view
   for (EventId e = first; e < last && t.begins[e] < scale.end; ++e) {
     const bool searched = !view.found.empty() && view.found[t.label[e]];
     if (!searched && t.ends[e] - t.begins[e] < shortest) continue;
+    // Waits and hosts of a compared trace are left blank where they have no counterpart.
+    if (view.other != nullptr && !works(t, e) && view.matching->there[e] == kNoEvent) continue;
     const double from = std::max(0.0, scale.x_of(t.begins[e])), to = std::min(scale.width, scale.x_of(t.ends[e]));
     if (searched && to - from < kFramed) {  // too narrow for a frame: a tick is drawn instead
       painter.fillRect(QRectF(CanvasFrame::kGutter + from, y + 1, std::max(1.0, to - from), 3), colours::kInk);

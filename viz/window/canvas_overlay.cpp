@@ -1,4 +1,4 @@
-// This file paints everything over the rows: memory curves, ruler, legend, arrows, marks.
+// This file paints everything over the rows: memory curves, loads of links, ruler, arrows, marks.
 #include <algorithm>
 #include <cmath>
 
@@ -11,6 +11,7 @@ namespace {
 
 // Arrows are drawn only if the plot has at least this number of pixels per arrow, so that they can be told apart.
 constexpr int kArrowDistance = 5;
+constexpr int kPale = 70;  // opacity, of 255, of the highest load of a link within a pixel
 
 TimeScale plot_scale(const CanvasFrame& frame, const View& view) {
   TimeScale s = view.scale;
@@ -48,6 +49,28 @@ std::vector<Highest> columns_of(const Counter& c, const TimeScale& scale) {
   return columns;
 }
 
+// Returns, for each pixel column of a curve and each of its series, the mean over the time of the pixel.
+std::vector<double> means_of(const Counter& c, const TimeScale& scale) {
+  const std::size_t series = c.series.size();
+  std::vector<double> means(static_cast<std::size_t>(scale.width) * series, 0.0);
+  std::ptrdiff_t at = sample_at(c, scale.begin);
+  for (std::size_t x = 0; x < static_cast<std::size_t>(scale.width); ++x) {
+    const Picoseconds begin = scale.time_of(static_cast<double>(x));
+    const Picoseconds end = std::max(begin + 1, scale.time_of(static_cast<double>(x + 1)));
+    for (Picoseconds from = begin; from < end;) {
+      const auto next = static_cast<std::size_t>(at + 1);
+      const bool changes = next < c.times.size() && c.times[next] < end;
+      const Picoseconds to = changes ? std::max(from, c.times[next]) : end;
+      const double share = static_cast<double>(to - from) / static_cast<double>(end - begin);
+      for (std::size_t k = 0; at >= 0 && k < series; ++k)
+        means[x * series + k] += share * c.values[static_cast<std::size_t>(at) * series + k];
+      from = to;
+      at += changes ? 1 : 0;
+    }
+  }
+  return means;
+}
+
 void dashed_line(QPainter& painter, double y, int from, int to, const QColor& colour, Qt::PenStyle style) {
   painter.setPen(QPen(colour, 1, style));
   painter.drawLine(QPointF(from, std::floor(y) + 0.5), QPointF(to, std::floor(y) + 0.5));
@@ -73,7 +96,7 @@ QString time_label(Picoseconds t, Picoseconds step) {
   static constexpr Unit units[] = {
       {"s", 1'000'000'000'000}, {"ms", 1'000'000'000}, {"us", 1'000'000}, {"ns", 1000}, {"ps", 1}};
   const Unit* unit = units;
-  while (unit->size > 1 && unit->size > step * 1000) ++unit;
+  while (unit->size > 1 && unit->size > step * 100) ++unit;
   int decimals = 0;
   for (Picoseconds d = unit->size; d > step && decimals < 3; d /= 10) ++decimals;
   return QString::number(static_cast<double>(t) / static_cast<double>(unit->size), 'f', decimals) + " " + unit->name;
@@ -108,6 +131,23 @@ static void paint_series(QPainter& painter, const Counter& counter, const TimeSc
       const int from = static_cast<int>(std::lround(y_of(below))),
                 to = static_cast<int>(std::lround(y_of(below + values[s])));
       if (from > to) painter.fillRect(CanvasFrame::kGutter + static_cast<int>(x), to, 1, from - to, colour);
+    }
+  }
+}
+
+// Draws the means of the series over each pixel as areas stacked one on top of the other.
+template <class F, class C>
+static void paint_means(QPainter& painter, const Counter& counter, const TimeScale& scale, const F& y_of,
+                        const C& colour_of) {
+  const std::vector<double> means = means_of(counter, scale);
+  std::size_t at = 0;
+  for (int x = 0; at < means.size(); ++x) {
+    double below = 0;
+    for (std::size_t s = 0; s < counter.series.size(); ++s) {
+      const double above = below + means[at++];
+      const int from = static_cast<int>(std::lround(y_of(below))), to = static_cast<int>(std::lround(y_of(above)));
+      if (from > to) painter.fillRect(CanvasFrame::kGutter + x, to, 1, from - to, colour_of(s));
+      below = above;
     }
   }
 }
@@ -176,7 +216,13 @@ void paint_link(QPainter& painter, const Scene& scene, const View& view, const R
   const double top = (full_seen ? std::max(1.0, load.peak) : std::max(load.peak, 1e-6)) * kRoomAbove;
   const int base = y + row.height - 1, height = row.height - 3;
   const auto y_of = [&](double value) { return base - value / top * height; };
-  paint_series(painter, load.curve, scale, y_of, [&](std::size_t s) { return colour_of(load.kinds[s]); });
+  // Within a pixel a link may be full and idle many times: pale is the highest load, and in full colour the mean.
+  paint_series(painter, load.curve, scale, y_of, [&](std::size_t s) {
+    QColor pale = colour_of(load.kinds[s]);
+    pale.setAlpha(kPale);
+    return pale;
+  });
+  paint_means(painter, load.curve, scale, y_of, [&](std::size_t s) { return colour_of(load.kinds[s]); });
   if (full_seen) dashed_line(painter, y_of(1), CanvasFrame::kGutter, frame.width, colours::kLimit, Qt::DashLine);
   painter.setPen(colours::kFaintInk);
   int line = y + 15;
@@ -223,57 +269,6 @@ void paint_ruler(QPainter& painter, const CanvasFrame& frame, const Scene& scene
   painter.setPen(colours::kGrid);
   painter.drawLine(0, CanvasFrame::kRuler - 1, frame.width, CanvasFrame::kRuler - 1);
   if (view.area_to > view.area_from) paint_measure(painter, scale, view);
-}
-
-void paint_legend(QPainter& painter, const CanvasFrame& frame, const Scene& scene, const View& view) {
-  int y = frame.height - CanvasFrame::kLegend;
-  painter.fillRect(0, y, frame.width, CanvasFrame::kLegend, colours::kPaper);
-  painter.setPen(colours::kGrid);
-  painter.drawLine(0, y, frame.width, y);
-  y += 2;
-  int x = 8;
-  const auto entry = [&](const QColor& colour, const QString& text) {
-    const int width = painter.fontMetrics().horizontalAdvance(text);
-    if (x + 18 + width > frame.width) return;
-    painter.fillRect(x, y + 4, 12, 11, colour);
-    painter.setPen(colours::kInk);
-    painter.drawText(QRect(x + 16, y, width + 2, 19), Qt::AlignVCenter, text);
-    x += 30 + width;
-  };
-  if (view.other != nullptr) {
-    entry(colour_of_change(-0.5), "shorter than in " + QString::fromStdString(view.other->timeline().title));
-    entry(colour_of_change(0), "the same");
-    entry(colour_of_change(0.5), "longer");
-    entry(colours::kUnmatched, "no match there");
-    return;
-  }
-  std::array<bool, kKinds> present{};
-  for (const Label& label : scene.timeline().labels) present[static_cast<std::size_t>(label.kind)] = true;
-  for (int k = 0; k < kKinds; ++k) {
-    const auto kind = static_cast<Kind>(k);
-    if (!present[static_cast<std::size_t>(k)]) continue;
-    const std::string name(name_of(kind));
-    entry(colour_of(kind),
-          QString::fromStdString(communicates(kind) && kind != Kind::communication ? name + " comm." : name));
-  }
-  x = 8;  // the legend continues on a second line, from the left margin
-  y += 18;
-  for (std::size_t phase = 0; phase < scene.timeline().phases.size(); ++phase)
-    entry(colour_of_phase(phase), QString::fromStdString(scene.timeline().phases[phase]));
-  const auto shows = [&](const char* counter) {
-    return std::any_of(view.layout.rows.begin(), view.layout.rows.end(),
-                       [&](const Row& row) { return row.kind == RowKind::counter && row.text == counter; });
-  };
-  if (shows(kCacheCounter)) entry(colours::kCache, kCacheCounter);
-  if (!view.path.empty()) entry(colours::kCritical, "critical path");
-  if (!shows("memory")) return;
-  for (const Process& p : scene.timeline().processes) {
-    const Counter* counter = memory_of(p);
-    if (counter == nullptr) continue;
-    for (std::size_t s = 0; s < counter->series.size(); ++s)
-      entry(colour_of_series(s), QString::fromStdString(counter->series[s]));
-    return;
-  }
 }
 
 void paint_arrows(QPainter& painter, const CanvasFrame& frame, const Scene& scene, const View& view) {

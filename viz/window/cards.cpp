@@ -15,6 +15,8 @@
 #include "sim/print/text.h"
 #include "sim/report/report_parts.h"
 #include "viz/timeline/shown_name.h"
+#include "viz/timeline/statistics.h"
+#include "viz/timeline/steps.h"
 #include "viz/window/palette.h"
 
 namespace orrery {
@@ -122,10 +124,7 @@ QString generation_summary(const Step& step, const std::atomic<bool>& unwanted) 
                            (g.bandwidth_share > 0 ? ", " + percent_text(g.bandwidth_share) + " of the memory bandwidth"
                                                   : std::string()));
   rows += figure_row("all", time_text(g.total_s), grouped(g.tokens_per_s) + " tokens/s");
-  rows += figure_row("memory", memory_text(static_cast<double>(g.memory.sum())),
-                     fmt::format("{} {} of {}", g.memory.fits() ? "fits" : "DOES NOT FIT",
-                                 memory_text(static_cast<double>(g.memory.allowed)),
-                                 memory_text(static_cast<double>(g.memory.capacity))));
+  rows += figure_row("memory", memory_text(static_cast<double>(g.memory.sum())), fit_text(g.memory));
   QString html = "<table cellspacing=0 cellpadding=1>" + rows + "</table>";
   const double decode = std::max(0.0, g.total_s - g.first_token_s);
   html += section("Phases",
@@ -174,9 +173,10 @@ QString ranks_of(const Scene& scene) {
 
 QString longest_ops_of(const Timeline& t) {
   std::vector<Picoseconds> by_label(t.labels.size(), 0);
+  const bool hosts = is_of_hosts(t);
   for (EventId e = 0; e < t.events(); ++e) {
     const Kind kind = t.kind(e);
-    if (kind != Kind::host && kind != Kind::wait) by_label[t.label[e]] += t.ends[e] - t.begins[e];
+    if ((hosts || kind != Kind::host) && kind != Kind::wait) by_label[t.label[e]] += t.ends[e] - t.begins[e];
   }
   Picoseconds all = 0;
   for (const Picoseconds time : by_label) all += time;
@@ -200,6 +200,10 @@ QString longest_ops_of(const Timeline& t) {
 
 }  // namespace
 
+std::string lanes_text(const Timeline& t) {
+  return fmt::format("{} lane{}", t.tracks.size(), t.tracks.size() == 1 ? "" : "s");
+}
+
 bool has_more(const Scene& scene) { return scene.document.simulated() && simulates_more(*scene.document.step); }
 
 QString summary_more(const Scene& scene, const std::atomic<bool>& unwanted) {
@@ -212,8 +216,12 @@ QString summary_card(const Scene& scene, const QString& more) {
   if (scene.document.simulated()) return step_summary(*scene.document.step, more);
   const Timeline& t = scene.timeline();
   QString html = "<h3>" + html_of(scene.document.name) + "</h3><table cellspacing=0 cellpadding=1>";
+  const Launches none;
+  if (const Steps steps(t, none); steps.marked())
+    html += figure_row("step", time_text(seconds(steps.mean_time())),
+                       steps.count() > 1 ? fmt::format("mean of {}", steps.count()) : "");
   html += figure_row("length", time_text(seconds(t.end)), t.source);
-  html += figure_row("events", grouped(static_cast<double>(t.events())), fmt::format("on {} lanes", t.tracks.size()));
+  html += figure_row("events", grouped(static_cast<double>(t.events())), "on " + lanes_text(t));
   return html + "</table>" + ranks_of(scene) + longest_ops_of(t);
 }
 
@@ -255,13 +263,18 @@ QString keys_card() {
                                   {"L", "how full links are over a simulated step"},
                                   {"T", "the first step beside a steady one"},
                                   {"Ctrl + O, Ctrl + S, Ctrl + E", "open, save the view, export"},
+                                  {"F1", "the summary again"},
                                   {"?", "this list"}};
   QString rows;
   for (const Row& r : kRows) rows += QString("<tr><td><b>%1</b>&nbsp;&nbsp;</td><td>%2</td></tr>").arg(r.keys, r.what);
   return "<h3>Keys</h3><table>" + rows + "</table>";
 }
 
-QStringList recent_files() { return QSettings("orrery", "orrery-view").value("recent").toStringList(); }
+QStringList recent_files() {
+  QStringList files = QSettings("orrery", "orrery-view").value("recent").toStringList();
+  files.removeIf([](const QString& path) { return !QFileInfo::exists(path); });
+  return files;
+}
 
 void add_recent_file(const QString& path) {
   QSettings settings("orrery", "orrery-view");

@@ -10,6 +10,8 @@ namespace orrery {
 
 // Cards are HTML texts that the panel of details shows before an event is clicked.
 
+std::string lanes_text(const Timeline& timeline);  // the number of lanes: "16 lanes"
+
 // Returns a summary. For a simulated step: step time, tokens per second, MFU, whether memory suffices and by how much,
 // the shares of the step time, and the limiting resource. For a recorded trace: the share of time in which each rank
 // computes, and the ops that take the most time. more: what summary_more() returned; "" while it is not known.

@@ -79,6 +79,11 @@ bool has_display() {
   return is_set("DISPLAY") || is_set("WAYLAND_DISPLAY") || is_set("QT_QPA_PLATFORM");
 }
 
+// Passes over Qt's remark that a variable of desktops is missing, which it writes wherever there is no desktop.
+void message_of_qt(QtMsgType, const QMessageLogContext&, const QString& text) {
+  if (!text.startsWith("QStandardPaths: XDG_RUNTIME_DIR")) std::fprintf(stderr, "%s\n", qPrintable(text));
+}
+
 int fail(std::string_view what, int status) {
   std::fprintf(stderr, "orrery-view: %s\n", orrery::one_line(what).c_str());
   return status;
@@ -89,6 +94,7 @@ int run(int argc, char** argv, const Options& o) {
   if (o.screenshot.empty() && !has_display())
     throw Error(
         "no display: neither DISPLAY nor WAYLAND_DISPLAY is set; without one: orrery-view --screenshot FILE.png INPUT");
+  if (!o.screenshot.empty()) qInstallMessageHandler(message_of_qt);
   if (o.quiet) qInstallMessageHandler([](QtMsgType, const QMessageLogContext&, const QString&) {});
   QApplication application(argc, argv);
   set_look();

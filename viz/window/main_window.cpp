@@ -91,6 +91,13 @@ MainWindow::MainWindow(QWidget* parent)
   scroll->setWidget(what_if_);
   panel_->addTab(scroll, "What if");
   panel_->addTab(notes_table_, "Notes");
+  for (const auto& [tab, tip] : {std::pair(0, "a summary, or what was clicked"),
+                                 {1, "sums by rank over the time that was dragged over"},
+                                 {2, "how often and how long each op runs; a click shows one op on all ranks"},
+                                 {3, "where the second of two compared inputs takes longer than the first"},
+                                 {4, "the same spec with other degrees, precision or links, and other strategies"},
+                                 {5, "notes at a time; N writes one"}})
+    panel_->setTabToolTip(tab, tip);
   auto* all = new QSplitter(Qt::Horizontal);
   auto* left = new QWidget;
   auto* column = new QVBoxLayout(left);
@@ -167,8 +174,10 @@ void MainWindow::follow(TimelineWidget* leader, TimelineWidget* follower) {
 void MainWindow::build_tool_bar() {
   auto* bar = addToolBar("Tools");
   bar->setMovable(false);
+  bar->toggleViewAction()->setEnabled(false);  // hidden, its searches and switches could not be found again
   documents_ = new QComboBox;
   documents_->setMinimumWidth(180);
+  documents_->setMaximumWidth(300);  // a long name would push what follows out of a small window
   bar->addWidget(documents_);
   connect(documents_, &QComboBox::activated, this, [this](int i) {
     compare(false);
@@ -193,6 +202,7 @@ void MainWindow::build_tool_bar() {
       o.host = on;
       w->set_options(o);
     }
+    find(search_text_->text());
   });
   slowest_action_ = bar->addAction("Slowest first", [this](bool on) {
     for (TimelineWidget* w : {first_, second_}) w->set_slowest_first(on);
@@ -200,6 +210,12 @@ void MainWindow::build_tool_bar() {
   slowest_action_->setToolTip("ranks that compute longest first: the others wait for them");
   critical_action_ = bar->addAction("Critical path", [this](bool on) { show_critical_path(on); });
   compare_action_ = bar->addAction("Compare", [this](bool on) { compare(on); });
+  arrows_action_->setToolTip("arrows from the send of a message to its receive");
+  host_action_->setToolTip("lanes of hosts too: operators, launches, annotations");
+  critical_action_->setToolTip("the ops that would have to be shorter for the step to be shorter; of a simulated step");
+  compare_action_->setToolTip("the second of two inputs against the first, op by op");
+  documents_->setToolTip("what is open");
+  grouping_->setToolTip("ranks in groups by their place in one form of parallelism");
   for (QAction* a : {arrows_action_, host_action_, slowest_action_, critical_action_, compare_action_})
     a->setCheckable(true);
   arrows_action_->setChecked(true);
@@ -241,8 +257,8 @@ void MainWindow::build_menu() {
   add(file, "&Quit", QKeySequence::Quit, [this] { close(); });
   QMenu* go = menuBar()->addMenu("&Go");
   add(go, "Find", QKeySequence::Find, [this] { search_text_->setFocus(); });
-  add(go, "Next", QKeySequence("Ctrl+G"), [this] { find_next(true); });
-  add(go, "Previous", QKeySequence("Ctrl+Shift+G"), [this] { find_next(false); });
+  add(go, "Find next", QKeySequence("Ctrl+G"), [this] { find_next(true); });
+  add(go, "Find previous", QKeySequence("Ctrl+Shift+G"), [this] { find_next(false); });
   add(go, "Pin lanes", QKeySequence("Ctrl+P"), [this] { finder_->setFocus(); });
 }
 
@@ -265,10 +281,17 @@ void MainWindow::group_by(int index) {
 
 void MainWindow::find(const QString& text) {
   if (first_->scene() == nullptr) return;
-  search_ = search(first_->scene()->timeline(), text.toStdString());
+  const Timeline& t = first_->scene()->timeline();
+  search_ = search(t, text.toStdString());
   const bool any = !search_.hits.empty();
   first_->set_found(any ? search_.labels : std::vector<bool>{});
-  search_count_->setText(text.isEmpty() ? QString() : QString::number(search_.hits.size()) + " found");
+  // Hits on lanes of hosts that are not shown would be gone to without being seen.
+  const std::vector<int>& rows = first_->view().layout.row_of_track;
+  const std::size_t hidden =
+      std::erase_if(search_.hits, [&](EventId e) { return t.kind(e) == Kind::host && rows[track_of(t, e)] < 0; });
+  QString count = QString::number(search_.hits.size()) + " found";
+  if (hidden > 0) count += QString(", %1 on host lanes").arg(hidden);
+  search_count_->setText(text.isEmpty() ? QString() : count);
 }
 
 void MainWindow::find_next(bool forward) {

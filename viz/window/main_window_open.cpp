@@ -23,7 +23,7 @@ std::vector<std::shared_ptr<const Scene>> scenes_of(std::vector<Document> docume
 }
 
 std::string size_text(const Timeline& t) {
-  return fmt::format("{} events on {} lanes", grouped(static_cast<double>(t.events())), t.tracks.size());
+  return fmt::format("{} events on {}", grouped(static_cast<double>(t.events())), lanes_text(t));
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ constexpr std::size_t kMostAlive = 12;  // greatest number of buffers in memory 
 constexpr int kMostDifferences = 500;
 constexpr double kSame = 0.0005;         // two times that differ by less of the longer one are shown as the same
 constexpr std::size_t kMostRanks = 256;  // greatest number of ranks listed for a selected range of time
-constexpr std::size_t kMostOnPath = 20;  // greatest number of ops listed for the critical path
+constexpr std::size_t kMostOnPath = 15;  // greatest number of ops listed for the critical path
 
 QTableWidgetItem* text_item(const QString& text) {
   auto* item = new QTableWidgetItem(text);
@@ -45,6 +45,13 @@ QString details_html(const std::string& title, const Details& details) {
   for (const auto& [name, value] : details)
     html += "<tr><td><b>" + cell(name) + "</b></td><td>" + cell(value) + "</td></tr>";
   return html + "</table>";
+}
+
+// Returns whether a process has work or memory to sum up: the host of a profiler's trace has neither.
+bool has_area(const Timeline& t, std::uint32_t process) {
+  const Process& p = t.processes[process];
+  return memory_of(p) != nullptr || std::any_of(p.tracks.begin(), p.tracks.end(),
+                                                [&](std::uint32_t track) { return has_work(t, t.tracks[track]); });
 }
 
 // A column in the table of ranks that is shown for a selected range of time; only kinds of events that occur on some
@@ -71,11 +78,12 @@ Picoseconds hidden_of(const AreaRow& row) {
 }
 
 std::vector<AreaColumn> area_columns(const std::vector<AreaRow>& rows) {
-  std::vector<AreaColumn> columns = {time_column("compute", [](const AreaRow& r) { return r.sums.compute; }),
-                                     time_column("exposed", exposed_of),
-                                     time_column("hidden", hidden_of),
-                                     time_column("bubble", [](const AreaRow& r) { return r.sums.idle; }),
-                                     {"peak", [](const AreaRow& r) { return memory_text(r.memory.bytes); }}};
+  std::vector<AreaColumn> columns = {
+      time_column("compute", [](const AreaRow& r) { return r.sums.compute; }),
+      time_column("exposed", exposed_of),
+      time_column("hidden", hidden_of),
+      time_column("bubble", [](const AreaRow& r) { return r.sums.idle; }),
+      {"peak", [](const AreaRow& r) { return r.memory.bytes > 0 ? memory_text(r.memory.bytes) : ""; }}};
   for (std::size_t k = 0; k < kKinds; ++k) {
     const auto kind = static_cast<Kind>(k);
     if (std::all_of(rows.begin(), rows.end(), [&](const AreaRow& r) { return r.sums.busy[k] == 0; })) continue;
@@ -105,6 +113,13 @@ void add_launch(const Scene& s, EventId e, Details& details) {
         "launched",
         fmt::format("{} before, by {}", time_text(seconds(std::max<Picoseconds>(0, t.begins[e] - t.ends[call]))),
                     t.name(call)));
+}
+
+// Returns whether a detail is a field that every event of a Chrome trace has, and that the title and the first rows say
+// in words.
+bool said_in_words(const std::pair<std::string, std::string>& detail) {
+  static constexpr std::array<std::string_view, 6> kFields = {"ph", "name", "pid", "tid", "ts", "dur"};
+  return std::find(kFields.begin(), kFields.end(), detail.first) != kFields.end();
 }
 
 StepTimeline step_timeline(const Document& d) { return {d.step, d.timeline, d.event_of_task}; }
@@ -150,11 +165,10 @@ QString path_html(const Timeline& t, const std::vector<EventId>& path) {
 
 void MainWindow::show_details(const Scene& s, EventId e) {
   const Timeline& t = s.timeline();
-  Details d = details_of(t, e);
-  d.insert(d.begin(), {"kind", std::string(name_of(t.kind(e)))});
+  Details d = {{"kind", std::string(name_of(t.kind(e)))}};
   if (!s.document.simulated()) {
-    d.insert(d.begin() + 1, {"lasts", time_text(seconds(t.ends[e] - t.begins[e]))});
-    d.insert(d.begin() + 1, {"begins", time_text(seconds(t.begins[e]))});
+    d.emplace_back("begins", time_text(seconds(t.begins[e])));
+    d.emplace_back("lasts", time_text(seconds(t.ends[e] - t.begins[e])));
   } else if (&s == scenes_[0].get() && !critical_.slack.empty() && critical_.slack[e] >= 0) {
     d.emplace_back("slack",
                    critical_.slack[e] == 0 ? "none: on the critical path" : time_text(seconds(critical_.slack[e])));
@@ -163,6 +177,10 @@ void MainWindow::show_details(const Scene& s, EventId e) {
   add_counterpart(s, e, d);
   const std::size_t members = members_of(t, e).size();
   if (members > 1) d.emplace_back("members shown", std::to_string(members));
+  Details all = details_of(t, e);
+  if (!s.document.simulated())
+    std::stable_partition(all.begin(), all.end(), [](const auto& detail) { return !said_in_words(detail); });
+  d.insert(d.end(), all.begin(), all.end());
   details_->setHtml(details_html(t.name(e), d));
   statistics_->choose(t.name(e), t.labels[t.label[e]].phase);
   if (panel_->currentWidget() != statistics_) panel_->setCurrentWidget(details_);
@@ -198,6 +216,7 @@ void MainWindow::show_area(Picoseconds from, Picoseconds to) {
   if (to <= from || first_->scene() == nullptr) return;
   const Scene& s = *first_->scene();
   auto rows = area_statistics(s.timeline(), s.prepared->areas, from, to);
+  std::erase_if(rows, [&](const AreaRow& row) { return !has_area(s.timeline(), row.process); });
   const std::size_t ranks = rows.size();
   if (ranks > kMostRanks) {
     std::stable_sort(rows.begin(), rows.end(),
@@ -302,9 +321,10 @@ void MainWindow::show_critical_path(bool shown) {
   if (!shown || !s || !s->document.simulated() || first_->scene() != s.get()) return first_->set_path({});
   if (critical_.path.empty()) critical_ = critical_path_of(step_timeline(s->document));
   first_->set_path(critical_.path);
-  details_->setHtml(path_html(s->timeline(), critical_.path) +
-                    "<p>Click an event for its slack: how much longer it could take without the step taking "
-                    "longer.</p>");
+  details_->setHtml(
+      "<p>Click an event for its slack: how much longer it could take without the step taking "
+      "longer.</p>" +
+      path_html(s->timeline(), critical_.path));
 }
 
 }  // namespace orrery

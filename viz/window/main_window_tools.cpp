@@ -20,6 +20,11 @@
 #include "viz/window/statistics_panel.h"
 
 namespace orrery {
+namespace {
+
+constexpr int kWidestFilter = 500;  // greatest width in pixels of the text that says what is filtered
+
+}  // namespace
 
 void MainWindow::build_tools() {
   connect(first_, &TimelineWidget::scene_changed, this, [this] {
@@ -27,6 +32,7 @@ void MainWindow::build_tools() {
     show_statistics();
   });
   connect(first_, &TimelineWidget::scale_changed, overview_, &OverviewStrip::show_view);
+  connect(first_, &TimelineWidget::bar_changed, overview_, &OverviewStrip::set_margin);
   connect(overview_, &OverviewStrip::moved, first_, &TimelineWidget::set_scale);
   connect(first_, &TimelineWidget::area_changed, this, [this] { show_statistics(); });
   connect(panel_, &QTabWidget::currentChanged, this, [this] { show_statistics(); });
@@ -139,7 +145,10 @@ void MainWindow::show_filtered() {
   find(search_text_->text());
   std::vector<std::string> texts;
   for (const Filter& f : filters) texts.push_back(text_of(f));
-  filter_text_->setText(QString::fromStdString(fmt::format("{}", fmt::join(texts, ", "))));
+  // Names of kernels may be a thousand letters long, and a label makes its window as wide as its text.
+  const QString text = QString::fromStdString(fmt::format("{}", fmt::join(texts, ", ")));
+  filter_text_->setText(filter_text_->fontMetrics().elidedText(text, Qt::ElideMiddle, kWidestFilter));
+  filter_text_->setToolTip(text);
 }
 
 // Forgets the filters when another scene is about to be shown.

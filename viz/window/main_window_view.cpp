@@ -41,9 +41,9 @@ Scenes steps_of_trace(const Scene& scene, unsigned threads) {
   return scenes;
 }
 
-Scenes first_and_steady_scenes(const Scene& scene, unsigned threads) {
+Scenes first_and_steady_scenes(const Scene& scene, unsigned threads, const std::atomic<bool>& unwanted) {
   if (!scene.document.simulated()) return steps_of_trace(scene, threads);
-  auto [first, steady] = first_and_steady(*scene.document.step);
+  auto [first, steady] = first_and_steady(*scene.document.step, &unwanted);
   Scenes scenes;
   for (StepTimeline* one : {&first, &steady}) {
     const std::string name = one->timeline.title;
@@ -144,7 +144,8 @@ void MainWindow::show_first_step(bool on) {
   first_step_action_->setChecked(true);
   say("the first steps of the run are being simulated");
   const auto shown = unfiltered_ ? unfiltered_ : first_->shared_scene();
-  work_.steps.run([shown, threads = threads_] { return first_and_steady_scenes(*shown, threads); },
+  work_.steps.run([shown, threads = threads_](
+                      const std::atomic<bool>& unwanted) { return first_and_steady_scenes(*shown, threads, unwanted); },
                   [this](const Scenes& steps) { show_steps(steps); }, refused);
 }
 

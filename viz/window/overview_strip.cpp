@@ -14,14 +14,21 @@ namespace {
 
 constexpr std::size_t kMostLanes = 6;  // the most ranks with a lane, spread evenly over all
 
-// Returns the compute lanes of some ranks, spread evenly over those that have events.
+// Returns the compute lane of a rank, or its first lane with work where none computes; kNone: there is none.
+std::uint32_t busy_lane(const Timeline& t, std::uint32_t process) {
+  const std::uint32_t compute = compute_track(t, process);
+  if (compute != kNone && has_work(t, t.tracks[compute])) return compute;
+  for (const std::uint32_t track : t.processes[process].tracks) {
+    if (has_work(t, t.tracks[track])) return track;
+  }
+  return kNone;
+}
+
+// Returns the compute lanes of some ranks, spread evenly over those that have work.
 std::vector<std::uint32_t> some_lanes(const Timeline& t) {
   std::vector<std::uint32_t> all, some;
   for (std::uint32_t p = 0; p < t.processes.size(); ++p) {
-    const std::uint32_t track = compute_track(t, p);
-    if (track == kNone || t.tracks[track].count == 0) continue;
-    if (!works(t, t.tracks[track].first)) continue;
-    all.push_back(track);
+    if (const std::uint32_t track = busy_lane(t, p); track != kNone) all.push_back(track);
   }
   const std::size_t count = std::min(kMostLanes, all.size());
   for (std::size_t i = 0; i < count; ++i) some.push_back(all[i * all.size() / count]);
@@ -49,13 +56,18 @@ void OverviewStrip::show_view(Picoseconds begin, Picoseconds end) {
   update();
 }
 
-TimeScale OverviewStrip::axis() const {
-  return {earliest_, latest_, std::max(1.0, static_cast<double>(width() - CanvasFrame::kGutter))};
+void OverviewStrip::set_margin(int pixels) {
+  margin_ = pixels;
+  update();
 }
+
+int OverviewStrip::plot_width() const { return std::max(1, width() - CanvasFrame::kGutter - margin_); }
+
+TimeScale OverviewStrip::axis() const { return {earliest_, latest_, static_cast<double>(plot_width())}; }
 
 void OverviewStrip::paint_lanes() {
   const double ratio = devicePixelRatioF();
-  const int wide = std::max(1, static_cast<int>(std::lround((width() - CanvasFrame::kGutter) * ratio)));
+  const int wide = std::max(1, static_cast<int>(std::lround(plot_width() * ratio)));
   const int high = static_cast<int>(std::lround((kHeight - 4) * ratio));
   lanes_ = QImage(wide, high, QImage::Format_RGB32);
   lanes_.fill(colours::kRow);
@@ -78,9 +90,7 @@ void OverviewStrip::paint_lanes() {
 }
 
 void OverviewStrip::paintEvent(QPaintEvent*) {
-  if (lanes_.isNull() ||
-      lanes_.width() != std::lround(std::max(1, width() - CanvasFrame::kGutter) * devicePixelRatioF()))
-    paint_lanes();
+  if (lanes_.isNull() || lanes_.width() != std::lround(plot_width() * devicePixelRatioF())) paint_lanes();
   QPainter painter(this);
   painter.fillRect(rect(), colours::kPaper);
   painter.setFont(canvas_font());

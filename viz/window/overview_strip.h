@@ -20,6 +20,7 @@ class OverviewStrip : public QWidget {
   // earliest, latest: the time axis. scene must outlive the strip or be replaced; nullptr: none.
   void show_axis(const Scene* scene, Picoseconds earliest, Picoseconds latest);
   void show_view(Picoseconds begin, Picoseconds end);
+  void set_margin(int pixels);  // room left free at the right, as the timeline below leaves some for its scroll bar
   QSize sizeHint() const override { return {600, kHeight}; }
 
  Q_SIGNALS:
@@ -32,11 +33,13 @@ class OverviewStrip : public QWidget {
 
  private:
   TimeScale axis() const;
+  int plot_width() const;
   void paint_lanes();
   void move_to(double x);
 
   const Scene* scene_ = nullptr;
   Picoseconds earliest_ = 0, latest_ = 1, begin_ = 0, end_ = 1;
+  int margin_ = 0;
   QImage lanes_;  // the lanes as they were painted last, at the device's pixels; null if they must be painted anew
 };
 

@@ -6,13 +6,17 @@
 #include <algorithm>
 #include <cmath>
 
+#include <fmt/format.h>
+
 #include "sim/print/text.h"
+#include "viz/timeline/shown_name.h"
 
 namespace orrery {
 TimelineWidget::TimelineWidget(QWidget* parent) : QWidget(parent), bar_(new QScrollBar(Qt::Vertical, this)) {
   setMouseTracking(true);
   setFocusPolicy(Qt::StrongFocus);
   setMinimumSize(CanvasFrame::kGutter + 100, 120);
+  bar_->hide();
   connect(bar_, &QScrollBar::valueChanged, this, [this](int value) {
     view_.scroll = value;
     update();
@@ -42,7 +46,7 @@ void TimelineWidget::show_scene(std::shared_ptr<const Scene> scene, Picoseconds 
 }
 
 void TimelineWidget::relayout() {
-  if (!scene_) return;
+  if (!scene_) return bar_->hide();
   std::vector<std::string> links;
   if (options_.fabric && scene_->knows_fabric()) {
     for (const FabricLoad& load : scene_->fabric()) links.push_back("fullest " + load.name);
@@ -56,6 +60,7 @@ void TimelineWidget::relayout() {
   scroll_to(view_.scroll);
   view_.scale.width = frame().plot_width();
   update();
+  Q_EMIT bar_changed(bar_width());
 }
 
 void TimelineWidget::scroll_to(int y) {
@@ -269,17 +274,32 @@ void TimelineWidget::click(const QPoint& at) {
 
 QString TimelineWidget::tip_at(const QPoint& at) const {
   const int index = scene_ == nullptr ? -1 : row_at_pixel(view_, frame(), at.y());
-  if (index < 0 || at.x() < CanvasFrame::kGutter) return {};
+  if (index < 0) return {};
   const Row& row = view_.layout.rows[static_cast<std::size_t>(index)];
+  if (at.x() < CanvasFrame::kGutter) return QString::fromStdString(row.text);  // which the gutter may cut
+  const Timeline& t = scene_->timeline();
   const Picoseconds time = view_.scale.time_of(at.x() - CanvasFrame::kGutter);
   QStringList lines;
-  if (row.kind == RowKind::link) {
+  if (const EventId e = event_at_pixel(*scene_, view_, frame(), at.x(), at.y()); e != kNoEvent) {
+    lines << QString::fromStdString(shown_name(t.labels[t.label[e]]))
+          << QString::fromStdString(fmt::format("{}, {} from {}", name_of(t.kind(e)),
+                                                time_text(seconds(t.ends[e] - t.begins[e])),
+                                                time_text(seconds(t.begins[e]))));
+  } else if (row.kind == RowKind::counter) {
+    const Counter& c = t.processes[row.process].counters[row.counter];
+    const bool bytes = c.name == "memory" || c.name == kCacheCounter;
+    const std::ptrdiff_t sample = sample_at(c, time);
+    for (std::size_t s = 0; sample >= 0 && s < c.series.size(); ++s) {
+      const double value = c.values[static_cast<std::size_t>(sample) * c.series.size() + s];
+      if (value > 0)
+        lines << QString::fromStdString(c.series[s] + ": " + (bytes ? memory_text(value) : fmt::format("{:g}", value)));
+    }
+  } else if (row.kind == RowKind::link) {
     for (const std::string& line : load_at(scene_->fabric()[row.counter], time)) lines << QString::fromStdString(line);
   } else if (row.kind == RowKind::process && row.open) {
     for (const Band& band : scene_->bands[row.process]) {
       if (band.begin > time || band.end <= time) continue;
-      lines << QString::fromStdString(name_of(scene_->timeline(), band) + ": " +
-                                      time_text(seconds(band.end - band.begin)));
+      lines << QString::fromStdString(name_of(t, band) + ": " + time_text(seconds(band.end - band.begin)));
       break;
     }
   }

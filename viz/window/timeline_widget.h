@@ -53,8 +53,8 @@ class TimelineWidget : public QWidget {
   void paint_to(QImage& image);  // paints the widget into an image, at the image's size and device pixel ratio
 
   QSize sizeHint() const override { return {1200, 600}; }
-  // Returns what the tooltip at a pixel says: the load of a link at that time, or the name and length of a phase; ""
-  // elsewhere.
+  // Returns what the tooltip at a pixel says: the name, kind and length of an event or a phase, memory or the load of a
+  // link at that time, the whole name of a row; "" where nothing is.
   QString tip_at(const QPoint& at) const;
 
  Q_SIGNALS:
@@ -65,6 +65,7 @@ class TimelineWidget : public QWidget {
   void scale_changed(Picoseconds begin, Picoseconds end);
   void options_changed(const LayoutOptions& options);  // emitted after a click has changed which rows are shown
   void scrolled(int y);
+  void bar_changed(int width);  // room at the right for the scroll bar, in pixels; 0: there is none
   // Emitted when the user wants to write a note. `note` has no text yet; it gives the selected range of time, or the
   // clicked time and rank.
   void note_wanted(const Note& note);

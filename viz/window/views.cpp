@@ -69,7 +69,8 @@ void show_memory_peak(MainWindow& w) {
   Q_EMIT w.first()->time_clicked(time, 0);
 }
 void show_compare(MainWindow& w) {
-  if (w.documents() < 2) throw Error("--view compare: needs two inputs");
+  if (w.documents() < 2)
+    throw Error("--view compare: needs two inputs; traces whose names differ by a rank alone are one input");
   w.compare(true);
 }
 

@@ -32,7 +32,7 @@ TEST(CommandValidateRecipes, AreNearWhatWasPublished) {
     EXPECT_NE(outcome.text.find(row.at("name").get<std::string>()), std::string::npos);
     EXPECT_NE(outcome.page.find(row.at("name").get<std::string>()), std::string::npos);
   }
-  EXPECT_NE(outcome.page.find("predicted step time s"), std::string::npos);
+  EXPECT_NE(outcome.page.find("predicted step time, s"), std::string::npos);
 }
 
 }  // namespace

@@ -34,5 +34,15 @@ TEST(GenerationText, JsonHasTheFigures) {
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
 }
 
+TEST(GenerationText, SaysByHowMuchItFits) {
+  constexpr Bytes kGiB = Bytes{1} << 30;
+  GeneratedMemory memory{.capacity = 80 * kGiB, .allowed = 72 * kGiB, .weights = 40 * kGiB, .cache = 20 * kGiB};
+  EXPECT_EQ(fit_text(memory), "fits: 12.00 GiB to spare of 72.00 GiB, 90 % of 80.00 GiB");
+  memory.cache = 33 * kGiB;
+  EXPECT_EQ(fit_text(memory), "DOES NOT FIT: 1.00 GiB more than 72.00 GiB, 90 % of 80.00 GiB");
+  memory.allowed = memory.capacity;
+  EXPECT_EQ(fit_text(memory), "fits: 7.00 GiB to spare of 80.00 GiB");
+}
+
 }  // namespace
 }  // namespace orrery

@@ -21,7 +21,7 @@ TEST(GenerationsPage, ComparesTimesAndValuesOfSpecs) {
       {{"a&b", nullptr, {}, {{"generate.batch", "4", "spec"}}}, {"no", nullptr, {}, {{"generate.batch", "8", "spec"}}}},
       "orrery compare", "");
   EXPECT_TRUE(is_closed(page));
-  for (const char* words : {"Most tokens a second of those that fit: a&amp;b", "id=\"best.ttft_s\"",
+  for (const char* words : {"Most tokens a second of those that fit: a&amp;b", "id=\"0.report.ttft_s\"",
                             "id=\"0.report.tpot_s\"", "prompts, to the first token", "weights", "<td>impossible</td>",
                             "<p>no: tensor: 3 does not divide 32</p>", "generate.batch"})
     EXPECT_TRUE(has(page, words)) << words;

@@ -38,6 +38,27 @@ TEST(Layout, TheComputeLaneIsTheOneWithMostComputeEvents) {
   EXPECT_EQ(t.tracks[compute_track(t, 0)].name, "compute");
 }
 
+// A host without lanes to show has no row; a profile without a device is shown all the same.
+TEST(Layout, AHostAloneIsShownWithItsLanesOrNotAtAll) {
+  const auto made = [](bool device) {
+    TimelineBuilder b;
+    for (int p = 0; p < (device ? 2 : 1); ++p) {
+      b.add_process({});
+      const auto thread = b.add_thread(static_cast<std::uint32_t>(p), "thread", 0);
+      b.add({0, 10, thread, b.label("a", p == 0 ? Kind::host : Kind::forward), 0});
+    }
+    return b.finish(0);
+  };
+  const auto rows = [](const Timeline& t, bool host) {
+    LayoutOptions o = default_options(t);
+    o.host = host;
+    return lay_out(t, o).rows.size();
+  };
+  EXPECT_EQ(rows(made(true), false), 2U);
+  EXPECT_EQ(rows(made(true), true), 4U);
+  EXPECT_EQ(rows(made(false), false), 2U);
+}
+
 // The rows of links stand above those of ranks and below pinned lanes, and are of no rank.
 TEST(Layout, LinksStandAboveTheRanks) {
   const Timeline t = ranks(2);

@@ -125,3 +125,17 @@ TEST(Scene, KnowsThePeakOfACounterAndWhenMemoryRunsOut) {
   EXPECT_EQ(s.peaks[0][0].above, 20'000'000);
   EXPECT_EQ(s.peaks[0][1].above, -1);  // the counter is no memory counter
 }
+
+// Legends name these categories alone.
+TEST(Scene, KnowsWhichCategoriesOfMemoryAreEverInUse) {
+  TimelineBuilder b;
+  for (int p = 0; p < 2; ++p) {
+    Process process;
+    process.counters.push_back(
+        {"memory", {"parameters", "gradients", "activations"}, {0, 5}, {1, 0, 0, 1, 0, p * 1.0}});
+    b.add_process(std::move(process));
+  }
+  b.add({0, 10, b.add_thread(0, "compute", 0), b.label("a", Kind::forward), 0});
+  const Scene scene({"", b.finish(0), nullptr, {}}, 1);
+  EXPECT_EQ(scene.memory_seen, (std::vector<bool>{true, false, true}));
+}

@@ -4,6 +4,7 @@
 
 #include "models/base/error.h"
 #include "models/load/load_spec.h"
+#include "sim/engine/simulate.h"
 #include "viz/draw/area.h"
 
 using namespace orrery;
@@ -37,4 +38,13 @@ TEST(FirstStep, HasItsOwnMemoryAndTheSameTasks) {
   const Picoseconds middle = steady.timeline.end / 2;
   EXPECT_LT(bytes_at(first, middle), bytes_at(steady, middle));
   for (const Picoseconds time : memory_of(first.timeline.processes[0])->times) EXPECT_LE(time, first.timeline.end);
+}
+
+TEST(FirstStep, StopsWhenItIsNoLongerWanted) {
+  const auto step = predict_step(parse_spec(
+      "{model: gpt2, sequence: 1024, cluster: {node: dgx-a100, nodes: 1}, software: megatron-core, strategy: {data: 8, "
+      "micro_batch: 1, global_batch: 256}}",
+      "first.yaml"));
+  const std::atomic<bool> stop = true;
+  EXPECT_THROW(first_and_steady(*step, &stop), Stopped);
 }

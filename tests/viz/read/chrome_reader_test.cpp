@@ -69,6 +69,22 @@ TEST(ChromeReader, ReadsKineto) {
   EXPECT_EQ(t.end, 140'750'000);
 }
 
+// The profiler repeats annotations around the kernels that were launched within them: kernels stay on one row.
+TEST(ChromeReader, AnnotationsOfAStreamHaveALaneOfTheirOwn) {
+  const Timeline t = read(R"([
+    {"ph":"X","cat":"gpu_user_annotation","name":"forward","pid":0,"tid":7,"ts":10,"dur":90},
+    {"ph":"X","cat":"kernel","name":"a_gemm","pid":0,"tid":7,"ts":10,"dur":40},
+    {"ph":"X","cat":"kernel","name":"b_gemm","pid":0,"tid":7,"ts":200,"dur":40},
+    {"ph":"M","name":"thread_name","pid":0,"tid":7,"args":{"name":"stream 7 "}},
+    {"ph":"M","name":"thread_sort_index","pid":0,"tid":7,"args":{"sort_index":7}}])");
+  ASSERT_EQ(t.tracks.size(), 2U);
+  EXPECT_EQ(t.tracks[0].name, "stream 7");
+  EXPECT_EQ(t.tracks[0].count, 2U);
+  EXPECT_EQ(t.tracks[1].name, "stream 7 annotations");
+  EXPECT_EQ(t.tracks[1].count, 1U);
+  EXPECT_EQ(compute_track(t, 0), 0U);
+}
+
 TEST(ChromeReader, TakesOurOwnExactTimes) {
   const Timeline t = read(R"json({"traceEvents": [
     {"ph":"M","name":"process_name","pid":0,"tid":0,"args":{"name":"stage 3 (ranks 48, 49, ... x16)"}},

@@ -53,6 +53,7 @@ TEST(EventKind, EventsByWhatTheirProfilerSays) {
                        {{"Memcpy HtoD", "gpu_memcpy", "", "", ""}, Kind::copy},
                        {{"nccl:all_reduce", "gpu_user_annotation", "", "", ""}, Kind::host},
                        {{"ProfilerStep#5", "gpu_user_annotation", "", "", ""}, Kind::host},
+                       {{"Context Sync", "cuda_sync", "", "", ""}, Kind::wait},
                        {{"aten::mm", "cpu_op", "", "", ""}, Kind::host},
                        {{"aten::mm", "Operator", "", "", ""}, Kind::host},
                        {{"hipLaunchKernel", "hip_runtime", "", "", ""}, Kind::host},

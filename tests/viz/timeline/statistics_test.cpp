@@ -29,6 +29,16 @@ TEST(Statistics, SumUpEveryOp) {
   EXPECT_EQ(op_statistics(t, 45 * kCountedMicro, t.end).size(), 1u);  // only the last gather begins there
 }
 
+TEST(Statistics, OfATraceWithoutADeviceAreThoseOfItsHost) {
+  TimelineBuilder b;
+  b.add_process({});
+  b.add({0, 10, b.add_thread(0, "thread", 0), b.label("aten::mm", Kind::host), 0});
+  const Timeline t = b.finish(0);
+  ASSERT_TRUE(is_of_hosts(t));
+  ASSERT_EQ(op_statistics(t, 0, 10).size(), 1U);
+  EXPECT_EQ(op_statistics(t, 0, 10)[0].total, 10);
+}
+
 TEST(Statistics, AHistogramCountsEveryDuration) {
   const Histogram h = histogram_of({1, 2, 3, 10}, 3);
   EXPECT_EQ(h.least, 1);

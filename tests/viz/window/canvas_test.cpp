@@ -224,5 +224,6 @@ TEST(Canvas, TimesHaveTheDecimalsOfTheirStep) {
   EXPECT_EQ(time_label(1'500'000'000'000, 500'000'000'000), "1.5 s");
   EXPECT_EQ(time_label(20'000'000'000, 10'000'000'000), "0.02 s");
   EXPECT_EQ(time_label(20'500'000'000, 500'000'000), "20.5 ms");
-  EXPECT_EQ(time_label(3'000, 1'000), "0.003 us");
+  EXPECT_EQ(time_label(3'000, 1'000), "3 ns");
+  EXPECT_EQ(time_label(4'000'000'000, 2'000'000'000), "4 ms");
 }

@@ -7,6 +7,7 @@
 #include <QTextBrowser>
 #include <QUrl>
 
+#include "sim/advice/advice.h"
 #include "tests/viz/events.h"
 #include "viz/window/main_window.h"
 
@@ -34,7 +35,7 @@ TEST(Cards, ATraceIsSummedUpByRanksAndOps) {
   MainWindow w;
   w.open({std::string(ORRERY_SOURCE_DIR) + "/benchmarks/measured/gpu_h200_2026-11-27/traces/compile.json.gz"});
   const QString text = details_of_window(w);
-  for (const char* part : {"GPU 0", "Ops that take the most time", "nvjet_sm90"})
+  for (const char* part : {"GPU 0", "Ops that take the most time", "nvjet_sm90", "step", "mean of"})
     EXPECT_TRUE(text.contains(part)) << part << " is not in: " << text.toStdString();
   // Fifteen devices of the machine without an event, which PyTorch's profiler names, are not shown.
   EXPECT_LE(w.first()->scene()->timeline().processes.size(), 3U);
@@ -69,4 +70,11 @@ TEST(Cards, AFullStopGoesToTheNextEventOfTheLane) {
   QTest::keyClick(w.first(), Qt::Key_Comma);
   QTest::keyClick(w.first(), Qt::Key_Comma);
   EXPECT_EQ(w.first()->view().selected, track.first);  // the first one has none before it
+}
+
+TEST(Cards, KeysAndLeversAreToldInShort) {
+  EXPECT_TRUE(keys_card().contains("F1"));
+  EXPECT_EQ(lever_text({"twice the batch", 0.05}), "twice the batch: 5.0 % less time a token");
+  EXPECT_EQ(lever_text({"half the host's time", 0.4, true, 0.08}),
+            "half the host's time: 40.0 % less time a token (10 % faster: 8.0 %)");
 }

@@ -5,6 +5,7 @@
 #include <QTest>
 
 #include "tests/viz/events.h"
+#include "viz/timeline/timeline_builder.h"
 #include "viz/window/canvas.h"
 #include "viz/window/palette.h"
 
@@ -28,6 +29,24 @@ TEST(OverviewStrip, AClickMovesTheView) {
   int forward = 0;
   for (int x = 0; x < image.width(); ++x) forward += image.pixelColor(x, 6) == colour_of(Kind::forward) ? 1 : 0;
   EXPECT_GT(forward, 0);
+}
+
+TEST(OverviewStrip, ShowsALaneThatBeginsWithAWait) {
+  TimelineBuilder b;
+  b.add_process({});
+  const auto lane = b.add_thread(0, "compute", 0);
+  b.add({0, 10, lane, b.label("wait", Kind::wait), 0});
+  b.add({10, 100, lane, b.label("a", Kind::forward), 0});
+  const Scene scene({"", b.finish(0), nullptr, {}}, 1);
+  OverviewStrip strip;
+  strip.resize(CanvasFrame::kGutter + 114, OverviewStrip::kHeight);
+  strip.set_margin(14);  // 100 pixels for 100 picoseconds, and room beside them for the timeline's scroll bar
+  strip.show_axis(&scene, 0, 100);
+  strip.show_view(0, 100);
+  const QImage image = strip.grab().toImage();
+  EXPECT_EQ(image.pixelColor(CanvasFrame::kGutter + 50, 10), colour_of(Kind::forward));
+  EXPECT_EQ(image.pixelColor(CanvasFrame::kGutter + 98, 10), colour_of(Kind::forward));
+  EXPECT_EQ(image.pixelColor(CanvasFrame::kGutter + 104, 10), colours::kPaper);
 }
 
 TEST(OverviewStrip, WithoutATraceItIsEmpty) {

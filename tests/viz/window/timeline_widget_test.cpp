@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <QApplication>
+#include <QScrollBar>
 #include <QTest>
 #include <QWheelEvent>
 
@@ -163,4 +164,27 @@ TEST_F(TimelineWidgetTest, AsksForANoteWhereOneClicked) {
   widget_.set_area(10 * us, 20 * us);
   QTest::keyClick(&widget_, Qt::Key_N);
   EXPECT_EQ(wanted.back(), (Note{10 * us, 20 * us, "", ""}));
+}
+
+TEST(TimelineWidgetAlone, HasNoScrollBarWhereNothingIsOpen) {
+  TimelineWidget widget;
+  widget.resize(600, 300);
+  widget.show();
+  (void)QTest::qWaitForWindowExposed(&widget);
+  EXPECT_FALSE(widget.findChild<QScrollBar*>()->isVisible());
+}
+
+TEST_F(TimelineWidgetTest, TipsSayWhatIsUnderTheMouse) {
+  const std::vector<Row>& rows = widget_.view().layout.rows;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const QString tip = widget_.tip_at({x_of(5 * us), y_of(i)});
+    if (rows[i].kind == RowKind::counter) {
+      EXPECT_EQ(tip, "parameters: 0.00 MiB");
+    } else if (rows[i].text == "compute") {
+      EXPECT_EQ(tip, "qkv\nforward, 10.00 us from 0.00 us");
+    } else {
+      EXPECT_EQ(tip, "");  // the tensor lane is idle then
+    }
+    EXPECT_EQ(widget_.tip_at({5, y_of(i)}).toStdString(), rows[i].text);
+  }
 }
