@@ -1,6 +1,6 @@
 // This file reads cluster.network: the leaf switches of a cluster, their uplinks, and how flows are routed over them.
 #include <algorithm>
-#include <set>
+#include <array>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -29,6 +29,7 @@ constexpr SpecKey kNetworkKeys[] = {
     {"job_nodes", "numbers of the job's nodes in the order of its ranks, in the place of a placement", "[3, 17]"},
     {"neighbours", "other jobs that run at the same time", "{jobs: [b.yaml]}", "", "none"},
     {"faults", "links that are slow, by name or by share", "[{node: 17, Gbps: 100}]", "list of maps, or a map", "none"},
+    {"flaps", "links that go down for a short time, which run-length counts", "{every_s: 3600, down_s: 2}", "", "none"},
     {"seed", "seed of a random placement and of a share of faults", "1"},
 };
 constexpr SpecKey kGroupKeys[] = {
@@ -49,6 +50,11 @@ constexpr SpecKey kSiteKeys[] = {
     {"nodes", "nodes of a site", "1024"},
     {"Gbps", "rate of all links of a site to the others, each way", "12800"},
     {"ms", "time of a bit from one site to another", "5"},
+    {"buffer_MiB", "bytes of a connection between sites that may be on their way (NCCL_BUFFSIZE)", "64"},
+};
+constexpr SpecKey kFlapKeys[] = {
+    {"every_s", "mean time between two outages of any link of the job", "3600"},
+    {"down_s", "time for which the link is down", "2"},
 };
 constexpr SpecKey kFaultKeys[] = {
     {"node", "a node whose NICs are slow", "17"},
@@ -191,7 +197,8 @@ static void read_neighbours(const SpecSection& network, Network& n) {
 
 static void read_leaf(const SpecSection& network, const SpecNode& at, const Cluster& c, Network& n) {
   const SpecSection leaf(network.reader(), network.find("leaf"), "cluster.network.leaf", kLeafKeys);
-  const bool other = network.find("sites") != nullptr || network.find("faults") != nullptr;
+  const bool other = std::ranges::any_of(std::array{"sites", "faults", "flaps"},
+                                         [&](const char* key) { return network.find(key) != nullptr; });
   if (n.kind == NetworkKind::torus) {
     for (const std::string_view key : {"leaf", "spine", "routing"}) {
       if (const SpecNode* switches = network.find(key); switches != nullptr)
@@ -224,6 +231,18 @@ static void read_sites(const SpecSection& network, Network& n) {
   sites.take_count("nodes", n.site_nodes, kMostRanks);
   sites.take("Gbps", n.site_Gbps);
   sites.take("ms", n.site_ms);
+  sites.take("buffer_MiB", n.site_buffer_MiB);
+}
+
+static void read_flaps(const SpecSection& network, Network& n) {
+  const SpecNode* node = network.find("flaps");
+  if (node == nullptr) return;
+  const SpecSection flaps(network.reader(), node, "cluster.network.flaps", kFlapKeys);
+  for (const std::string_view key : {"every_s", "down_s"}) {
+    if (flaps.find(key) == nullptr) network.reader().fail(*node, flaps.name(key), "missing");
+  }
+  flaps.take("every_s", n.flap_every_s);
+  flaps.take("down_s", n.flap_down_s);
 }
 
 static void read_placement(const SpecSection& network, Network& n) {
@@ -305,86 +324,8 @@ void read_network(const SpecSection& cluster, Cluster& c) {
   read_sites(network, n);
   read_placement(network, n);
   read_faults(network, c, n);
+  read_flaps(network, n);
   network.take("seed", n.seed);
-}
-
-static Broken job_node_rules(const Spec& spec) {
-  const Cluster& c = spec.cluster;
-  if (c.network->placement != Placement::listed) return {};
-  const std::int64_t needed = ceil_div(spec.gpus, c.gpus_per_node);
-  std::set<std::int64_t> seen;
-  for (const std::int64_t node : c.network->job_nodes) {
-    if (node < 0 || node >= c.nodes)
-      return broken("cluster.network.job_nodes", "cluster.network.job_nodes: node {} is not one of {}", node, c.nodes);
-    if (!seen.insert(node).second)
-      return broken("cluster.network.job_nodes", "cluster.network.job_nodes: node {} is listed twice", node);
-  }
-  if (c.nvlink_domain > c.gpus_per_node)
-    return broken("cluster.network.job_nodes",
-                  "cluster.network.job_nodes: a list cannot part the nodes of NVLink domains");
-  if (std::ssize(c.network->job_nodes) < needed)
-    return broken("cluster.network.job_nodes", "cluster.network.job_nodes: {} nodes are listed, {} GPUs need {}",
-                  c.network->job_nodes.size(), spec.gpus, needed);
-  return {};
-}
-
-static Broken torus_rules(const Cluster& c) {
-  const Network& n = *c.network;
-  if (n.kind != NetworkKind::torus) return {};
-  if (n.torus.shape.empty()) return broken("cluster.network.torus.shape", "cluster.network.torus.shape: it is empty");
-  std::int64_t nodes = 1;
-  for (const std::int64_t along : n.torus.shape) {
-    if (along < 1 || along > kMostRanks)
-      return broken("cluster.network.torus.shape", "cluster.network.torus.shape: {} is no number of nodes", along);
-    nodes *= along;
-    if (nodes > c.nodes) break;
-  }
-  if (nodes != c.nodes)
-    return broken("cluster.network.torus.shape", "cluster.network.torus.shape: it has {} nodes, the cluster {}",
-                  nodes > c.nodes ? std::string("more") : fmt::format("{}", nodes), c.nodes);
-  if (!(n.torus.Gbps > 0))
-    return broken("cluster.network.torus.Gbps", "cluster.network.torus.Gbps: {} is no rate of a link", n.torus.Gbps);
-  if (c.nvlink_domain > c.gpus_per_node)
-    return broken("cluster.network.kind", "cluster.network.kind: torus cannot join nodes of larger NVLink domains");
-  return {};
-}
-
-Broken network_rules(const Spec& spec) {
-  if (!spec.cluster.network) return {};
-  const Network& n = *spec.cluster.network;
-  if (n.leaf_nodes > 0 && !(n.leaf_Gbps > 0))
-    return broken("cluster.network.leaf.Gbps", "cluster.network.leaf.Gbps: {} is no rate of a link", n.leaf_Gbps);
-  if (!(n.spine_ratio >= 1))
-    return broken("cluster.network.spine.ratio", "cluster.network.spine.ratio: {} is below 1", n.spine_ratio);
-  if (!(n.load >= 0 && n.load < 1))
-    return broken("cluster.network.load", "cluster.network.load: {} is no share from 0 to below 1", n.load);
-  if (n.site_nodes > 0 && !(n.site_Gbps > 0))
-    return broken("cluster.network.sites.Gbps", "cluster.network.sites.Gbps: {} is no rate of a link", n.site_Gbps);
-  // Light goes around half the Earth in 100 ms of fibre.
-  if (!(n.site_ms >= 0 && n.site_ms <= 1000))
-    return broken("cluster.network.sites.ms", "cluster.network.sites.ms: {} is no time from 0 to 1,000", n.site_ms);
-  if (!(n.fault_share >= 0 && n.fault_share <= 1))
-    return broken("cluster.network.faults.share", "cluster.network.faults.share: {} is no share", n.fault_share);
-  if (n.fault_share > 0 && !(n.fault_Gbps > 0 && n.fault_Gbps <= spec.cluster.nic_Gbps))
-    return broken("cluster.network.faults.Gbps", "cluster.network.faults.Gbps: {} is no rate up to a NIC's",
-                  n.fault_Gbps);
-  if (n.placement == Placement::scattered && n.leaf_nodes == 0)
-    return broken("cluster.network.placement", "cluster.network.placement: scattered needs cluster.network.leaf");
-  const Cluster& c = spec.cluster;
-  if (const Broken wrong = torus_rules(c); !wrong.key.empty()) return wrong;
-  if (n.kind == NetworkKind::dragonfly && !(n.groups.Gbps > 0))
-    return broken("cluster.network.groups.Gbps", "cluster.network.groups.Gbps: {} is no rate of a link", n.groups.Gbps);
-  if (c.nvlink_domain > c.gpus_per_node) {
-    if (n.site_nodes * c.gpus_per_node % c.nvlink_domain != 0)
-      return broken("cluster.network.sites.nodes",
-                    "cluster.network.sites.nodes: {} nodes part an NVLink domain of {} GPUs", n.site_nodes,
-                    c.nvlink_domain);
-    if (n.placement == Placement::scattered && n.leaf_nodes * c.gpus_per_node % c.nvlink_domain != 0)
-      return broken("cluster.network.placement",
-                    "cluster.network.placement: scattered needs leaves of whole NVLink domains; {} nodes are none",
-                    n.leaf_nodes);
-  }
-  return job_node_rules(spec);
 }
 
 }  // namespace orrery

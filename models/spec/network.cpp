@@ -1,5 +1,7 @@
 #include "models/spec/network.h"
 
+#include <cmath>
+
 #include "models/base/names.h"
 
 namespace orrery {
@@ -17,6 +19,8 @@ constexpr Named<Placement> kPlacements[] = {
     {"contiguous", Placement::contiguous}, {"scattered", Placement::scattered}, {"random", Placement::random}};
 
 }  // namespace
+
+double held_by_flap(double down_s) { return std::ceil(down_s / kResend_s) * kResend_s; }
 
 NetworkKind find_network_kind(std::string_view name) { return find_named(kNetworkKinds, "kind of network", name); }
 Routing find_routing(std::string_view name) { return find_named(kRoutings, "routing", name); }

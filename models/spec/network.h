@@ -64,19 +64,33 @@ struct Network {
   // Sites (buildings) of `site_nodes` nodes each, 0: all nodes are at one site. site_Gbps: rate of all links of a site
   // to the others, each way; site_ms: the time of a bit from one site to another, milliseconds.
   std::int64_t site_nodes = 0;
-  double site_Gbps = 0, site_ms = 0;
+  // site_buffer_MiB: bytes that a connection between sites may have on their way, those of NCCL's buffer
+  // (NCCL_BUFFSIZE) and of its queue pair.
+  double site_Gbps = 0, site_ms = 0, site_buffer_MiB = 4;
 
   Placement placement = Placement::contiguous;
   std::vector<std::int64_t> job_nodes;  // numbers of the job's nodes, if they are listed
   std::vector<LinkFault> faults;
   // Every NIC of the cluster is at fault_Gbps with probability fault_share, drawn by the seed.
   double fault_share = 0, fault_Gbps = 0;
+  // Links that go down and come back by themselves (flap): mean time between two such outages of any link of the job,
+  // 0: there are none; and how long one lasts; seconds.
+  double flap_every_s = 0, flap_down_s = 0;
   std::int64_t seed = 1;  // of a random placement and of NICs at fault
 
   // Paths of the specs of other jobs that run on the cluster at the same time, each on the nodes that its own
   // cluster.network says.
   std::vector<std::string> jobs;
 };
+
+// The longest outage of a link that a transfer of a training job survives, seconds: InfiniBand resends what is lost
+// after 4.3 s (4.096 us times two to the power of NCCL_IB_TIMEOUT, 20), and after the seventh time (NCCL_IB_RETRY_CNT)
+// reports an error, with which the job ends (NCCL's documentation, environment variables).
+inline constexpr double kResend_s = 4.096e-6 * (1 << 20);
+inline constexpr int kMostResends = 7;
+// Returns the seconds for which an outage of a link holds a job up: what was lost meanwhile is resent when a timer
+// ends.
+double held_by_flap(double down_s);
 
 NetworkKind find_network_kind(std::string_view name);  // throws Error listing the known names
 Routing find_routing(std::string_view name);           // throws Error listing the known names

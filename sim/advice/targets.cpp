@@ -35,7 +35,8 @@ std::string network_of(const Network& n) {
   if (n.leaf_nodes > 0 && n.kind != NetworkKind::dragonfly)
     text += fmt::format(", spine: {{leaves: {}, ratio: {}}}", n.spine_leaves, n.spine_ratio);
   if (n.site_nodes > 0)
-    text += fmt::format(", sites: {{nodes: {}, Gbps: {}, ms: {}}}", n.site_nodes, n.site_Gbps, n.site_ms);
+    text += fmt::format(", sites: {{nodes: {}, Gbps: {}, ms: {}, buffer_MiB: {}}}", n.site_nodes, n.site_Gbps,
+                        n.site_ms, n.site_buffer_MiB);
   text += n.placement == Placement::listed ? fmt::format(", job_nodes: [{}]", fmt::join(n.job_nodes, ", "))
                                            : fmt::format(", placement: {}", name_of(n.placement));
   return fmt::format("{{{}{}}}", text, faults_of(n));

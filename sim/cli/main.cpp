@@ -366,8 +366,9 @@ void add_run_length(CLI::App& app, Options& o) {
 
 void add_import_topology(CLI::App& app, Options& o) {
   CLI::App& c = *app.add_subcommand("import-topology", "a spec's cluster from what the cluster's own tools print");
-  c.add_option("FILE", o.topology.files,
-               "nvidia-smi topo -m, NCCL's topology XML, ibnetdiscover, Slurm's topology.conf, lldpctl -f json")
+  c.add_option(
+       "FILE", o.topology.files,
+       "nvidia-smi topo -m, NCCL's topology XML, ibnetdiscover, dump_lfts.sh, Slurm's topology.conf, lldpctl -f json")
       ->required()
       ->type_name("");
   c.add_option("--out", o.topology.out, "the file to write; stdout without it")->type_name("FILE");

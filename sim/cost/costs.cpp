@@ -379,7 +379,7 @@ class CostModel {
 Costs costs_of(const Plan& plan, const Spec& spec, const Profile& profile, std::int64_t job_gpus) {
   const bool complete = !has_formulas(profile) && !profile.measured.transfers.empty();
   Costs costs = complete ? measured_costs(plan, spec, profile) : CostModel(plan, spec, profile, job_gpus).run();
-  if (const auto& v = spec.cluster.variation) wait_for_slowest_kernels(plan, v->kernels, costs.timing);
+  if (const auto& v = spec.cluster.variation) wait_for_slowest_kernels(plan, *v, costs.timing);
   return costs;
 }
 

@@ -158,6 +158,7 @@ void LevelMaker::add_sites() {
   add({.gpus = n.site_nodes > kAllGpus / cluster_.gpus_per_node ? kAllGpus : n.site_nodes * cluster_.gpus_per_node,
        .capacity = n.site_Gbps * kGbps,
        .away = n.site_ms * 1e-3,
+       .buffer = n.site_buffer_MiB * (1 << 20),
        .kind = UplinkKind::sites},
       gpu_rate);
 }

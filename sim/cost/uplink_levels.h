@@ -46,7 +46,8 @@ struct UplinkLevel {
   // second, the switches of a domain, and the NICs on one of them.
   std::int64_t hashed_uplinks = 0, queue_pairs = 1, switches = 1;
   double uplink = 0, switch_nics = 0;
-  Seconds away = 0;  // time of a bit from one domain to another
+  Seconds away = 0;   // time of a bit from one domain to another
+  double buffer = 0;  // bytes that a connection to another domain may have on their way
   // For groups of a dragonfly: rate from one to one other, bytes per second (0: no groups), and whether bytes may go
   // over others.
   double one_way = 0;

@@ -9,8 +9,15 @@
 namespace orrery {
 namespace {
 
-// Bytes of the buffer of a connection that carries large messages (NCCL_BUFFSIZE; protocol Simple).
-constexpr double kBuffer = 4 << 20;
+// Returns what the nodes of a domain send out of it by PAT, over what the last one sends on a ring: `inside` of `nodes`
+// nodes of a group are in the domain. To the node at a distance of d each node sends nodes / 2d parts, and the d last
+// nodes of the domain, or all of them, send these out of it.
+double doubling_edges(double nodes, double inside) {
+  double parts = 0;
+  for (double distance = 1; distance < nodes; distance *= 2)
+    parts += std::min(distance, inside) * std::max(1.0, std::floor(nodes / (2 * distance)));
+  return std::max(1.0, parts / (nodes - 1));
+}
 
 }  // namespace
 
@@ -44,7 +51,8 @@ std::uint32_t Uplinks::crossed(Dimension d, std::int64_t rank) const {
 // bytes.
 Seconds Uplinks::need(const UplinkLevel& level, Dimension d, Pattern pattern, const NodeTraffic& sent) const {
   const bool pairs = pattern == Pattern::pairs;
-  const double away = (pairs ? level.pairs : level.edges)[static_cast<std::size_t>(d)];
+  const double crossing = (pairs ? level.pairs : level.edges)[static_cast<std::size_t>(d)];
+  const double away = sent.doubling ? crossing * doubled(level, d) : crossing;
   const double nics = away * static_cast<double>(std::max<std::int64_t>(1, sent.nics));
   const double rails = pairs ? 1 : std::min(1.0, nics / static_cast<double>(level.switches));
   const double part = std::min(1.0, static_cast<double>(level.gpus) / static_cast<double>(seats_.node_gpus()));
@@ -56,6 +64,14 @@ Seconds Uplinks::need(const UplinkLevel& level, Dimension d, Pattern pattern, co
   return std::max(all, level.detours ? std::min(direct, around) : direct);
 }
 
+// Returns by how much more a group's PAT sends out of a domain than a ring; links of a torus are taken to carry as
+// much.
+double Uplinks::doubled(const UplinkLevel& level, Dimension d) const {
+  const auto nodes = static_cast<double>(plan_.dimensions[static_cast<std::size_t>(d)].groups.front().size());
+  if (level.torus != nullptr || nodes < 2) return 1;
+  return doubling_edges(nodes, static_cast<double>(std::max<std::int64_t>(1, level.gpus / seats_.node_gpus())));
+}
+
 // Returns the time in which the GPUs of a group on one node pass each other the bytes for NICs of other rails. Each has
 // a NIC, or several that work as one.
 Seconds Uplinks::forwarding(const UplinkLevel& level, const NodeTraffic& sent) const {
@@ -63,11 +79,11 @@ Seconds Uplinks::forwarding(const UplinkLevel& level, const NodeTraffic& sent) c
   return (1 - 1 / gpus) * sent.bytes / gpus * level.forward;
 }
 
-// Returns the least time of a transfer between sites whose connections may each have as much on its way as NCCL's
+// Returns the least time of a transfer between sites whose connections may each have as much on its way as its
 // buffer holds, until an acknowledgement is back. An all-to-all has a connection for every pair of ranks.
 Seconds Uplinks::waiting(const UplinkLevel& level, std::size_t d, Pattern pattern, const NodeTraffic& sent) const {
   const double connections = pattern == Pattern::pairs ? level.node_pairs[d] : static_cast<double>(sent.channels);
-  return sent.bytes / std::max(1.0, connections) * 2 * level.away / kBuffer;
+  return sent.bytes / std::max(1.0, connections) * 2 * level.away / level.buffer;
 }
 
 Seconds Uplinks::least_time(Dimension d, Pattern pattern, const NodeTraffic& sent) const {
@@ -144,7 +160,9 @@ NcclChoice over_uplinks(Uplinks& uplinks, std::size_t op, const NcclChoice& choi
 NodeTraffic path_of(CollectiveKind kind, NcclAlgorithm algorithm) {
   const double passes = kind == CollectiveKind::all_reduce ? 2 : 1;
   if (kind == CollectiveKind::all_to_all || algorithm == NcclAlgorithm::point_to_point) return {};
-  return {.laps = algorithm == NcclAlgorithm::ring ? passes : 0, .trips = passes};
+  return {.laps = algorithm == NcclAlgorithm::ring ? passes : 0,
+          .trips = passes,
+          .doubling = algorithm == NcclAlgorithm::pat};
 }
 
 }  // namespace orrery

@@ -20,6 +20,7 @@ struct NodeTraffic {
   // The number of times that a ring takes every byte around, 0 for other algorithms; and how often a byte of these goes
   // from one domain to another, one time after the other, until the transfer has ended.
   double laps = 0, trips = 1;
+  bool doubling = false;  // whether ranks send to those at distances 1, 2, 4, ... (NCCL's PAT) instead of to the next
   std::uint32_t levels = ~0U;  // the levels of uplinks that the transfer uses, a bit for each (Uplinks::crossed)
 };
 
@@ -38,11 +39,12 @@ struct UplinkUse {
 // of a dimension transfer at the same time, so that a transfer lasts at least as long as the uplinks of the busiest
 // domain need for the bytes that all these groups send out of it. NCCL orders rings and trees node by node: a group
 // that spans several domains sends out of each of them the bytes that one node sends to its neighbours (a double tree
-// of binary trees crosses a boundary four times with half the buffer, a ring once with twice the buffer). In an
-// all-to-all, every member inside a domain sends to every member outside. Where a hash chooses uplinks, the transfer
-// lasts as long as its slowest flow, a mean over hashes (hashed_routes.h). Between sites a transfer also waits for bits
-// on their way: once for every trip, and where a connection's bytes on the way would be more than NCCL's buffer holds.
-// The switch of a level with the fewest uplinks and the one with the most bytes are taken to be the same.
+// of binary trees crosses a boundary four times with half the buffer, a ring once with twice the buffer). NCCL's
+// PAT sends half of its bytes to the next node, a quarter to the second next, an eighth to the fourth next, and so on.
+// In an all-to-all, every member inside a domain sends to every member outside. Where a hash chooses uplinks, the
+// transfer lasts as long as its slowest flow, a mean over hashes (hashed_routes.h). Between sites a transfer also waits
+// for bits on their way: once for every trip, and where a connection's bytes on the way would be more than NCCL's
+// buffer holds. The switch of a level with the fewest uplinks and the one with the most bytes are taken to be the same.
 //
 // All groups of a dragonfly send at the same time: what one sends to another goes over the links between the two,
 // or, where routing is adaptive and this is faster, over other groups, on twice as many links (Valiant's routing; Kim
@@ -84,6 +86,7 @@ class Uplinks {
   Seconds need(const UplinkLevel& level, Dimension d, Pattern pattern, const NodeTraffic& sent) const;
   // need() of a level that the transfer uses, 0 of another
   Seconds needed(std::size_t level, Dimension d, Pattern pattern, const NodeTraffic& sent) const;
+  double doubled(const UplinkLevel& level, Dimension d) const;
   Seconds forwarding(const UplinkLevel& level, const NodeTraffic& sent) const;
   Seconds waiting(const UplinkLevel& level, std::size_t d, Pattern pattern, const NodeTraffic& sent) const;
   Seconds hashed_time(const UplinkLevel& level, std::size_t d, Pattern pattern, const NodeTraffic& sent) const;

@@ -24,22 +24,27 @@ double largest_of_group(const Plan& plan, Dimension d, std::int64_t rank) {
 }
 
 // Adds the waits of one class of ranks, whose tasks lie in issue order.
-void add_waits(const Plan& plan, std::uint32_t slot, const Timing& timing, WaitsOfRow& waits) {
+void add_waits(const Plan& plan, std::uint32_t slot, const Variation& variation, const Timing& timing,
+               WaitsOfRow& waits) {
   const RankClass& ranks = plan.classes[slot];
   std::map<Dimension, double> largest;
-  double variance = 0;  // sum of squares of the kernels' times since the last collective
+  // Since the last collective: the sum of squares of the kernels' times, and the time of those that clocks limit.
+  double squares = 0, clocked = 0;
   for (TaskId t = ranks.begin; t < ranks.end; ++t) {
     const Op& op = plan.op_of(t);
     const std::uint32_t id = plan.tasks[t].op;
     const auto duration = static_cast<double>(timing.of(slot, id).duration);
-    if (op.lane == LaneKind::compute && !moves(op)) variance += duration * duration;
+    if (op.lane == LaneKind::compute && !moves(op)) squares += duration * duration;
+    clocked += is_clocked(op) ? duration : 0;
     const auto* c = std::get_if<Collective>(&op.work);
     if (c == nullptr || !meets_in_layers(c->group)) continue;
     const auto [it, fresh] = largest.try_emplace(c->group);
     if (fresh) it->second = largest_of_group(plan, c->group, ranks.representative);
     if (it->second == 0) continue;  // a group of one rank waits for nobody
     Waits& w = waits[{timing.row_of_slot[slot], id}];
-    w.sum += it->second * std::sqrt(std::exchange(variance, 0));
+    const double of_gpus = variation.gpus * std::exchange(clocked, 0);
+    const double of_kernels = variation.kernels * std::sqrt(std::exchange(squares, 0));
+    w.sum += it->second * (std::hypot(of_gpus, of_kernels) - of_gpus);
     ++w.count;
   }
 }
@@ -77,14 +82,13 @@ bool meets_in_layers(Dimension d) {
   }
 }
 
-void wait_for_slowest_kernels(const Plan& plan, double deviation, Timing& timing) {
-  if (!(deviation > 0)) return;
+void wait_for_slowest_kernels(const Plan& plan, const Variation& variation, Timing& timing) {
+  if (!(variation.kernels > 0)) return;
   WaitsOfRow waits;
   for (std::uint32_t slot = 0; slot < plan.classes.size(); ++slot) {
-    if (!plan.classes[slot].server) add_waits(plan, slot, timing, waits);
+    if (!plan.classes[slot].server) add_waits(plan, slot, variation, timing, waits);
   }
-  for (const auto& [key, w] : waits)
-    lengthen(timing.rows[key.first][key.second], deviation * w.sum / static_cast<double>(w.count));
+  for (const auto& [key, w] : waits) lengthen(timing.rows[key.first][key.second], w.sum / static_cast<double>(w.count));
 }
 
 }  // namespace orrery

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "models/plan/plan.h"
+#include "models/spec/variation.h"
 #include "sim/engine/timing.h"
 
 namespace orrery {
@@ -14,10 +15,11 @@ bool is_clocked(const Op& op);
 bool meets_in_layers(Dimension d);
 
 // Adds to the duration of every collective within a layer the mean time for which its ranks wait for the slowest of
-// them, if the times of kernels are normally distributed around their mean with standard deviation `deviation` times
-// the mean. Between two collectives of a rank its kernels take a sum of such times, whose variance is the sum of
+// them, if the times of kernels are normally distributed around their mean with standard deviation `variation.kernels`
+// times the mean. Between two collectives of a rank its kernels take a sum of such times, whose variance is the sum of
 // theirs; the slowest of n ranks is later than the mean by largest_normal(n) (models/base/normal.h) standard
-// deviations.
-void wait_for_slowest_kernels(const Plan& plan, double deviation, Timing& timing);
+// deviations. Where GPUs differ too (variation.gpus), ranks wait for the slowest GPU anyway, which the timing has
+// already: what kernels add to that is the difference of the standard deviations with and without them.
+void wait_for_slowest_kernels(const Plan& plan, const Variation& variation, Timing& timing);
 
 }  // namespace orrery

@@ -18,7 +18,8 @@ namespace orrery {
 // Simulates runs in which every rank and every kernel has a time of its own, drawn as cluster.variation says: the truth
 // that quantiles by order statistics are compared with. A run has two steps, of which the second takes the time from
 // the end of the one before on the slowest rank to its own, because a rank that is late at the end of a step is late in
-// the next.
+// the next. Hosts of these runs issue the second step ahead of its begin, and those of a reported step do not: what
+// that is worth without any variation is added to every step.
 class EveryRank {
  public:
   EveryRank(const Spec& spec, const Profile& profile) : variation_(*spec.cluster.variation) {
@@ -26,8 +27,11 @@ class EveryRank {
     alike.cluster.variation->kernels = 0;
     const Plan one = make_plan(alike);
     plan_ = unfold(repeat_in_turn(one, kSteps));
-    timing_ = costs_of(unfold(one), alike, profile).timing;
+    const Plan whole = unfold(one);
+    timing_ = costs_of(whole, alike, profile).timing;
+    const Picoseconds reported = period_of(whole, simulate(whole, timing_)).length();
     give_every_task_an_op();
+    start_ = seconds(reported - second_step());
   }
 
   Seconds step(std::uint64_t seed) {
@@ -44,12 +48,16 @@ class EveryRank {
       if (op.lane == LaneKind::compute && !moves(op)) factor *= 1 + variation_.kernels * normal(bits);
       timing_.rows.front()[t].duration = static_cast<Picoseconds>(factor * static_cast<double>(base_[t]));
     }
-    const Trace trace = simulate(plan_, timing_);
-    return seconds(end_of(trace, kSteps - 1) - end_of(trace, 0)) / (kSteps - 1);
+    return start_ + seconds(second_step());
   }
 
  private:
   static constexpr TaskId kSteps = 2;
+
+  Picoseconds second_step() const {
+    const Trace trace = simulate(plan_, timing_);
+    return end_of(trace, kSteps - 1) - end_of(trace, 0);
+  }
 
   // The time at which all ranks have ended a step.
   Picoseconds end_of(const Trace& trace, TaskId step) const {
@@ -77,6 +85,7 @@ class EveryRank {
   }
 
   Variation variation_;
+  Seconds start_ = 0;
   Plan plan_;
   Timing timing_;
   std::vector<Picoseconds> base_;

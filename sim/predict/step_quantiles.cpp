@@ -89,10 +89,10 @@ std::vector<double> drawn_steps(const Lockstep& sets, const StageResponse& r, do
     double most = 0;
     for (std::int64_t replica = 0; replica < sets.replicas; ++replica) {
       double sum = 0, pace = -r.base;
-      for (const Seconds pacing : r.pacing) {
+      for (std::size_t stage = 0; stage < r.pacing.size(); ++stage) {
         const double x = slowness_of(deviation, slowest.at(uniform(seed, drawn++)));
         sum += x;
-        pace = std::max(pace, pacing * x);
+        pace = std::max(pace, r.pacing[stage] * x - r.spare[stage]);
       }
       most = std::max(most, r.base + r.passing * sum + pace);
     }
@@ -128,6 +128,37 @@ std::vector<double> limits_of(const OutOfStep& some, const Lockstep& sets,
     limits.push_back(place == some.ranks - 1 ? kUnlimited : slowness_at(share, static_cast<double>(sets.ranks)));
   }
   return limits;
+}
+
+// The work of a rank of each stage that its GPU's clock limits.
+std::vector<double> clocked_work(const VariedRanks& ranks, std::int64_t stages) {
+  std::vector<double> work(stages);
+  for (std::uint32_t slot = 0; slot < ranks.plan.classes.size(); ++slot) {
+    const RankClass& c = ranks.plan.classes[slot];
+    double sum = 0;
+    for (TaskId t = c.begin; t < c.end; ++t) {
+      if (is_clocked(ranks.plan.op_of(t)))
+        sum += static_cast<double>(ranks.timing.of(slot, ranks.plan.tasks[t].op).duration);
+    }
+    work[c.stage] = std::max(work[c.stage], sum);
+  }
+  return work;
+}
+
+// Gives evenly spaced values of a list, at most eight, what `value_at` returns for them, and those between the values
+// of a line.
+void fill_between(std::vector<Seconds>& values, const std::function<Seconds(std::int64_t)>& value_at) {
+  const std::int64_t size = std::ssize(values), known = std::min<std::int64_t>(size, 8);
+  std::int64_t before = 0;
+  for (std::int64_t i = 0; i < known; ++i) {
+    const std::int64_t at = known == 1 ? 0 : i * (size - 1) / (known - 1);
+    values[at] = value_at(at);
+    for (std::int64_t between = before + 1; between < at; ++between) {
+      const double share = static_cast<double>(between - before) / static_cast<double>(at - before);
+      values[between] = std::lerp(values[before], values[at], share);
+    }
+    before = at;
+  }
 }
 
 // The standard deviation of all kernels of a rank's step together, over the time of those that the clock limits.
@@ -166,29 +197,25 @@ Lockstep lockstep_of(const Plan& plan, bool gathers) {
 
 StageResponse stage_response(const VariedRanks& ranks, std::int64_t stages, double slowness,
                              const std::atomic<bool>* stop) {
-  constexpr std::int64_t kSimulated = 8;
   const auto step = [&](const std::function<bool(std::int64_t)>& slow) {
     return slowed_step(
         ranks, [&](std::int64_t stage) { return slow(stage) ? slowness : 0; }, stop);
   };
   StageResponse r{.base = step([](std::int64_t) { return false; })};
-  const Seconds together = (step([](std::int64_t) { return true; }) - r.base) / slowness;
+  const Seconds together = step([](std::int64_t) { return true; }) - r.base;
   std::vector<Seconds> alone(stages, together);
-  const std::int64_t known = std::min(stages, kSimulated);
-  const auto place = [&](std::int64_t i) { return known == 1 ? 0 : i * (stages - 1) / (known - 1); };
-  for (std::int64_t i = 0; i < known && stages > 1; ++i) {
-    const std::int64_t stage = place(i);
-    alone[stage] = (step([stage](std::int64_t s) { return s == stage; }) - r.base) / slowness;
-    const std::int64_t before = i == 0 ? stage : place(i - 1);
-    for (std::int64_t s = before + 1; s < stage; ++s)
-      alone[s] =
-          std::lerp(alone[before], alone[stage], static_cast<double>(s - before) / static_cast<double>(stage - before));
+  if (stages > 1)
+    fill_between(alone, [&](std::int64_t slow) { return step([slow](std::int64_t s) { return s == slow; }) - r.base; });
+  const auto slowest = std::max_element(alone.begin(), alone.end());
+  if (stages > 1) r.passing = std::max(0.0, (together - *slowest) / slowness / static_cast<double>(stages - 1));
+  // A part of the slowest stage's work may be hidden; other stages are taken to hide the same share of their work.
+  const std::vector<double> work = clocked_work(ranks, stages);
+  const double of_slowest = work[slowest - alone.begin()];
+  for (std::int64_t i = 0; i < stages; ++i) {
+    const Seconds whole = of_slowest > 0 ? *slowest * work[i] / of_slowest : alone[i];
+    r.spare.push_back(std::max(0.0, whole - alone[i]));
+    r.pacing.push_back(std::max(0.0, whole / slowness - r.passing));
   }
-  if (stages > 1) {
-    const Seconds most = *std::max_element(alone.begin(), alone.end());
-    r.passing = std::max(0.0, (together - most) / static_cast<double>(stages - 1));
-  }
-  for (const Seconds a : alone) r.pacing.push_back(std::max(0.0, a - r.passing));
   return r;
 }
 
@@ -220,7 +247,7 @@ StepQuantiles step_quantiles(const Spec& spec, const Plan& plan, const Timing& t
     };
     return {at(0.5), at(0.95)};
   }
-  const double slowness = std::max(0.005, slowness_at(0.5, ranks));
+  const double slowness = std::max(0.005, slowness_at(0.99, ranks));
   const StageResponse r = stage_response(varied, sets.stages, slowness, stop);
   const std::vector<double> steps = drawn_steps(sets, r, deviation, spec.seed);
   return {more + quantile(steps, 0.5), more + quantile(steps, 0.95)};

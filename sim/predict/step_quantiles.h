@@ -30,14 +30,16 @@ struct VariedRanks {
 };
 
 // How a step's time depends on the slowness of a pipeline's stages: a stage of slowness x takes 1 + x times as long for
-// what GPUs' clocks limit. A step takes base + passing * (sum of all x) + the largest of pacing[i] * x[i]: every stage
-// delays a micro-batch that passes through it once, and the slowest stage sets the pace of all.
+// what GPUs' clocks limit. A step takes base + passing * (sum of all x) + the largest of pacing[i] * x[i] - spare[i]:
+// every stage delays a micro-batch that passes through it once, and the stage that takes longest sets the pace of all;
+// one with less to do has time to spare first.
 struct StageResponse {
   Seconds base = 0, passing = 0;
-  std::vector<Seconds> pacing;
+  std::vector<Seconds> pacing, spare;
 };
-// Finds the response by simulating the step with all stages slow, and with one stage slow at a time. Of more than eight
-// stages eight are simulated, and those between are taken to lie on a line.
+// Finds the response by simulating the step with all stages slow, and with one stage slow at a time. `slowness` is
+// above what stages have. A stage's pacing is in proportion to its work that clocks limit. Of more than eight stages
+// eight are simulated, and those between are taken to lie on a line.
 StageResponse stage_response(const VariedRanks& ranks, std::int64_t stages, double slowness,
                              const std::atomic<bool>* stop = nullptr);
 

@@ -17,6 +17,12 @@ LongRun long_run(const Spec& spec, const Report& report, double days) {
   run.restart = plan.restart.value_or(0);
   run.repair = failures.repair_hours * 3600;
   run.spares = failures.spares;
+  if (const auto& network = spec.cluster.network) {
+    run.between_flaps = network->flap_every_s;
+    const Fabric fabric = spec.cluster.fabric;
+    const bool timers = fabric == Fabric::infiniband || fabric == Fabric::roce;
+    run.flap = timers ? held_by_flap(network->flap_down_s) : network->flap_down_s;
+  }
   run.stall = plan.checkpoint.value_or(0);
   if (report.checkpoint) {
     run.stall = report.checkpoint->stall;

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "models/base/error.h"
+#include "models/base/normal.h"
 #include "models/base/quantile.h"
 #include "models/base/random.h"
 
@@ -42,6 +43,15 @@ class Random {
 
   double uniform() { return uniform_of(next()); }  // from 0 to below 1
   double exponential(double mean) { return -mean * std::log1p(-uniform()); }
+  // The number of events in a time in which `mean` are expected: counted one by one, or if they are many drawn from the
+  // normal distribution that Poisson's tends to.
+  double poisson(double mean) {
+    constexpr double kMany = 100;
+    if (mean > kMany) return std::max(0.0, std::round(mean + std::sqrt(mean) * normal_quantile(1 - uniform())));
+    double events = 0;
+    for (double time = exponential(1); time < mean; time += exponential(1)) ++events;
+    return events;
+  }
 
  private:
   std::uint64_t next() { return mix_bits(state_ += 0x9e3779b97f4a7c15ULL); }
@@ -75,6 +85,7 @@ class Play {
   // last checkpoint that can be restored from is undone, unless the run ends here.
   void train(Seconds time, bool ends) {
     now_ += time;
+    time -= hold_up(time);
     const Seconds interval = run_.interval > 0 ? run_.interval : time, period = interval + run_.stall;
     const double whole = period > 0 ? std::floor(time / period) : 0;
     const Seconds rest = time - whole * period;
@@ -87,6 +98,15 @@ class Play {
     const Seconds safe = ends ? trained : kept * interval;
     times_.training += safe;
     times_.undone += trained - safe;
+  }
+
+  // Returns how much of a time the outages of links in it hold training up.
+  Seconds hold_up(Seconds time) {
+    if (!(run_.between_flaps > 0 && run_.flap > 0)) return 0;
+    const double flaps = random_.poisson(time / (run_.between_flaps + run_.flap));
+    const Seconds held = std::min(time, flaps * run_.flap);
+    times_.flaps += held;
+    return held;
   }
 
   void spend(Seconds& part, Seconds time) {
@@ -163,6 +183,7 @@ RunQuantiles play_often(const LongRun& run, std::uint64_t seed, std::int64_t pla
     failures.push_back(t.all_failures());
     q.mean.training += part * t.training;
     q.mean.undone += part * t.undone;
+    q.mean.flaps += part * t.flaps;
     q.mean.checkpoints += part * t.checkpoints;
     q.mean.restarting += part * t.restarting;
     q.mean.waiting += part * t.waiting;

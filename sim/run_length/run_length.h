@@ -32,6 +32,8 @@ struct LongRun {
   Seconds writing = 0;           // time after the stall until the checkpoint can be restored from (asynchronous ones)
   Seconds detection = 0;         // time from a failure until it is noticed
   Seconds restart = 0;           // time from then to the first new step
+  Seconds between_flaps = 0;     // mean time between outages of links that the job survives; 0: none
+  Seconds flap = 0;              // time for which such an outage holds training up
   Seconds repair = 0;            // time until a broken node can be used again
   std::int64_t spares = -1;      // number of nodes that stand in for broken ones; -1: always enough
 };
@@ -40,6 +42,7 @@ struct LongRun {
 struct RunTimes {
   Seconds training = 0;               // steps that no failure undid
   Seconds undone = 0;                 // steps that were repeated after a failure
+  Seconds flaps = 0;                  // outages of links that the job survives
   Seconds checkpoints = 0;            // checkpoints holding training up
   Seconds restarting = 0;             // detection and restarts
   Seconds waiting = 0;                // waiting for a node to be repaired

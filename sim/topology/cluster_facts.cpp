@@ -30,11 +30,12 @@ ClusterFacts facts_of_text(const std::string& text, const std::string& path) {
   if (begin == '<') return nccl_topology_xml(text, path);
   if (begin == '{') return lldp_neighbours(text, path);
   if (begins("switchname=") || begins("blockname=")) return slurm_topology(text, path);
+  if (begins("unicast lids")) return forwarding_tables(text, path);
   if (begins("switch\t") || begins("switch ")) return ibnetdiscover_links(text, path);
   if (has("GPU0")) return nvidia_smi_topology(text, path);
   throw Error(
-      fmt::format("{}: is none of these: nvidia-smi topo -m, NCCL's topology or graph XML, ibnetdiscover, Slurm's "
-                  "topology.conf, lldpctl -f json",
+      fmt::format("{}: is none of these: nvidia-smi topo -m, NCCL's topology or graph XML, ibnetdiscover, "
+                  "dump_lfts.sh, Slurm's topology.conf, lldpctl -f json",
                   path));
 }
 
@@ -57,6 +58,7 @@ std::string network_text(const ClusterFacts& f) {
   if (f.uplink_Gbps) text += fmt::format(", Gbps: {}", *f.uplink_Gbps);
   text += "}\n";
   if (f.spine_leaves) text += fmt::format("    spine: {{leaves: {}}}\n", *f.spine_leaves);
+  if (f.routing) text += fmt::format("    routing: {{kind: {}}}\n", name_of(*f.routing));
   return text;
 }
 
@@ -74,8 +76,14 @@ void complete(ClusterFacts& facts, const ClusterFacts& more) {
   take(facts.leaf_uplinks, more.leaf_uplinks);
   take(facts.uplink_Gbps, more.uplink_Gbps);
   take(facts.spine_leaves, more.spine_leaves);
+  take(facts.routing, more.routing);
+  take(facts.even_uplinks, more.even_uplinks);
   for (const auto& [leaf, hosts] : more.hosts_on_leaf) facts.hosts_on_leaf[leaf] += hosts;
   facts.remarks.insert(facts.remarks.end(), more.remarks.begin(), more.remarks.end());
+}
+
+void count_uneven_uplinks(ClusterFacts& facts) {
+  if (facts.leaf_uplinks && facts.even_uplinks) facts.leaf_uplinks = std::min(*facts.leaf_uplinks, *facts.even_uplinks);
 }
 
 ClusterFacts read_cluster_facts(const std::vector<std::string>& files) {
@@ -85,6 +93,7 @@ ClusterFacts read_cluster_facts(const std::vector<std::string>& files) {
   for (const auto& [leaf, hosts] : facts.hosts_on_leaf) most = std::max(most, hosts);
   // A single host does not tell how many others are on its leaves.
   if (!facts.leaf_nodes && most > 1) facts.leaf_nodes = most;
+  count_uneven_uplinks(facts);
   return facts;
 }
 

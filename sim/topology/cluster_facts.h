@@ -20,6 +20,9 @@ struct ClusterFacts {
   std::optional<std::int64_t> leaf_nodes, leaf_uplinks;  // of the leaf with fewest uplinks for each node
   std::optional<double> uplink_Gbps;
   std::optional<std::int64_t> spine_leaves;  // number of leaves that a part of the spine joins
+  std::optional<Routing> routing;            // how switches choose among uplinks
+  // number of evenly used uplinks that would be as full as the fullest one of a leaf is
+  std::optional<std::int64_t> even_uplinks;
   // for each leaf that hosts name themselves, the number of these hosts
   std::map<std::string, std::int64_t> hosts_on_leaf;
   std::vector<std::string> remarks;  // sentences on what was read from which file, and what is uneven or unknown
@@ -28,16 +31,21 @@ struct ClusterFacts {
 // Adds the facts of `more` that `facts` lacks, and its remarks.
 void complete(ClusterFacts& facts, const ClusterFacts& more);
 
+// Lets a leaf whose forwarding tables use its uplinks unevenly have as many as if they were evenly used.
+void count_uneven_uplinks(ClusterFacts& facts);
+
 // These functions read the text of one file each; `path` names the file in messages. They throw Error "path:line: what,
 // and what to do" for a text that is not of the kind.
 //   nvidia_smi_topology  nvidia-smi topo -m: how the GPUs and NICs of a node reach each other
 //   nccl_topology_xml    NCCL_TOPO_DUMP_FILE or NCCL_GRAPH_DUMP_FILE: the same, and the rates of NICs
 //   ibnetdiscover_links  ibnetdiscover: switches, hosts and links of an InfiniBand fabric, with their rates
+//   forwarding_tables    ibroute or dump_lfts.sh: the port by which each switch sends to each destination
 //   slurm_topology       topology.conf of Slurm's topology/tree or topology/block: nodes by switch or block
 //   lldp_neighbours      lldpctl -f json of one host: the switch and port that each of its NICs is cabled to
 ClusterFacts nvidia_smi_topology(std::string_view text, const std::string& path);
 ClusterFacts nccl_topology_xml(const std::string& text, const std::string& path);
 ClusterFacts ibnetdiscover_links(std::string_view text, const std::string& path);
+ClusterFacts forwarding_tables(std::string_view text, const std::string& path);
 ClusterFacts slurm_topology(std::string_view text, const std::string& path);
 ClusterFacts lldp_neighbours(const std::string& text, const std::string& path);
 

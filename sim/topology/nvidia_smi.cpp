@@ -14,6 +14,9 @@
 namespace orrery {
 namespace {
 
+// More GPUs than any node or NVLink domain has.
+constexpr std::int64_t kMostGpus = 4096;
+
 struct MatrixRow {
   std::string name;
   std::vector<std::string_view> cells;
@@ -80,6 +83,9 @@ ClusterFacts nvidia_smi_topology(std::string_view text, const std::string& path)
     if (is_nic(name)) nics.push_back({name, words});
   }
   if (gpus.empty()) throw Error(fmt::format("{}: has no row of a GPU; give what nvidia-smi topo -m prints", path));
+  if (std::ssize(gpus) > kMostGpus)
+    throw Error(
+        fmt::format("{}: has {} rows of GPUs; give what nvidia-smi topo -m prints of one node", path, gpus.size()));
   ClusterFacts facts;
   facts.gpus_per_node = std::ssize(gpus);
   facts.nvlink_domain = largest_nvlink_domain(gpus);

@@ -139,10 +139,13 @@ void add_joined(const SlurmLine& line, Counts& counts) {
 }  // namespace
 
 ClusterFacts slurm_topology(std::string_view text, const std::string& path) {
-  std::string joined(text);
   // A backslash at the end of a line continues it.
-  for (std::size_t at = joined.find("\\\n"); at != std::string::npos; at = joined.find("\\\n", at))
-    joined.replace(at, 2, " ");
+  std::string joined;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const bool continued = text[at] == '\\' && at + 1 < text.size() && text[at + 1] == '\n';
+    joined += continued ? ' ' : text[at];
+    at += continued ? 1 : 0;
+  }
   Counts counts;
   for (const auto each : {add, add_joined}) {
     std::string_view rest = joined;

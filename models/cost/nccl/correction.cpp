@@ -50,15 +50,27 @@ const FittedNetworks& fitted_networks() {
 constexpr double kStart_us = 10;
 
 // Bandwidth that large messages reach within a node, relative to the figure of NCCL's model, from published
-// measurements (reached of modelled GB/s): ring on A100 235 of 240, on H200 365.6 of 360, on B200 682 of 720; NVLS on
-// H200 480 of 476, on B200 741 of 720 up to 4 GiB (ml-engineering, network/README.md).
+// measurements (reached of modelled GB/s): ring on A100 235 of 240, on H200 365.6 of 360, on B200 682 of 720
+// (ml-engineering, network/README.md).
 struct Reached {
   A algorithm;
   int compute_capability;  // lowest compute capability for which the factor holds
   double part;
 };
-constexpr Reached kReached[] = {
-    {A::ring, 100, .947}, {A::ring, 90, 1.015}, {A::ring, 80, .979}, {A::nvls, 100, 1.03}, {A::nvls, 90, 1.01}};
+constexpr Reached kReached[] = {{A::ring, 100, .947}, {A::ring, 90, 1.015}, {A::ring, 80, .979}};
+
+// The rate of an all-reduce in NVSwitches (NVLS), of which NCCL's model knows what its search over speeds finds. The
+// switches fetch the whole buffer from every GPU, and each of h heads sends the sum of its part back to them to be
+// copied: a GPU's NVLink carries 1 + 1/h of the buffer each way. Of NVLink's rate 83 % are reached: on H200 with 8 GPUs
+// 480 GB/s over 2 (n - 1) / n; held out, with 7 and 6 GPUs 460 and 436. And a channel reduces 17.65 GB/s: on B200 with
+// 24 channels 741 GB/s over 2 (n - 1) / n, up to 4 GiB; held out, 72 GB200 as fast (ml-engineering, network/README.md;
+// CoreWeave's nccl-tests).
+constexpr double kNvlsLinkPart = .83, kNvlsChannel_GBps = 17.65;
+double nvls_all_reduce_GBps(const NcclModel& m) {
+  const double heads = std::max(1, m.graphs.nvls.channels);
+  const double link = kNvlsLinkPart * m.topology.nvlink_GBps / (1 + 1 / heads);
+  return std::min(link, m.graphs.nvls_channels * kNvlsChannel_GBps);
+}
 
 // Returns the fraction of the bandwidth that a collective reaches between nodes of a cloud with a shared network. A
 // collective is as fast as the slowest of its links, and the more links there are, the slower is the slowest. The
@@ -145,7 +157,9 @@ Seconds nccl_corrected(const NcclModel& m, CollectiveKind kind, const NcclChoice
   if (is_rccl(m.topology)) return c.nccl_seconds;  // the rates of RCCL's table are what measurements reach
   const double GBps = m.row(kind, c.algorithm, c.protocol).bandwidth_GBps;
   const double size = static_cast<double>(bytes);
-  const double slower_us = size / (1000 * GBps) * (1 / reached(m.topology, c.algorithm) - 1);
+  const bool switched = c.algorithm == A::nvls && kind == CollectiveKind::all_reduce;
+  const double real_GBps = switched ? nvls_all_reduce_GBps(m) : GBps * reached(m.topology, c.algorithm);
+  const double slower_us = size / 1000 * (1 / real_GBps - 1 / GBps);
   return c.nccl_seconds + 1e-6 * (kStart_us + slower_us + fill_us(m, kind, c, size, GBps));
 }
 

@@ -204,6 +204,24 @@ TEST(Uplinks, OfPartsOfTheSpineMayBeShort) {
   EXPECT_EQ(predict(leaves(", network: {leaf: {nodes: 4}, spine: {leaves: 16, ratio: 64}}")).report.step_time_s, even);
 }
 
+// PAT over 64 nodes, 4 of them on a leaf: of 63 parts a node sends 32 to the next, 16 to the second and 8 to the fourth
+// next; the leaf sends 32 + 2 * 16 + 4 * (8 + 4 + 2 + 1) of them away, a ring 63.
+TEST(Uplinks, CarryWhatPatSendsToFarNodes) {
+  const Spec spec = leaves(", network: {leaf: {nodes: 4, uplinks: 1}}");
+  const Plan plan = make_plan(spec);
+  const Uplinks uplinks(plan, spec.cluster, 8);
+  const auto needed = [&](NcclAlgorithm a) {
+    NodeTraffic sent = path_of(CollectiveKind::all_gather, a);
+    sent.bytes = 1e9;
+    return uplinks.least_time(Dimension::data, Uplinks::Pattern::neighbours, sent);
+  };
+  const double nodes = static_cast<double>(plan.dimensions[static_cast<std::size_t>(Dimension::data)].groups[0].size());
+  double parts = 0;
+  for (double d = 1; d < nodes; d *= 2) parts += std::min(d, 4.0) * nodes / (2 * d);
+  EXPECT_GT(nodes, 8);
+  EXPECT_NEAR(needed(NcclAlgorithm::pat) / needed(NcclAlgorithm::ring), parts / (nodes - 1), 1e-9);
+}
+
 // Two sites of 32 nodes: 8 rings cross the boundary, there and back.
 TEST(Uplinks, BetweenSitesAreSlowedByRateBufferAndDistance) {
   const Spec spec = leaves(", network: {sites: {nodes: 32, Gbps: 1600, ms: 2}}");
@@ -219,6 +237,11 @@ TEST(Uplinks, BetweenSitesAreSlowedByRateBufferAndDistance) {
   EXPECT_NEAR(time(50e9, 1000, 1), 8 * 50e9 / 200e9 + 2 * 2e-3, 1e-9);  // 8 rings over 200 GB/s
   // 4 MiB of each of two channels are on their way for a round trip of 4 ms.
   EXPECT_NEAR(time(1e9, 2, 1), 1e9 / 2 / (4 << 20) * 4e-3 + 2 * 2e-3, 1e-9);
+  Spec larger = spec;
+  larger.cluster.network->site_buffer_MiB = 64;
+  Uplinks buffered(plan, larger.cluster, 8);
+  EXPECT_NEAR(buffered.time(0, Dimension::data, Uplinks::Pattern::neighbours, {10e9, 1, 0.1, 1, 1, 1}),
+              10e9 / (64 << 20) * 4e-3 + 2 * 2e-3, 1e-9);
   const NodeTraffic ring = path_of(CollectiveKind::all_reduce, NcclAlgorithm::ring);
   EXPECT_EQ(ring.laps, 2);
   const NodeTraffic tree = path_of(CollectiveKind::all_reduce, NcclAlgorithm::tree);

@@ -88,6 +88,19 @@ TEST(StepQuantiles, RanksOutOfStepCrowdTheirTransfers) {
   expect_as_by_every_rank("pipeline: 2, data: 16, sharding: zero3, global_batch: 32", "gpus: 0.05", 60, 2);
 }
 
+// The last stage has the output layer besides, so that the first has time to spare: it is not what a faster job waits
+// for. With few ranks most stages are faster than the slowest of eight GPUs, as whose the step is reported.
+TEST(StepQuantiles, OfUnevenStagesFollowTheSlowerOne) {
+  expect_as_by_every_rank("pipeline: 2, data: 2, sharding: zero1, global_batch: 8", "gpus: 0.05, kernels: 0.03", 200,
+                          2);
+}
+
+// Ranks that wait for the slowest GPU of their tensor group have waited for most of its neighbours' slow kernels too.
+TEST(StepQuantiles, OfGpusAndKernelsAreLessThanBothTogether) {
+  expect_as_by_every_rank("tensor: 4, pipeline: 4, data: 4, sharding: zero1, global_batch: 32",
+                          "gpus: 0.05, kernels: 0.03", 40, 4);
+}
+
 // Kernels alone make the ranks of plain data parallelism late, by the deviation of all of a step's kernels together.
 TEST(StepQuantiles, KernelsOfAStepAddUpWhereRanksMeetOnce) {
   expect_as_by_every_rank("data: 16, global_batch: 64", "gpus: 0.001, kernels: 0.2", 60, 1);

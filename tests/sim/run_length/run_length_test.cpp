@@ -56,6 +56,19 @@ TEST(RunLength, EveryPartOfTheTimeIsCounted) {
   EXPECT_NE(play(run, 1, 0).training, play(run, 2, 0).training);
 }
 
+// A link that goes down for 2 s every 1,000 s holds InfiniBand up until the first resend, 4.295 s later.
+TEST(RunLength, OutagesOfLinksTakeTheirShareOfTheTime) {
+  const LongRun run = {.length = 50 * kDay, .interval = 1800, .between_flaps = 1000, .flap = held_by_flap(2)};
+  EXPECT_NEAR(held_by_flap(2), 4.295, .001);
+  EXPECT_NEAR(held_by_flap(5), 2 * 4.295, .001);
+  EXPECT_EQ(held_by_flap(0), 0);
+  const RunQuantiles q = play_often(run, 1, 200);
+  EXPECT_NEAR(q.mean.flaps / run.length, 4.295 / 1004.295, 1e-4);
+  EXPECT_NEAR(q.mean.training + q.mean.checkpoints + q.mean.flaps, run.length, 1);
+  const LongRun rare = {.length = 1000, .interval = 1800, .between_flaps = 1000, .flap = 4};
+  EXPECT_NEAR(play_often(rare, 1, 20000).mean.flaps, 4000.0 / 1004, .1);  // few outages are drawn one by one
+}
+
 // One failure at a time: what it costs is known exactly.
 TEST(RunLength, WaitsForDetectionRepairAndRestartOnce) {
   const LongRun run = {.length = 100 * kDay,

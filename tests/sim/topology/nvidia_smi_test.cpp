@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "models/base/error.h"
@@ -35,6 +36,13 @@ TEST(NvidiaSmiTopology, OfOneGpuOfAMeshAndOfTwoSwitchesOnTheWay) {
       "topo.txt");
   EXPECT_EQ(mesh.nvlink_domain, 4);
   EXPECT_EQ(mesh.gpus_per_pcie_switch, 2);
+}
+
+// Sets of GPUs are joined pair by pair, which took hours for as many rows as a file can hold.
+TEST(NvidiaSmiTopology, MoreGpusThanANodeHasAreRefused) {
+  std::string text;
+  for (int i = 0; i < 5000; ++i) text += fmt::format("GPU{} NV1 X\n", i);
+  EXPECT_THROW(nvidia_smi_topology(text, "topo.txt"), Error);
 }
 
 }  // namespace

@@ -1,3 +1,5 @@
+#include <chrono>
+
 #include <gtest/gtest.h>
 
 #include "models/base/error.h"
@@ -34,6 +36,15 @@ TEST(SlurmTopology, RefusesListsOfNamesThatAreNone) {
   EXPECT_THROW(slurm_topology("SwitchName=a Nodes=\n", "topology.conf"), Error);
   for (const char* nodes : {"n[0-", "n[3-1]", "n[a-b]", "n[0-99999999999]", "n[0-9999999]m[0-99]"})
     EXPECT_THROW(slurm_topology(std::string("SwitchName=a Nodes=") + nodes + "\n", "topology.conf"), Error) << nodes;
+}
+
+// Each line was once joined to the next by moving all that follow.
+TEST(SlurmTopology, ManyContinuedLinesAreReadAtOnce) {
+  std::string text = "SwitchName=s0 Nodes=n[0-3]";
+  for (int i = 0; i < 1'000'000; ++i) text += " \\\n";
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(slurm_topology(text, "topology.conf").nodes, 4);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
 }
 
 }  // namespace

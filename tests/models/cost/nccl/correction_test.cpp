@@ -68,7 +68,8 @@ Errors errors(const Sweep& s, Bytes from) {
 
 // Fitted: ar_8xA100_80_mpirun, ar_8xH200_stas, nccl_scan_H100_4_nodes, and large messages where
 // models/cost/nccl/correction.cpp says so. The rest is held out. gb200 over 20 racks is far off with and without: no
-// public log shows what NCCL finds there. A shared network's rate falls with its nodes, Omni-Path's more than EFA's.
+// public log shows what NCCL finds there (docs/figures.md lists what it may be). A shared network's rate falls with its
+// nodes, Omni-Path's more than EFA's.
 TEST(NcclCorrection, MoreNodesSlowSharedNetworks) {
   const auto rate = [](int nodes, bool omni_path) {
     NcclTopology t = nccl_topology(find_cluster("aws-p5", nodes), nodes, 1);
@@ -116,6 +117,21 @@ TEST(NcclCorrection, NextTensorsGoRound) {
   EXPECT_NEAR(next(4, CollectiveKind::all_reduce) - few, 31 * 3.4e-6, 1e-9);
 }
 
+// An NVLink carries the whole buffer to the switch and the GPU's part of the sum: the fewer GPUs, the larger the part.
+// 72 GPUs are not faster than eight, because a channel reduces no more.
+TEST(NcclCorrection, SwitchesReduceAsFastAsNvlinkAndChannelsCarry) {
+  const auto seconds = [](const char* node, int ranks) {
+    const NcclModel m = nccl_model(nccl_topology(find_cluster(node, ranks > 8 ? ranks / 4 : 1), 1, ranks));
+    const NcclChoice c{.algorithm = NcclAlgorithm::nvls,
+                       .protocol = NcclProtocol::simple,
+                       .nccl_seconds = 1e-6 * nccl_time_us(m, CollectiveKind::all_reduce, NcclAlgorithm::nvls,
+                                                           NcclProtocol::simple, Bytes{1} << 40)};
+    return nccl_corrected(m, CollectiveKind::all_reduce, c, Bytes{1} << 40);
+  };
+  EXPECT_NEAR(seconds("dgx-h200", 6) / seconds("dgx-h200", 8), (7.0 / 6) / (9.0 / 8), 1e-3);
+  EXPECT_NEAR(seconds("gb200-nvl72", 72) / seconds("dgx-b200", 8), 1, 1e-3);
+}
+
 TEST(NcclCorrection, ErrorsPerSweep) {
   fmt::print("mean error from 1 MiB                nodes ranks       NCCL  corrected\n");
   double nccl = 0, corrected = 0;
@@ -131,6 +147,7 @@ TEST(NcclCorrection, ErrorsPerSweep) {
   }
   fmt::print("{:<36} {:>5} {:>5} {:>8.1f} % {:>8.1f} %\n", "mean of sweeps", "", "", nccl, corrected);
   EXPECT_LE(corrected, .75 * nccl);
+  EXPECT_LE(corrected, 8);
 }
 
 }  // namespace

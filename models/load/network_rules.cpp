@@ -1,0 +1,106 @@
+// This file has the rules that a cluster.network must keep beside those of its single keys.
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "models/load/reader.h"
+
+namespace orrery {
+
+static Broken job_node_rules(const Spec& spec) {
+  const Cluster& c = spec.cluster;
+  if (c.network->placement != Placement::listed) return {};
+  const std::int64_t needed = ceil_div(spec.gpus, c.gpus_per_node);
+  std::set<std::int64_t> seen;
+  for (const std::int64_t node : c.network->job_nodes) {
+    if (node < 0 || node >= c.nodes)
+      return broken("cluster.network.job_nodes", "cluster.network.job_nodes: node {} is not one of {}", node, c.nodes);
+    if (!seen.insert(node).second)
+      return broken("cluster.network.job_nodes", "cluster.network.job_nodes: node {} is listed twice", node);
+  }
+  if (c.nvlink_domain > c.gpus_per_node)
+    return broken("cluster.network.job_nodes",
+                  "cluster.network.job_nodes: a list cannot part the nodes of NVLink domains");
+  if (std::ssize(c.network->job_nodes) < needed)
+    return broken("cluster.network.job_nodes", "cluster.network.job_nodes: {} nodes are listed, {} GPUs need {}",
+                  c.network->job_nodes.size(), spec.gpus, needed);
+  return {};
+}
+
+static Broken torus_rules(const Cluster& c) {
+  const Network& n = *c.network;
+  if (n.kind != NetworkKind::torus) return {};
+  if (n.torus.shape.empty()) return broken("cluster.network.torus.shape", "cluster.network.torus.shape: it is empty");
+  std::int64_t nodes = 1;
+  for (const std::int64_t along : n.torus.shape) {
+    if (along < 1 || along > kMostRanks)
+      return broken("cluster.network.torus.shape", "cluster.network.torus.shape: {} is no number of nodes", along);
+    nodes *= along;
+    if (nodes > c.nodes) break;
+  }
+  if (nodes != c.nodes)
+    return broken("cluster.network.torus.shape", "cluster.network.torus.shape: it has {} nodes, the cluster {}",
+                  nodes > c.nodes ? std::string("more") : fmt::format("{}", nodes), c.nodes);
+  if (!(n.torus.Gbps > 0))
+    return broken("cluster.network.torus.Gbps", "cluster.network.torus.Gbps: {} is no rate of a link", n.torus.Gbps);
+  if (c.nvlink_domain > c.gpus_per_node)
+    return broken("cluster.network.kind", "cluster.network.kind: torus cannot join nodes of larger NVLink domains");
+  return {};
+}
+
+static Broken flap_rules(const Network& n) {
+  const double every = n.flap_every_s, down = n.flap_down_s;
+  if (!(every >= 0 && down >= 0))
+    return broken("cluster.network.flaps", "cluster.network.flaps: {} and {} s are no times", every, down);
+  if (down > kMostResends * kResend_s)
+    return broken("cluster.network.flaps.down_s",
+                  "cluster.network.flaps.down_s: after {:.3g} s a job's transfers fail; count such outages in "
+                  "cluster.failures",
+                  kMostResends * kResend_s);
+  return {};
+}
+
+Broken network_rules(const Spec& spec) {
+  if (!spec.cluster.network) return {};
+  const Network& n = *spec.cluster.network;
+  if (const Broken wrong = flap_rules(n); !wrong.key.empty()) return wrong;
+  if (!(n.site_buffer_MiB > 0))
+    return broken("cluster.network.sites.buffer_MiB", "cluster.network.sites.buffer_MiB: {} is no size of a buffer",
+                  n.site_buffer_MiB);
+  if (n.leaf_nodes > 0 && !(n.leaf_Gbps > 0))
+    return broken("cluster.network.leaf.Gbps", "cluster.network.leaf.Gbps: {} is no rate of a link", n.leaf_Gbps);
+  if (!(n.spine_ratio >= 1))
+    return broken("cluster.network.spine.ratio", "cluster.network.spine.ratio: {} is below 1", n.spine_ratio);
+  if (!(n.load >= 0 && n.load < 1))
+    return broken("cluster.network.load", "cluster.network.load: {} is no share from 0 to below 1", n.load);
+  if (n.site_nodes > 0 && !(n.site_Gbps > 0))
+    return broken("cluster.network.sites.Gbps", "cluster.network.sites.Gbps: {} is no rate of a link", n.site_Gbps);
+  // Light goes around half the Earth in 100 ms of fibre.
+  if (!(n.site_ms >= 0 && n.site_ms <= 1000))
+    return broken("cluster.network.sites.ms", "cluster.network.sites.ms: {} is no time from 0 to 1,000", n.site_ms);
+  if (!(n.fault_share >= 0 && n.fault_share <= 1))
+    return broken("cluster.network.faults.share", "cluster.network.faults.share: {} is no share", n.fault_share);
+  if (n.fault_share > 0 && !(n.fault_Gbps > 0 && n.fault_Gbps <= spec.cluster.nic_Gbps))
+    return broken("cluster.network.faults.Gbps", "cluster.network.faults.Gbps: {} is no rate up to a NIC's",
+                  n.fault_Gbps);
+  if (n.placement == Placement::scattered && n.leaf_nodes == 0)
+    return broken("cluster.network.placement", "cluster.network.placement: scattered needs cluster.network.leaf");
+  const Cluster& c = spec.cluster;
+  if (const Broken wrong = torus_rules(c); !wrong.key.empty()) return wrong;
+  if (n.kind == NetworkKind::dragonfly && !(n.groups.Gbps > 0))
+    return broken("cluster.network.groups.Gbps", "cluster.network.groups.Gbps: {} is no rate of a link", n.groups.Gbps);
+  if (c.nvlink_domain > c.gpus_per_node) {
+    if (n.site_nodes * c.gpus_per_node % c.nvlink_domain != 0)
+      return broken("cluster.network.sites.nodes",
+                    "cluster.network.sites.nodes: {} nodes part an NVLink domain of {} GPUs", n.site_nodes,
+                    c.nvlink_domain);
+    if (n.placement == Placement::scattered && n.leaf_nodes * c.gpus_per_node % c.nvlink_domain != 0)
+      return broken("cluster.network.placement",
+                    "cluster.network.placement: scattered needs leaves of whole NVLink domains; {} nodes are none",
+                    n.leaf_nodes);
+  }
+  return job_node_rules(spec);
+}
+
+}  // namespace orrery
