@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <vector>
 
 #include "models/cost/kernel_laws.h"
 #include "models/cost/product_kernels.h"
@@ -78,13 +77,12 @@ Seconds experts_time(const GroupedGemm& g, Precision precision, const Gpu& gpu, 
   return us * kMicrosecond;
 }
 
-ExpertLaw on_gpu(ExpertLaw law, ExpertFormat format, const Gpu& gpu) {
-  const auto products = find_product_kernels(gpu);
-  const bool narrowest = format == ExpertFormat::nvfp4 || format == ExpertFormat::fp4_fp8;
-  if (!products || narrowest) return law;
+double peak_share(ExpertFormat format, const Gpu& gpu, const KernelLaws& laws) {
+  const auto products = find_product_kernels(gpu, laws);
+  const bool four_bits = format == ExpertFormat::nvfp4 || format == ExpertFormat::fp4_fp8;
+  if (!products || four_bits) return 1;
   const bool wide = format == ExpertFormat::bf16 || format == ExpertFormat::int4 || format == ExpertFormat::fp4;
-  law.fraction *= wide ? products->rates.bf16 : products->rates.fp8;
-  return law;
+  return wide ? products->rates.bf16 : products->rates.fp8;
 }
 
 ExpertLaws find_expert_laws(std::string_view framework, const Gpu& gpu) {
@@ -96,7 +94,8 @@ ExpertLaws find_expert_laws(std::string_view framework, const Gpu& gpu) {
   });
   if (found == families.end()) return {};
   ExpertLaws laws = found->law;
-  for (auto& [format, law] : laws) law = on_gpu(law, format, gpu);
+  for (auto& [format, law] : laws) law.fraction *= peak_share(format, gpu, built_in_kernel_laws());
+  std::erase_if(laws, [](const auto& law) { return law.second.fraction == 0; });  // products that the GPU does not have
   return laws;
 }
 

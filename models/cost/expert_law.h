@@ -29,8 +29,8 @@ std::optional<ExpertFormat> expert_format(Precision precision, const WeightForma
 // generation. The rows of an expert are cut into tiles of 8 to 256 rows and 128 columns; the fastest number of rows is
 // taken.
 struct ExpertLaw {
-  // of the rate of long products on the same GPU (KernelRates); of the peak where experts read 4 bits, in which long
-  // products have no rate
+  // of the rate of long products on the same GPU (KernelRates); of the peak in nvfp4 and mxfp4 with mxfp8, in which
+  // long products have no rate
   double fraction = 0;
   double start_us = 0;     // what a product of all experts takes beyond its arithmetic and memory traffic
   double half_rows = 0;    // a tile of r rows runs at r / (r + half_rows) of the rate
@@ -45,15 +45,16 @@ using ExpertLaws = std::map<ExpertFormat, ExpertLaw>;
 // Returns the law of products in a precision with weights in a format; nullptr if there is none.
 const ExpertLaw* law_of(const ExpertLaws& laws, Precision precision, const WeightFormat& weights);
 
-// Returns a law whose fraction is that of the GPU's peak.
-ExpertLaw on_gpu(ExpertLaw law, ExpertFormat format, const Gpu& gpu);
+// Returns the share of a GPU's peak that ExpertLaw::fraction is of.
+struct KernelLaws;
+double peak_share(ExpertFormat format, const Gpu& gpu, const KernelLaws& laws);
 
 // Returns the time of one product of all experts of a rank: x (rows, in) times the experts' (groups, out, in), the rows
-// spread evenly. The law is the GPU's (on_gpu).
+// spread evenly. The law's fraction is of the GPU's peak.
 Seconds experts_time(const GroupedGemm& g, Precision precision, const Gpu& gpu, const ExpertLaw& law);
 
-// Returns the built-in laws of a framework ("trtllm", "vllm", "sglang") on this GPU, which are those of GPUs of its
-// compute capability; none if no such GPU was measured (models/data/kernel_laws.json).
+// Returns the built-in laws of a framework ("trtllm", "vllm", "sglang") on this GPU, with fractions of its peak: those
+// of GPUs of its compute capability; none if no such GPU was measured (models/data/kernel_laws.json).
 ExpertLaws find_expert_laws(std::string_view framework, const Gpu& gpu);
 
 }  // namespace orrery

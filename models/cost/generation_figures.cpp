@@ -23,6 +23,7 @@ const GenerationFigures& generation_figures() {
 
 Profile generating(Profile profile) {
   profile.generates = true;
+  if (!profile.measured.empty() && !profile.rest_built_in) return profile;
   profile.memory.start_us = generation_figures().kernel_start_us;
   profile.kernel_gap_us = 0;
   return profile;

@@ -22,7 +22,8 @@ struct GenerationFigures {
 const GenerationFigures& generation_figures();
 
 // Returns a GPU's constants as its kernels run where a trained model generates text (Profile::generates). The kernels
-// to which these are fitted ran one after another in a CUDA graph, so that the gaps between them are in their times.
+// to which these are fitted ran one after another in a CUDA graph, so that the gaps between them are in their times; a
+// profile of the machine's own measurements keeps its numbers.
 Profile generating(Profile profile);
 
 }  // namespace orrery

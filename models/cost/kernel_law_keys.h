@@ -27,7 +27,7 @@ inline constexpr LawNumber<AttentionLaw> kAttentionKeys[] = {
     {"softmax", &AttentionLaw::softmax, 0, 1e4},     {"softmax_slope", &AttentionLaw::softmax_slope, 0, 100},
     {"start_us", &AttentionLaw::start_us, 0, 1000},  {"heat", &AttentionLaw::heat, 0, 10}};
 inline constexpr LawNumber<ExpertLaw> kExpertKeys[] = {
-    {"fraction", &ExpertLaw::fraction, 0, 1},     {"start_us", &ExpertLaw::start_us, 0, 1000},
+    {"fraction", &ExpertLaw::fraction, 1e-3, 1},  {"start_us", &ExpertLaw::start_us, 0, 1000},
     {"half_rows", &ExpertLaw::half_rows, 0, 256}, {"prologue_us", &ExpertLaw::prologue_us, 0, 1000},
     {"depth_us", &ExpertLaw::depth_us, 0, 1000},  {"passed_ns", &ExpertLaw::passed_ns, 0, 1000}};
 inline constexpr LawNumber<KernelRates> kRateKeys[] = {

@@ -1,11 +1,30 @@
 #include "models/cost/product_kernels.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace orrery {
 
-std::optional<ProductKernels> find_product_kernels(const Gpu& gpu) {
-  const KernelLaws& laws = built_in_kernel_laws();
+namespace {
+
+// As many rows wait for the weights on every GPU; with more, clocks under a load of minutes decide, which bursts do not
+// tell.
+constexpr std::int64_t kFewRows = 64;
+
+// GPUs whose peak is cut by more than this share of a measured GPU's, for each multiprocessor, do not have its clock.
+constexpr double kSameClock = 0.2;
+
+double peak_of_multiprocessor(const Gpu& gpu) { return peak_flops(gpu, Precision::bf16) / gpu.sms; }
+
+bool is_like(const Gpu& gpu, const std::string& name) {
+  const Gpu measured = find_gpu(name);
+  return measured.compute_capability == gpu.compute_capability &&
+         std::abs(peak_of_multiprocessor(gpu) / peak_of_multiprocessor(measured) - 1) <= kSameClock;
+}
+
+}  // namespace
+
+std::optional<ProductKernels> find_product_kernels(const Gpu& gpu, const KernelLaws& laws) {
   const auto numbers = [&](const std::string& name) -> std::optional<ProductKernels> {
     const auto* family = family_of(laws.products, name);
     const auto rates = laws.rates.find(name);
@@ -14,17 +33,11 @@ std::optional<ProductKernels> find_product_kernels(const Gpu& gpu) {
   };
   if (const auto own = numbers(gpu.id)) return own;
   for (const auto& family : laws.products) {
-    const auto like = std::ranges::find_if(family.gpus, [&](const std::string& name) {
-      return find_gpu(name).compute_capability == gpu.compute_capability;
-    });
+    const auto like = std::ranges::find_if(family.gpus, [&](const std::string& name) { return is_like(gpu, name); });
     if (like != family.gpus.end()) return numbers(*like);
   }
   return std::nullopt;
 }
-
-// As many rows wait for the weights on every GPU; with more, clocks under a load of minutes decide, which bursts do not
-// tell.
-constexpr std::int64_t kFewRows = 64;
 
 bool has_product_law(const Gemm& g, Precision precision) {
   const bool sixteen_bits = precision == Precision::bf16 || precision == Precision::fp16;

@@ -12,9 +12,9 @@ struct ProductKernels {
   ProductLaw law;
 };
 
-// Returns those of a GPU: its own, or those of a measured GPU of its compute capability; nullopt if there is neither
-// (models/data/kernel_laws.json).
-std::optional<ProductKernels> find_product_kernels(const Gpu& gpu);
+// Returns those of a GPU: its own, or those of a measured GPU of its compute capability and about its rate; nullopt if
+// there is neither.
+std::optional<ProductKernels> find_product_kernels(const Gpu& gpu, const KernelLaws& laws = built_in_kernel_laws());
 
 // Returns whether the law is for this product where a text is generated: of a linear layer with few rows, forward,
 // whose inputs and weights have 16 bits.

@@ -231,7 +231,7 @@ static SortChunks chunks_of(const LayerTape& layer, const Routed& r, bool weight
   SortChunks work = {s.gathered(), layer.model.hidden, s.sources(), s.local, weighted, s.padded, back};
   const double part = r.by_nodes ? parts_met(*layer.model.moe, static_cast<double>(s.ranks)) : 0;
   work.distinct = std::llround(part * static_cast<double>(s.gathered()));
-  work.pads = layer.eight_bit && !r.by_nodes && !s.padded;
+  work.pads = runs_eight_bit(layer, QuantisedLayers::experts) && !r.by_nodes && !s.padded;
   return work;
 }
 
@@ -299,6 +299,7 @@ static void grouped_weight_gradient(LayerTape& layer, const std::string& name, c
 
 static Id grouped(LayerTape& layer, const std::string& name, Id x, std::int64_t in, std::int64_t out,
                   const std::string& weight, Cut cut, const Routed& r) {
+  const QuantisedProducts narrow(layer, QuantisedLayers::experts);
   const BlockContext& c = layer.context;
   const ExpertSizes& s = r.sizes;
   const bool second = cut == Cut::columns;  // its input and the first's output are cast by the kernels between them
@@ -363,7 +364,6 @@ static void expert_bias(LayerTape& layer, const std::string& name, Id y, std::in
 }
 
 Id experts(LayerTape& layer, Id x, const ExpertSizes& sizes) {
-  const QuantisedProducts narrow(layer, QuantisedLayers::experts);
   const BlockContext& c = layer.context;
   const Model& m = layer.model;
   const bool whole = layer.recompute.moe && !layer.recompute.layer;

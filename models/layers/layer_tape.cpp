@@ -66,13 +66,19 @@ LayerTape::LayerTape(const BlockContext& c, const std::string& name, BlockRole r
   tape.is_nf4 = [&m = model](const std::string& parameter, std::int64_t in) { return is_nf4(m, parameter, in); };
 }
 
+bool runs_eight_bit(const LayerTape& layer, QuantisedLayers part) {
+  const Strategy& s = layer.context.spec.strategy;
+  if (s.quantised_layers == QuantisedLayers::all) return layer.eight_bit;
+  return is_eight_bit(s.precision) &&
+         (s.quantised_layers == QuantisedLayers::feed_forward || s.quantised_layers == part);
+}
+
 QuantisedProducts::QuantisedProducts(LayerTape& layer, QuantisedLayers part)
     : layer_(layer), precision_(layer.tape.precision()), eight_bit_(layer.eight_bit) {
   const Strategy& s = layer.context.spec.strategy;
-  const bool among = s.quantised_layers == QuantisedLayers::feed_forward || s.quantised_layers == part;
   if (s.quantised_layers == QuantisedLayers::all || !is_eight_bit(s.precision)) return;
-  layer.tape.set_precision(among ? s.precision : Precision::bf16);
-  layer.eight_bit = among;
+  layer.eight_bit = runs_eight_bit(layer, part);
+  layer.tape.set_precision(layer.eight_bit ? s.precision : Precision::bf16);
 }
 
 QuantisedProducts::~QuantisedProducts() {

@@ -36,6 +36,9 @@ struct LayerTape {
   std::map<std::int32_t, Id> rounded;
 };
 
+// Returns whether products of a part of a layer (experts or feed_forward) read 8-bit operands.
+bool runs_eight_bit(const LayerTape& layer, QuantisedLayers part);
+
 // While one exists, the products that are recorded run in strategy.precision, or in 16 bits if they are of a part of
 // the layer that strategy.quantise.layers leaves out. It does nothing where all of a layer's run in strategy.precision.
 class QuantisedProducts {

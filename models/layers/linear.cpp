@@ -302,8 +302,12 @@ Id replicated(LayerTape& layer, const std::string& name, Id x, std::int64_t in, 
   const bool wide = weight.wide;
   const CastSlots given = wide ? CastSlots{x, x} : input_to_fp8(layer, name, x, rows, in, true);
   const std::vector<Id> reads = wide ? std::vector{x} : with_weight(layer, name, given.rows, w, forward);
+  // Training's formulas are fitted with routers in the layer's precision.
+  const Precision precision = layer.tape.precision();
+  if (wide && c.spec.generation && is_eight_bit(precision)) layer.tape.set_precision(Precision::bf16);
   layer.tape.emit(name, forward,
                   {.reads = reads, .writes = {y}, .weights = b >= 0 ? std::vector{w, b} : std::vector{w}});
+  layer.tape.set_precision(precision);
   layer.tape.on_backward([=, &layer] {
     const Id dy = layer.tape.gradient(y);
     const CastSlots of = wide ? CastSlots{dy, dy} : to_fp8(layer, name + " gradient", dy, rows * out, true);

@@ -50,6 +50,7 @@ struct HashedShapes {
     all(g.groups, g.rows, g.out, g.in, g.role, g.accumulate, g.result_bytes, g.even);
     if (g.one_kernel) all(g.one_kernel);
     if (g.weights.narrow()) format(g.weights);
+    if (g.passed > 0) all(g.passed);
   }
   void operator()(const GroupedBias& b) const { all(b.groups, b.rows, b.columns, b.even, b.weighted, b.direction); }
   void operator()(const Gate& g) const {

@@ -21,12 +21,25 @@ double bits_of_weights(const Spec& spec) {
   return weights > 0 ? 8 * bytes / weights : 0;
 }
 
+namespace {
+
+// The matrices that have the format, and whose products these are, in words.
+struct LayerWords {
+  std::string_view matrices, products;
+};
+constexpr LayerWords kLayerWords[] = {
+    {"the layers", "products"}, {"MLP and experts", "their products"}, {"the experts", "their products"}};
+
+}  // namespace
+
 std::string formats_text(const Spec& spec) {
   const Strategy& s = spec.strategy;
   if (!s.weights.narrow()) return "";
   const std::string_view products = name_of(s.precision);
-  return fmt::format("{}: {:.2f} bits a weight of the layers; products {} {}", text_of(s.weights),
-                     bits_of_weights(spec), reads_codes(s.weights, s.precision) ? "run in" : "widen them to", products);
+  const LayerWords& words = kLayerWords[static_cast<std::size_t>(s.quantised_layers)];
+  return fmt::format("{}: {:.2f} bits a weight of {}; {} {} {}", text_of(s.weights), bits_of_weights(spec),
+                     words.matrices, words.products, reads_codes(s.weights, s.precision) ? "run in" : "widen them to",
+                     products);
 }
 
 }  // namespace orrery

@@ -110,6 +110,7 @@ std::string to_json(const Spec& spec, const GenerationReport& r) {
                      {"mbu", r.bandwidth_share},
                      {"largest_batch", r.source == "simulated" ? json(r.largest_batch) : json()},
                      {"weights_format", text_of(spec.strategy.weights)},
+                     {"weights_layers", name_in(kQuantisedLayers, spec.strategy.quantised_layers)},
                      {"bits_per_weight", bits_of_weights(spec)},
                      {"cache_format", name_of(g.kv_precision)},
                      {"memory",

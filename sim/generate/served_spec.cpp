@@ -38,8 +38,8 @@ std::string_view layers_of(std::string_view model) {
 
 // gpt-oss's weights are in mxfp4. GPUs without products in 4 bits widen weights in 4 bits to bf16 (vLLM and
 // TensorRT-LLM: Marlin, Triton and CUTLASS kernels for weights alone); on Blackwell TensorRT-LLM multiplies those in
-// mxfp4 by inputs in mxfp8 (its kernels' names in measurements: w4a8_mxfp4_mxfp8), vLLM by inputs in bf16 (its default:
-// flashinfer_trtllm_mxfp4_bf16).
+// mxfp4 by inputs in mxfp8 (its kernels' names in measurements: w4a8_mxfp4_mxfp8), vLLM and SGLang by inputs in bf16
+// (their default there: flashinfer_trtllm_mxfp4_bf16).
 RowFormats formats_in_four_bits(const ServedRow& row, const std::string& model) {
   const int capability = find_gpu(row.gpu).compute_capability;
   const bool mx = model.starts_with("gpt-oss"), widens = capability > 0 && capability < 100;
@@ -60,13 +60,14 @@ RowFormats formats_of(const ServedRow& row, const std::string& model) {
   return {word == "fp8" || word == "bf16" || word == "fp16" ? word : "", "{}"};
 }
 
-// Whether a row is of vLLM from 0.14 on, as its framework says ("vllm 0.12.0"); those that name no release are older.
+// Whether a row is of vLLM from 0.14 on, as its framework says ("vllm 0.12.0"). Rows that name no release are older:
+// they are of models that their source measured first, in 2025, and their time per token is that of older releases.
 bool schedules_ahead(const std::string& framework) {
   constexpr int kFrom = 14;
   std::smatch version;
-  static const std::regex kVersion("^[A-Za-z]+ (0\\.([0-9]{1,3})|nightly)");
+  static const std::regex kVersion("^[A-Za-z]+ v?(nightly|([0-9]{1,3})\\.([0-9]{1,3}))");
   if (!std::regex_search(framework, version, kVersion)) return false;
-  return !version[2].matched || std::stoi(version[2]) >= kFrom;
+  return !version[2].matched || std::stoi(version[2]) > 0 || std::stoi(version[3]) >= kFrom;
 }
 
 std::string cluster_of(const ServedRow& row) {

@@ -14,7 +14,7 @@
 namespace orrery {
 namespace {
 
-// The laws with which the search begins: kernels with long tiles, with short ones, and such that wait for their loops.
+// The laws with which the search begins: kernels with long tiles, with short ones, and ones that wait for their loop.
 constexpr ExpertLaw kBegins[] = {
     {.fraction = 0.6, .start_us = 8, .half_rows = 20, .prologue_us = 0.5, .depth_us = 0.1, .passed_ns = 1},
     {.fraction = 0.3, .start_us = 5, .half_rows = 5, .prologue_us = 1.5, .depth_us = 0.3, .passed_ns = 5},
@@ -44,19 +44,21 @@ struct ExpertRow {
 // Rows of one kind of GPU and format, of few tokens or of many.
 struct ExpertSample {
   Gpu gpu;
-  ExpertFormat format;
+  double peak_share;  // that the law's fraction is of
   std::vector<ExpertRow> rows;
 
   double error(const ExpertLaw& law) const {
-    const ExpertLaw here = on_gpu(law, format, gpu);
+    ExpertLaw here = law;
+    here.fraction *= peak_share;
     double sum = 0;
     for (const ExpertRow& r : rows) sum += off(r.others + time_of_products(*r.row, gpu, here), r.row->measured);
     return sum / static_cast<double>(rows.size());
   }
 };
 
-ExpertSample sample_of(ExpertFormat format, const std::vector<const KernelRow*>& all) {
-  ExpertSample sample{.gpu = find_gpu(all.front()->gpu), .format = format, .rows = {}};
+ExpertSample sample_of(const std::vector<const KernelRow*>& all, ExpertFormat format, const KernelLaws& laws) {
+  const Gpu gpu = find_gpu(all.front()->gpu);
+  ExpertSample sample{.gpu = gpu, .peak_share = peak_share(format, gpu, laws), .rows = {}};
   const Profile profile = generating(find_profile(sample.gpu));
   const std::size_t n = std::min(kFitRowsOfExperts, all.size());
   for (std::size_t i = 0; i < n; ++i) {
@@ -75,15 +77,17 @@ std::optional<ExpertFormat> format_of(const KernelRow& row) {
 
 using SamplesByFormat = std::map<ExpertFormat, std::vector<ExpertSample>>;
 
-SamplesByFormat samples_of(const KernelRows& rows, const KernelFamily<ExpertLaws>& family) {
+SamplesByFormat samples_of(const KernelRows& rows, const KernelFamily<ExpertLaws>& family, const KernelLaws& laws) {
   std::map<std::tuple<ExpertFormat, std::string, std::string>, std::vector<const KernelRow*>> alike;
   for (const KernelRow& row : rows.rows) {
     const auto format = is_used_to_fit(row, family) ? format_of(row) : std::nullopt;
     if (format) alike[{*format, row.gpu, row.kind}].push_back(&row);
   }
   SamplesByFormat samples;
-  for (const auto& [key, all] : alike)
-    samples[std::get<ExpertFormat>(key)].push_back(sample_of(std::get<ExpertFormat>(key), all));
+  for (const auto& [key, all] : alike) {
+    const auto format = std::get<ExpertFormat>(key);
+    samples[format].push_back(sample_of(all, format, laws));
+  }
   return samples;
 }
 
@@ -93,12 +97,12 @@ ExpertLaw fitted(const std::vector<ExpertSample>& samples) {
     for (const ExpertSample& s : samples) sum += s.error(law);
     return sum;
   };
-  ExpertLaw best;
+  std::optional<ExpertLaw> best;
   for (ExpertLaw law : kBegins) {
     for (int again = 0; again < 2; ++again) minimise(law, free_numbers(kExpertKeys), error);
-    if (best.fraction == 0 || error(law) < error(best)) best = law;
+    if (!best || error(law) < error(*best)) best = law;
   }
-  return best;
+  return best.value();
 }
 
 }  // namespace
@@ -132,12 +136,11 @@ bool is_passed_over(const KernelRow& row, const KernelLaws& laws) {
 }
 
 Seconds time_of_experts(const KernelRow& row, const Gpu& gpu, const ExpertLaw& law) {
-  return time_of_others(row, gpu, generating(find_profile(gpu))) +
-         time_of_products(row, gpu, on_gpu(law, format_of(row).value(), gpu));
+  return time_of_others(row, gpu, generating(find_profile(gpu))) + time_of_products(row, gpu, law);
 }
 
-void fit_experts(const KernelRows& rows, KernelFamily<ExpertLaws>& family) {
-  for (const auto& [format, samples] : samples_of(rows, family)) family.law[format] = fitted(samples);
+void fit_experts(const KernelRows& rows, const KernelLaws& laws, KernelFamily<ExpertLaws>& family) {
+  for (const auto& [format, samples] : samples_of(rows, family, laws)) family.law[format] = fitted(samples);
 }
 
 }  // namespace orrery

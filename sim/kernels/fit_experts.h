@@ -17,10 +17,11 @@ bool is_used_to_fit_experts(const KernelRow& row, const KernelLaws& laws);
 bool is_passed_over(const KernelRow& row, const KernelLaws& laws);
 
 // Returns the seconds of a row of experts by a law: the two products by it, and the kernels between by the formulas of
-// a model that generates text.
+// a model that generates text. The law's fraction is of the GPU's peak.
 Seconds time_of_experts(const KernelRow& row, const Gpu& gpu, const ExpertLaw& law);
 
-// Fits the laws of a family, one for each format that rows have; those of other formats stay.
-void fit_experts(const KernelRows& rows, KernelFamily<ExpertLaws>& family);
+// Fits the laws of a family, one for each format that rows have, with the rates of products that `laws` have; those of
+// other formats stay.
+void fit_experts(const KernelRows& rows, const KernelLaws& laws, KernelFamily<ExpertLaws>& family);
 
 }  // namespace orrery

@@ -150,6 +150,10 @@ constexpr const char* kHowFitted =
     "fitted by orrery validate --kernels --fit to four of five groups of shapes, {} rows of each precision and GPU at "
     "most, of these tables (rows): {}";
 
+constexpr const char* kHowExpertsFitted =
+    "fitted by orrery validate --kernels --fit to four of five groups of shapes, {} rows of few tokens and as many of "
+    "more of each format and GPU at most, of these tables (rows): {}";
+
 // Says in the laws what they were fitted to: the number of rows of each table, and the GPUs whose numbers were kept.
 void name_sources(const KernelRows& rows, KernelLaws& laws) {
   Tables tables, of_experts;
@@ -164,7 +168,7 @@ void name_sources(const KernelRows& rows, KernelLaws& laws) {
     throw Error(
         "--fit: no table has rows of the kernels that laws are fitted to; give tables of products, attention or "
         "experts");
-  if (!of_experts.empty()) laws.experts_source = fmt::format(kHowFitted, kFitRowsOfExperts, of_experts.text());
+  if (!of_experts.empty()) laws.experts_source = fmt::format(kHowExpertsFitted, kFitRowsOfExperts, of_experts.text());
   if (tables.empty()) return;
   for (const auto& [gpu, rates] : laws.rates) {
     for (const char* part : {" (products)", " (attention)"})
@@ -217,7 +221,7 @@ KernelLaws fit_kernel_laws(const KernelRows& rows, KernelLaws laws, std::string_
   if (without.empty()) {
     for (auto& family : laws.experts) {
       says(family.name);
-      fit_experts(rows, family);
+      fit_experts(rows, laws, family);
     }
     name_sources(rows, laws);
   }

@@ -165,10 +165,10 @@ constexpr ExpertWord kExpertWords[] = {
 // in less time than the memory's bandwidth allows if all experts got rows as the row says. Scores that are alike for
 // all experts make TensorRT-LLM's low-latency kernel with several choices a token, and kernels that know DeepSeek-V3's
 // groups of experts, choose the same ones again and again.
-bool chooses_itself(const KernelRow& row, std::int64_t hidden, std::int64_t top_k) {
+bool chooses_itself(const KernelRow& row, std::int64_t hidden, std::int64_t top_k, std::int64_t experts) {
   const bool low_latency = row.kernel.find("min_latency") != std::string::npos;
   const bool routes = low_latency || row.kernel.find("trtllm") != std::string::npos;
-  return (low_latency && top_k > 1) || (routes && hidden == 7168 && top_k == 8);
+  return (low_latency && top_k > 1) || (routes && hidden == 7168 && top_k == 8 && experts == 256);
 }
 
 // Whether a rank's experts have a gate: those with 22 choices a token (Nemotron 3) do not, as TensorRT-LLM's names of
@@ -206,7 +206,7 @@ bool read_experts(const NamedCells& c, KernelRow& row) {
   const std::int64_t rows = c.whole("tokens") * c.whole("topk") / ranks;  // at most 2^62
   const std::int64_t hidden = c.whole("hidden"), width = c.whole("inter") / c.whole("tp"), top_k = c.whole("topk");
   if (experts < 1 || rows < 1 || width < 1 || c.text("dist") != "balanced") return false;
-  if (chooses_itself(row, hidden, top_k)) return false;
+  if (chooses_itself(row, hidden, top_k, c.whole("experts"))) return false;
   check_elements({rows, hidden});
   check_elements({rows, 2 * width});
   check_elements({experts, 2 * width, hidden});

@@ -99,16 +99,17 @@ TEST(ExpertLaw, IsThatOfTheFrameworkAndTheGeneration) {
   EXPECT_EQ(start_us("profile", "h100-sxm"), -1);
 }
 
-// No product of experts is faster than a long product of the GPU.
+// No product of experts in 16 and 8 bits is faster than a long product of the GPU.
 TEST(ExpertLaw, FractionsAreOfTheGpusOwnProducts) {
-  const ExpertLaw all = {.fraction = 1};
-  const auto fraction = [&](const char* gpu, ExpertFormat format) {
-    return on_gpu(all, format, find_gpu(gpu)).fraction;
+  const auto share = [](const char* gpu, ExpertFormat format) {
+    return peak_share(format, find_gpu(gpu), built_in_kernel_laws());
   };
-  EXPECT_EQ(fraction("h100-sxm", ExpertFormat::bf16), built_in_kernel_laws().rates.at("h100-sxm").bf16);
-  EXPECT_EQ(fraction("h200-sxm", ExpertFormat::fp8), built_in_kernel_laws().rates.at("h100-sxm").fp8);
-  EXPECT_LT(fraction("l40s", ExpertFormat::bf16), fraction("a100-sxm-80gb", ExpertFormat::bf16));
-  EXPECT_EQ(fraction("v100-pcie", ExpertFormat::bf16), 1);
+  EXPECT_EQ(share("h100-sxm", ExpertFormat::bf16), built_in_kernel_laws().rates.at("h100-sxm").bf16);
+  EXPECT_EQ(share("h200-sxm", ExpertFormat::fp8), built_in_kernel_laws().rates.at("h100-sxm").fp8);
+  EXPECT_LT(share("l40s", ExpertFormat::bf16), share("a100-sxm-80gb", ExpertFormat::bf16));
+  EXPECT_EQ(share("v100-pcie", ExpertFormat::bf16), 1);
+  EXPECT_EQ(share("b200", ExpertFormat::nvfp4), 1) << "long products in 4 bits have no rate";
+  EXPECT_FALSE(find_expert_laws("vllm", find_gpu("a100-sxm-80gb")).contains(ExpertFormat::fp8));
 }
 
 }  // namespace

@@ -14,6 +14,7 @@ TEST(ProductKernels, AreTheGpusOwnOrThoseOfItsGeneration) {
   EXPECT_EQ(rates("h200-sxm")->rates.bf16, rates("h100-sxm")->rates.bf16);
   EXPECT_NE(rates("b200")->rates.bf16, rates("b300")->rates.bf16);
   EXPECT_FALSE(rates("v100-pcie"));
+  EXPECT_FALSE(rates("h20")) << "whose peak is cut, not its clock";
 }
 
 TEST(ProductKernels, LawIsForFewRowsInSixteenBits) {

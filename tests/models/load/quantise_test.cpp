@@ -44,6 +44,12 @@ TEST(Quantise, NamesFormats) {
   EXPECT_EQ(of("int4").precision, Precision::bf16);
 }
 
+TEST(Quantise, LayersAreChosenWhereTextIsGenerated) {
+  EXPECT_EQ(quantised("{quantise: {weights: int8, layers: feed_forward}}").strategy.quantised_layers,
+            QuantisedLayers::feed_forward);
+  EXPECT_THROW(quantised("{quantise: {weights: int8, layers: feed_forward}}", "workload: train"), Error);
+}
+
 // An eight-bit precision stores the weights as its products read them.
 TEST(Quantise, FollowsThePrecision) {
   EXPECT_EQ(quantised("{precision: fp8}").strategy.weights.code, WeightCode::fp8);

@@ -220,7 +220,27 @@ TEST(Generation, LayersThatAreLeftOutStayWide) {
   EXPECT_EQ(precision(experts, "qkv"), Precision::bf16);
   EXPECT_EQ(precision(experts, "experts.up"), Precision::mxfp8);
   EXPECT_EQ(precision(experts, "attention output"), Precision::bf16);
+  EXPECT_EQ(precision(all, "router"), Precision::bf16);
+  EXPECT_EQ(precision(experts, "router"), Precision::bf16);
   EXPECT_EQ(casts(all), 2 * casts(experts));  // of the inputs of four products of a layer, and of two
+}
+
+// So it is where experts lie on ranks of data parallelism, and with attention alone left out.
+TEST(Generation, AttentionMayStayWide) {
+  const Spec spec = parse_spec(
+      "{model: deepseek-v3, workload: generate, generate: {batch: 8, input: 128, output: 8}, cluster: {gpu: b200, "
+      "gpus_per_node: 8, nodes: 1}, gpus: 4, software: tensorrt-llm, strategy: {data: 4, expert: 4, expert_tensor: 1, "
+      "precision: nvfp4, quantise: {layers: feed_forward}}}",
+      "t.yaml");
+  const Plan plan = make_generation_plan(spec, {{.tokens = 1, .cached = 128}}, false);
+  const auto precision = [&](std::string_view name) {
+    const auto op = std::ranges::find(plan.ops, name, &Op::name);
+    return op == plan.ops.end() ? Precision::fp32 : op->precision;
+  };
+  for (const char* wide : {"query down", "attention output", "router"})
+    EXPECT_EQ(precision(wide), Precision::bf16) << wide;
+  for (const char* narrow : {"experts up", "shared experts up", "mlp up"})
+    EXPECT_EQ(precision(narrow), Precision::nvfp4) << narrow;
 }
 
 // Codes of whole numbers have a scale and a zero point for each head's key and value.

@@ -51,6 +51,17 @@ TEST(ServedSpec, GptOssHasExpertsInMxfp4) {
   EXPECT_EQ(precision("vllm 0.18.0"), Precision::bf16);
 }
 
+TEST(ServedSpec, ReleasesOfVllmTellItsStack) {
+  ServedRow said = row("llama-3.1-8b", "h200-sxm", "fp8");
+  const auto stack = [&](const char* framework) {
+    said.framework = framework;
+    return stack_of(said);
+  };
+  for (const char* late : {"vllm 0.14.0", "vllm v0.15", "vllm 1.0", "vllm nightly-5b8c"})
+    EXPECT_EQ(stack(late), "vllm");
+  for (const char* early : {"vllm 0.13.2", "vLLM v0.9", "vllm "}) EXPECT_EQ(stack(early), "vllm-synchronous");
+}
+
 TEST(ServedSpec, UnknownStacksAreRefused) {
   ServedRow other = row("llama-3.1-8b", "h200-sxm", "fp8");
   other.framework = "other 1";

@@ -66,7 +66,7 @@ TEST(FitExperts, FindsTheLawThatRowsWereMadeWith) {
   const ExpertLaw other = {.fraction = 0.5};
   KernelFamily<ExpertLaws> found = family({{ExpertFormat::fp8, other}});
   const KernelRows rows = rows_by_law();
-  fit_experts(rows, found);
+  fit_experts(rows, {}, found);
   const ExpertLaw& law = found.law.at(ExpertFormat::bf16);
   for (const KernelRow& row : rows.rows)
     EXPECT_NEAR(time_of_experts(row, find_gpu(row.gpu), law) / row.measured, 1, 0.05);
