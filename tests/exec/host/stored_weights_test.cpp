@@ -94,7 +94,7 @@ Matrices stored_matrices(const std::string& quantise, const std::string& strateg
 }
 
 TEST(StoredWeights, AreTheSameInAnyLayout) {
-  for (const char* quantise : {"{weights: fp8}", "{weights: int8}", "{weights: nvfp4}", "{weights: mxfp4}",
+  for (const char* quantise : {"{weights: fp8}", "{weights: int8}", "{weights: nvfp4}",
                                "{weights: int4, group: 8, zero_points: true}", "{weights: int4, group: channel}"}) {
     const Matrices one = stored_matrices(quantise, "tensor: 1, data: 1");
     EXPECT_EQ(one.size(), 8U);
