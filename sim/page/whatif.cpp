@@ -146,7 +146,8 @@ std::string whatif_page(const WhatifPage& page) {
     body += part(lines[0], lines_markup({lines.begin() + 1, lines.end()}));
   if (!page.roofline.empty()) body += part("Under the roofs", element("pre", escaped(page.roofline)));
   return document({"A measured run, questioned",
-                   {fmt::format("{} ranks, {} steps", a.workers.size(), a.steps)},
+                   {fmt::format("{} rank{}, {} step{}", a.workers.size(), a.workers.size() == 1 ? "" : "s", a.steps,
+                                a.steps == 1 ? "" : "s")},
                    page.command,
                    page.version,
                    body});
