@@ -13,6 +13,8 @@
 
 namespace orrery {
 
+struct KernelLaws;
+
 // The formats that experts' products read, as each has kernels of its own: inputs and weights in 16 bits; in 8 bits
 // with a scale for a tensor, or for each block of weights; in nvfp4; inputs in 16 bits and weights in int4, or in 4-bit
 // floats, which are widened as they are read; inputs in mxfp8 and weights in mxfp4.
@@ -46,7 +48,6 @@ using ExpertLaws = std::map<ExpertFormat, ExpertLaw>;
 const ExpertLaw* law_of(const ExpertLaws& laws, Precision precision, const WeightFormat& weights);
 
 // Returns the share of a GPU's peak that ExpertLaw::fraction is of.
-struct KernelLaws;
 double peak_share(ExpertFormat format, const Gpu& gpu, const KernelLaws& laws);
 
 // Returns the time of one product of all experts of a rank: x (rows, in) times the experts' (groups, out, in), the rows

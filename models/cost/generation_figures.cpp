@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "models/base/data.h"
+#include "models/cost/host_time.h"
 
 namespace orrery {
 
@@ -23,7 +24,7 @@ const GenerationFigures& generation_figures() {
 
 Profile generating(Profile profile) {
   profile.generates = true;
-  if (!profile.measured.empty() && !profile.rest_built_in) return profile;
+  if (is_calibrated(profile)) return profile;
   profile.memory.start_us = generation_figures().kernel_start_us;
   profile.kernel_gap_us = 0;
   return profile;

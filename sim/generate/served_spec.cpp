@@ -60,8 +60,8 @@ RowFormats formats_of(const ServedRow& row, const std::string& model) {
   return {word == "fp8" || word == "bf16" || word == "fp16" ? word : "", "{}"};
 }
 
-// Whether a row is of vLLM from 0.14 on, as its framework says ("vllm 0.12.0"). Rows that name no release are older:
-// they are of models that their source measured first, in 2025, and their time per token is that of older releases.
+// Whether a row is of vLLM from 0.14 on, as its framework says ("vllm 0.12.0"). Rows that name no release are
+// taken for older ones, with which their time per token agrees: an inference, the rows do not say it.
 bool schedules_ahead(const std::string& framework) {
   constexpr int kFrom = 14;
   std::smatch version;
