@@ -26,13 +26,22 @@ double operand_bytes(Precision p) {
   return is_eight_bit(p) ? 1 : 2;
 }
 
+// Returns how many tiles an expert's rows are cut into, in the mean. If the experts have unequal numbers of rows, these
+// are taken to be spread exponentially (of all spreads with a mean the one that assumes least): the mean of ceil(x) of
+// an exponentially distributed x of mean m is 1 / (1 - exp(-1 / m)), half a tile more than m where experts have many
+// tiles. Routers that prefer some experts take 1.13 to 1.26 times as long in measurements with 384 to 512 rows an
+// expert.
+double tiles_of_rows(double rows, double tile, bool even) {
+  return even ? std::ceil(rows / tile) : 1 / -std::expm1(-tile / rows);
+}
+
 // Microseconds of arithmetic: waves of tiles, each wave as long as a whole one. No tile is done before its loop over
 // the sum is; the loops of tiles on one multiprocessor wait together.
 double arithmetic_us(const GroupedGemm& g, double rows, double rate, const ExpertLaw& law, int sms) {
   double best = std::numeric_limits<double>::max();
   for (const std::int64_t tile : kTileRows) {
-    const auto of_expert = static_cast<std::int64_t>(std::ceil(rows / static_cast<double>(tile)));
-    const double tiles = static_cast<double>(g.groups * of_expert * ceil_div(g.out, kTileColumns));
+    const double of_expert = tiles_of_rows(rows, static_cast<double>(tile), !g.uneven);
+    const double tiles = of_expert * static_cast<double>(g.groups * ceil_div(g.out, kTileColumns));
     const double flops = 2.0 * static_cast<double>(kTileColumns * g.in) * (static_cast<double>(tile) + law.half_rows);
     best = std::min(best, std::ceil(tiles / sms) * (law.prologue_us + flops / rate));
   }

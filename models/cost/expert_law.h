@@ -51,7 +51,7 @@ const ExpertLaw* law_of(const ExpertLaws& laws, Precision precision, const Weigh
 double peak_share(ExpertFormat format, const Gpu& gpu, const KernelLaws& laws);
 
 // Returns the time of one product of all experts of a rank: x (rows, in) times the experts' (groups, out, in), the rows
-// spread evenly. The law's fraction is of the GPU's peak.
+// spread evenly, or exponentially if they are uneven. The law's fraction is of the GPU's peak.
 Seconds experts_time(const GroupedGemm& g, Precision precision, const Gpu& gpu, const ExpertLaw& law);
 
 // Returns the built-in laws of a framework ("trtllm", "vllm", "sglang") on this GPU, with fractions of its peak: those

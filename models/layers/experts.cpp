@@ -18,9 +18,8 @@ struct WeightedRows {
   Id weights;
 };
 
-// Sizes and buffers that the steps of one expert layer share. counts: number of this rank's tokens by expert. arrived:
-// number of received tokens by source rank and local expert. all_arrived: these numbers of all ranks over which an
-// expert is cut.
+// Sizes and buffers that the steps of one expert layer share. counts: this rank's tokens by expert. arrived: received
+// tokens by source rank and local expert. all_arrived: the same of all ranks over which an expert is cut.
 struct Routed {
   ExpertSizes sizes;
   TokenRows sent, received, gathered;
@@ -310,7 +309,8 @@ static Id grouped(LayerTape& layer, const std::string& name, Id x, std::int64_t 
                                .in = in,
                                .result_bytes = c.width,
                                .even = s.padded,
-                               .one_kernel = r.fused};
+                               .one_kernel = r.fused,
+                               .uneven = c.spec.generation && !s.padded};
   const Gemm all = {.n = s.local * out, .k = in};
   const Id y = rows_of(layer, name + " output", r.gathered, out, c.width);
   const CastSlots given = to_fp8(layer, name + " input", x, s.gathered() * in, true, r.fused && second);

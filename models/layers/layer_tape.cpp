@@ -147,19 +147,59 @@ Id rows_of(LayerTape& layer, const std::string& name, const TokenRows& rows, std
   return layer.tape.slot_of_rows(name, rows.count * columns * width, rows.size);
 }
 
+// Returns whether a kernel finds the largest magnitude of what it writes: those of norms and activation functions
+// (Transformer Engine from 2.8 on, pull requests 2004 and 2013), with torch.compile all element-wise ones (reductions
+// fuse with what they read).
+static bool finds_magnitude(const Work& work, bool compiles) {
+  const auto is = [&]<class... Op>() { return (std::holds_alternative<Op>(work) || ...); };
+  return is.operator()<Normalize, Activation>() ||
+         (compiles && is.operator()<Residual, Rotary, Add, Cast, SigmoidGate, SoftCap>());
+}
+
+// Records the pass that finds a tensor's largest magnitude, where no kernel before does: nvfp4 has a scale for the
+// tensor beside those of 16 numbers (Transformer Engine recipe NVFP4BlockScaling), of a transformed tensor if rows are
+// mixed by a Hadamard matrix, which no other kernel knows.
+static void find_magnitude(LayerTape& layer, const std::string& name, Id x, std::int64_t elements) {
+  const BlockContext& c = layer.context;
+  const Precision precision = layer.tape.precision();
+  const bool current =
+      precision == Precision::fp8 && c.spec.software.kernels.current_scales && !c.spec.software.kernels.rowwise_scales;
+  const Work* writer = layer.tape.writer_of(x);
+  const bool found = current && writer != nullptr && finds_magnitude(*writer, c.spec.software.kernels.compile);
+  if (c.spec.generation || found || (!current && precision != Precision::nvfp4)) return;
+  const Id largest = layer.tape.slot(name + " largest magnitude", 4);
+  layer.tape.emit(name + " largest magnitude", Cast{elements, c.width, 0}, {.reads = {x}, .writes = {largest}});
+}
+
+// Records the cast of the columns of a tensor whose rows follow each other, with a scale for each column: its numbers
+// are transposed in 16 bits before (torchao float8/roofline_utils.py, "rowwise": x_bf16_dim0 -> x_bf16_dim1 ->
+// x_float8_dim1).
+static Id columns_to_fp8(LayerTape& layer, const std::string& name, Id x, std::int64_t elements) {
+  const Bytes width = layer.context.width;
+  const Id wide = layer.tape.slot(name + " transposed", elements * width, Category::buffers);
+  const Id columns = layer.tape.slot(name + " in fp8, transposed", elements);
+  layer.tape.emit(name + " transpose", Cast{elements, width, width}, {.reads = {x}, .writes = {wide}});
+  layer.tape.emit(name + " columns to fp8", Cast{elements, width, 1}, {.reads = {wide}, .writes = {columns}});
+  return columns;
+}
+
 CastSlots to_fp8(LayerTape& layer, const std::string& name, Id x, std::int64_t elements, bool transpose, bool within) {
   if (!layer.eight_bit) return {x, x};
   const bool kept = transpose, apart = transpose && layer.context.spec.software.kernels.rowwise_scales;
   transpose = transpose && transposes_eight_bit(layer.context.spec);
+  if (!within) find_magnitude(layer, name, x, elements);
   const Id rows = layer.tape.slot(name + " in fp8", elements);
   BlockBuilder::Uses uses = {.reads = {x}, .writes = {rows}, .within = within};
   if (transpose && !apart) uses.writes.push_back(layer.tape.slot(name + " in fp8, transposed", elements));
   layer.tape.emit(name + " to fp8", Cast{elements, layer.context.width, 1, transpose && !apart}, uses);
   if (!apart) return {rows, uses.writes.back(), kept};
-  const Id columns = layer.tape.slot(name + " in fp8, transposed", elements);
-  layer.tape.emit(name + " columns to fp8", Cast{elements, layer.context.width, 1, false},
-                  {.reads = {x}, .writes = {columns}, .within = within});
-  return {rows, columns, kept};
+  return {rows, columns_to_fp8(layer, name, x, elements), kept};
+}
+
+void rescale(LayerTape& layer, const std::string& name, Id x, std::int64_t elements) {
+  if (!layer.eight_bit || !layer.context.spec.software.kernels.rowwise_scales) return;
+  const Bytes width = layer.context.width;
+  layer.tape.emit(name + " scale", Cast{elements, width, width}, {.reads = {x}, .updates = {x}});
 }
 
 Bytes operand_width(const LayerTape& layer) { return layer.eight_bit ? 1 : layer.context.width; }
@@ -179,6 +219,8 @@ CastSlots input_to_fp8(LayerTape& layer, const std::string& name, Id x, std::int
 
 Id input_columns(LayerTape& layer, const std::string& name, Id x, std::int64_t elements, const CastSlots& given) {
   if (!layer.eight_bit || given.kept) return given.columns;
+  if (layer.context.spec.software.kernels.rowwise_scales)
+    return columns_to_fp8(layer, name + " input again", x, elements);
   return to_fp8(layer, name + " input again", x, elements, true).columns;
 }
 

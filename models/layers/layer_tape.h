@@ -98,6 +98,10 @@ struct CastSlots {
 // each row (software.rowwise_scales) rows and columns are cast one after the other.
 CastSlots to_fp8(LayerTape& layer, const std::string& name, Id x, std::int64_t elements, bool transpose,
                  bool within = false);
+// Records the multiplication of the result of a backward product by the scales of its operands' rows, where these have
+// scales of their own (software.rowwise_scales): these products are the kernels for one scale a tensor, without the
+// scales (torchao float8_ops.py, addmm_float8_unwrapped: use_fast_accum is false in backward).
+void rescale(LayerTape& layer, const std::string& name, Id x, std::int64_t elements);
 // Returns the bytes of an element of a product's operands.
 Bytes operand_width(const LayerTape& layer);
 // Returns the fp8 input of a product, or in quantisation-aware training the rounded input. Backward's weight gradient

@@ -145,6 +145,7 @@ void input_gradients(LayerTape& layer, const std::string& name, const Gemm& forw
   for (g.tile = 0; g.tile < g.tiles; ++g.tile) {
     g.accumulate = g.tile > 0;
     layer.tape.emit(name + " input gradient", g, tile_uses(reads, dx, g.tile == 0, {weights[g.tile]}));
+    rescale(layer, name + " input gradient", dx, g.m * g.n);
   }
 }
 
@@ -175,6 +176,7 @@ static void weight_gradient(LayerTape& layer, const std::string& name, const Gem
   const std::int64_t elements = forward.n * forward.k;
   const Id fresh = layer.tape.slot(name + " fresh gradient", elements * c.width, Category::gradients);
   layer.tape.emit(name + " weight gradient", gemm, {.reads = {x, dy}, .writes = {fresh}});
+  rescale(layer, name + " weight gradient", fresh, elements);
   layer.tape.emit(name + " accumulate", Accumulate{elements, c.width, main},
                   {.reads = {fresh}, .weight_gradients = {weight}});
 }
@@ -249,8 +251,7 @@ Id column_parallel(LayerTape& layer, const std::string& name, Id x, std::int64_t
     const Id dy = layer.tape.gradient(y);
     const Id dh = adapter ? hidden_gradient(layer, *adapter, dy) : dy;
     const Id input =
-        late ? to_fp8(layer, name + " input again", gathered_wide(layer, name + " regather", x, in), c.rows * in, false)
-                   .rows
+        late ? input_columns(layer, name, gathered_wide(layer, name + " regather", x, in), c.rows * in, CastSlots{})
         : sp ? gathered_again(layer, name, given.rows, gathered, in)
              : input_columns(layer, name, x, c.rows * in, given);
     const CastSlots of = to_fp8(layer, name + " gradient", dy, c.rows * out, true);

@@ -46,6 +46,8 @@ constexpr SpecKey kSoftwareKeys[] = {
      "true"},
     {"fused_experts", "mxfp8 on Blackwell: one kernel for all experts' products, with activation and casts", "true"},
     {"rowwise_scales", "8-bit operands have a scale for each row: rows and columns are cast apart", "true"},
+    {"current_scales", "8 bits: a tensor's scale follows from its own largest magnitude, found before the cast",
+     "true"},
     {"eight_bit_output", "the products of the logits read 8-bit operands too", "true"},
     {"eight_bit_attention", "precisions in which attention's products are in 8 bits too", "nvfp4"},
     {"compile", "torch.compile: chains of element-wise operations fuse, fewer launches", "true"},

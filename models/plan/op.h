@@ -75,7 +75,8 @@ struct Gemm {
 // A grouped matrix product: one product for each of this rank's `groups` experts. `rows` is the number of rows of all
 // experts together; the rows are sorted by expert, and each product reads its own expert's rows. The weights (out, in)
 // of the experts lie one after another. even: every expert has equally many rows; else each expert's number of rows is
-// the number of tokens counted for it (CountTokens). one_kernel: all products are one kernel, else one each.
+// the number of tokens counted for it (CountTokens). one_kernel: all products are one kernel, else one each. uneven:
+// whether a prediction takes the experts to have unequal numbers of rows, as a trained router prefers some of them.
 struct GroupedGemm {
   std::int64_t groups = 0, rows = 0, out = 0, in = 0;
   Gemm::Role role = Gemm::Role::output;  // which product of the layer: output, input_gradient or weight_gradient
@@ -83,6 +84,7 @@ struct GroupedGemm {
   Bytes result_bytes = 2;
   bool even = false;
   bool one_kernel = false;
+  bool uneven = false;
   WeightFormat weights;  // the format of the experts' weights, as in Gemm
   // rows of the rank's tokens for experts of other ranks, which the kernel finds among its own and passes over
   std::int64_t passed = 0;
@@ -358,9 +360,10 @@ struct Preference {
   double beta = 0.1;
 };
 
-// An element-wise change of the data type, from `from` to `to` bytes per element. transpose: also writes a transposed
-// copy. parts: number of arrays of `elements` elements that the kernel sums as it reads them (what the ranks of a group
-// sent each other); in plans, the collective before it has summed them already, into the array that the op reads.
+// An element-wise change of the data type, from `from` to `to` bytes per element; to 0 bytes: the kernel only finds the
+// largest magnitude, from which the scale of a cast to 8 bits follows. transpose: also writes a transposed copy. parts:
+// number of arrays of `elements` elements that the kernel sums as it reads them (what the ranks of a group sent each
+// other); in plans, the collective before it has summed them already, into the array that the op reads.
 struct Cast {
   std::int64_t elements = 0;
   Bytes from = 2, to = 4;

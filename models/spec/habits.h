@@ -47,11 +47,12 @@ inline constexpr Named<FlashKernel> kFlashKernels[] = {{"fa1", FlashKernel::fa1}
 
 // ExpertKernels says whose kernels run the experts' products of a model that generates text: those of the GPU's
 // profile, or those of a framework whose kernels were measured.
-enum class ExpertKernels : std::uint8_t { profile, trtllm, vllm, sglang };
+enum class ExpertKernels : std::uint8_t { profile, trtllm, vllm, sglang, marlin };
 inline constexpr Named<ExpertKernels> kExpertKernels[] = {{"profile", ExpertKernels::profile},
                                                           {"trtllm", ExpertKernels::trtllm},
                                                           {"vllm", ExpertKernels::vllm},
-                                                          {"sglang", ExpertKernels::sglang}};
+                                                          {"sglang", ExpertKernels::sglang},
+                                                          {"marlin", ExpertKernels::marlin}};
 
 // LossTensor says which tensor a fused cross-entropy kernel works on. copy: an fp32 copy of the logits, which the
 // gradient overwrites. logits: the logits themselves; the gradient is written to another tensor. in_place: the logits

@@ -98,6 +98,7 @@ constexpr SoftwareKey kKeys[] = {
     value_key<&Software::Kernels::separate_projections>("separate_projections"),
     value_key<&Software::Kernels::fused_experts>("fused_experts"),
     value_key<&Software::Kernels::rowwise_scales>("rowwise_scales"),
+    value_key<&Software::Kernels::current_scales>("current_scales"),
     value_key<&Software::Kernels::eight_bit_output>("eight_bit_output"),
     word_key<&Software::Kernels::eight_bit_attention, kEightBitAttentions>("eight_bit_attention"),
     value_key<&Software::Kernels::compile>("compile"),

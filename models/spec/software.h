@@ -81,6 +81,9 @@ struct Software {
     bool fused_experts = false;
     // 8 bits: whether operands have a scale for each row, so that rows and columns are cast apart (torchao's rowwise)
     bool rowwise_scales = false;
+    // 8 bits with a scale for each tensor: whether a scale follows from the tensor that is cast, whose largest
+    // magnitude is found first (current scaling), and not from the tensors of earlier steps (delayed scaling)
+    bool current_scales = false;
     // whether the products of the logits read 8-bit operands, as those of layers do
     bool eight_bit_output = false;
     EightBitAttention eight_bit_attention = EightBitAttention::never;

@@ -36,18 +36,33 @@ std::string_view layers_of(std::string_view model) {
   return model.starts_with("deepseek") ? "feed_forward" : "all";
 }
 
+// Whether the GPU has no products in 4 bits, so that kernels widen such weights.
+bool widens(const ServedRow& row) {
+  const int capability = find_gpu(row.gpu).compute_capability;
+  return capability > 0 && capability < 100;
+}
+
 // gpt-oss's weights are in mxfp4. GPUs without products in 4 bits widen weights in 4 bits to bf16 (vLLM and
 // TensorRT-LLM: Marlin, Triton and CUTLASS kernels for weights alone); on Blackwell TensorRT-LLM multiplies those in
 // mxfp4 by inputs in mxfp8 (its kernels' names in measurements: w4a8_mxfp4_mxfp8), vLLM and SGLang by inputs in bf16
 // (their default there: flashinfer_trtllm_mxfp4_bf16).
 RowFormats formats_in_four_bits(const ServedRow& row, const std::string& model) {
-  const int capability = find_gpu(row.gpu).compute_capability;
-  const bool mx = model.starts_with("gpt-oss"), widens = capability > 0 && capability < 100;
+  const bool mx = model.starts_with("gpt-oss"), wide = widens(row);
   const auto of = [&](std::string_view weights) {
     return fmt::format("{{weights: {}, layers: {}}}", weights, layers_of(model));
   };
-  if (mx) return {widens || stack_of(row) != "tensorrt-llm" ? "bf16" : "mxfp8", of("mxfp4")};
-  return {widens ? "bf16" : "nvfp4", of("nvfp4")};
+  if (mx) return {wide || stack_of(row) != "tensorrt-llm" ? "bf16" : "mxfp8", of("mxfp4")};
+  return {wide ? "bf16" : "nvfp4", of("nvfp4")};
+}
+
+// The stack of a row as a spec names it. Where products widen weights in 4-bit floats, vLLM has kernels of two kinds
+// for experts, Marlin's and Triton's (vllm-project/vllm, pull request 27523: Marlin's answer sooner on Hopper; its
+// environment variable VLLM_MXFP4_USE_MARLIN chooses). Rows do not say which: their prompts take as long as with
+// Marlin's, an inference.
+std::string software_of(const ServedRow& row, const RowFormats& formats) {
+  const bool floats = formats.precision == "bf16" && formats.quantise.find("fp4") != std::string::npos;
+  if (!floats || !widens(row) || !stack_of(row).starts_with("vllm")) return stack_of(row);
+  return fmt::format("{{profile: {}, expert_kernels: marlin}}", stack_of(row));
 }
 
 // Weights in int4 alone have groups of 128, the default of AutoAWQ and AutoGPTQ.
@@ -123,8 +138,8 @@ Spec served_spec(const ServedRow& row, std::int64_t batch, std::int64_t output) 
     return fmt::format(
         "{{model: {}, workload: generate, generate: {{batch: {}, input: {}, output: {}{}}}, cluster: {}, gpus: {}, "
         "software: {}, strategy: {{tensor: {}, pipeline: {}, data: {}, precision: {}, quantise: {}{}}}}}",
-        model, (batch + data - 1) / data * data, row.input, output, cache, cluster_of(row), row.gpus, stack_of(row),
-        tensor, row.pipeline, data, precision, formats.quantise, with_experts);
+        model, (batch + data - 1) / data * data, row.input, output, cache, cluster_of(row), row.gpus,
+        software_of(row, formats), tensor, row.pipeline, data, precision, formats.quantise, with_experts);
   };
   const Spec plain = parse_spec(text(""), "row");
   Spec spec = plain.model.moe && !experts.empty() ? parse_spec(text(experts), "row") : plain;

@@ -365,24 +365,6 @@ TEST(Layer, OwnRowsFirst) {
   EXPECT_EQ(own.at("mlp down"), std::vector<std::int64_t>{32});
 }
 
-// torchao's rowwise scales: rows are gathered in 16 bits and cast afterwards, rows and columns apart.
-TEST(Layer, RowwiseScalesGatherIn16Bits) {
-  const auto moved = [](const char* software) {
-    const Plan plan =
-        make_plan(spec_of(test::kSmall, "precision: fp8, tensor: 2, sequence_parallel: true", 32, software));
-    Bytes bytes = 0;
-    for (TaskId t = 0; t < plan.classes[0].end; ++t) {
-      const auto* c = std::get_if<Collective>(&plan.op_of(t).work);
-      if (c != nullptr && c->kind == CollectiveKind::all_gather &&
-          plan.op_of(t).name.find("ather") != std::string::npos)
-        bytes += c->group == Dimension::tensor ? c->bytes : 0;
-    }
-    return bytes;
-  };
-  const Bytes narrow = moved("profile: orrery"), wide = moved("profile: orrery, rowwise_scales: true");
-  EXPECT_GT(wide, narrow * 3 / 2);
-}
-
 // Megatron-Core's fp8_output_proj: the logits' products read 8-bit operands as a layer's do.
 TEST(Layer, LogitsIn8BitsWhereTheStackHasThem) {
   for (const bool narrow : {false, true}) {

@@ -32,6 +32,19 @@ TEST(ExpertLaw, ManyRowsTakeTheArithmetic) {
   EXPECT_LT(us(g), least * 1.15);
 }
 
+// Rows that are spread unevenly fill fewer tiles: half a tile more for an expert with many, none with few.
+TEST(ExpertLaw, UnevenRowsTakeMoreTiles) {
+  GroupedGemm g = experts(64 * 256);
+  const double even = us(g);
+  g.uneven = true;
+  EXPECT_GT(us(g), 1.08 * even);
+  EXPECT_LT(us(g), 1.3 * even);
+  GroupedGemm few = experts(64);
+  const double one = us(few);
+  few.uneven = true;
+  EXPECT_NEAR(us(few), one, 1e-3 * one);
+}
+
 TEST(ExpertLaw, MoreRowsNeverTakeLess) {
   double before = 0;
   for (std::int64_t rows = 64; rows <= 64 * 1024; rows += 64) {

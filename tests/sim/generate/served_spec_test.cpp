@@ -51,6 +51,18 @@ TEST(ServedSpec, GptOssHasExpertsInMxfp4) {
   EXPECT_EQ(precision("vllm 0.18.0"), Precision::bf16);
 }
 
+TEST(ServedSpec, VllmWidensFourBitFloatsWithMarlin) {
+  const auto kernels = [](const char* model, const char* gpu, const char* precision, const char* framework) {
+    ServedRow said = row(model, gpu, precision);
+    said.framework = framework;
+    return served_spec(said, 4, 2).software.kernels.expert_kernels;
+  };
+  EXPECT_EQ(kernels("gpt-oss-120b", "h100-sxm", "fp4", "vllm 0.18.0"), ExpertKernels::marlin);
+  EXPECT_EQ(kernels("gpt-oss-120b", "b200", "fp4", "vllm 0.18.0"), ExpertKernels::vllm);
+  EXPECT_EQ(kernels("gpt-oss-120b", "h100-sxm", "fp4", "trtllm 1.2.0"), ExpertKernels::trtllm);
+  EXPECT_EQ(kernels("qwen3-235b", "h100-sxm", "fp8", "vllm 0.18.0"), ExpertKernels::vllm);
+}
+
 TEST(ServedSpec, ReleasesOfVllmTellItsStack) {
   ServedRow said = row("llama-3.1-8b", "h200-sxm", "fp8");
   const auto stack = [&](const char* framework) {
