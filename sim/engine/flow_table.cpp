@@ -52,16 +52,17 @@ void FlowTable::count(FlowId id, LinkId except) {
   const Flow& flow = flows[id];
   const LinkId holder = holders[id];
   const Rate now = rate(id);
+  Link* const by = holder == kNobody ? nullptr : &links[holder];
   for (const Use& use : flow.all()) {
     Link& link = links[use.link];
-    if (use.link == holder) {
+    if (by == &link) {
       link.own += use.weight;
       link.least_limit = std::min(link.least_limit, flow.limit);
-    } else if (holder != kNobody && links[holder].fanned) {
-      links[holder].fans.add(use.link, use.weight);
+    } else if (by != nullptr && by->fanned) {
+      by->fans.add(use.link, use.weight);
     }
     if (use.link == except) continue;
-    if (holder != kNobody && link.level == now) {
+    if (by != nullptr && link.level == now) {
       link.held += use.weight;
     } else {
       link.rest += use.weight * now;
@@ -74,15 +75,16 @@ void FlowTable::count(FlowId id, LinkId except) {
 void FlowTable::discount(FlowId id, LinkId except) {
   const LinkId holder = holders[id];
   const Rate now = rate(id);
+  Link* const by = holder == kNobody ? nullptr : &links[holder];
   for (const Use& use : flows[id].all()) {
     Link& link = links[use.link];
-    if (use.link == holder) {
+    if (by == &link) {
       link.own -= use.weight;
-    } else if (holder != kNobody && links[holder].fanned) {
-      links[holder].fans.take(use.link, use.weight);
+    } else if (by != nullptr && by->fanned) {
+      by->fans.take(use.link, use.weight);
     }
     if (use.link == except) continue;
-    if (holder != kNobody && link.level == now) {
+    if (by != nullptr && link.level == now) {
       link.held -= use.weight;
     } else {
       link.rest -= use.weight * now;
