@@ -92,7 +92,7 @@ void count_uneven_uplinks(ClusterFacts& facts) {
 
 // Returns whether a name can stand in a list of hosts between quotes.
 static bool fits_in_list(const std::string& name) {
-  return !name.empty() && is_printable(name) && name.find_first_of("[], \t\"\\") == std::string::npos;
+  return !name.empty() && name != "-" && is_printable(name) && name.find_first_of("[], \t\"\\") == std::string::npos;
 }
 
 void number_nodes(ClusterFacts& facts) {
