@@ -7,6 +7,8 @@ namespace orrery {
 namespace {
 
 Picoseconds rounded_up(LinkClocks::Length length, Rate rate) {
+  // Most numbers have no more than 64 bits, of which division takes less time.
+  if (length >> 62 == 0) return static_cast<Picoseconds>((static_cast<std::int64_t>(length) + rate - 1) / rate);
   return static_cast<Picoseconds>((length + rate - 1) / rate);
 }
 
@@ -19,18 +21,20 @@ void LinkClocks::start(std::uint32_t name, Length length, std::span<const LinkUs
   if (name >= running_.size()) running_.resize(name + 1);
   Running& flow = running_[name];
   flow = {id, flow.serial + 1, length, now(), FlowTable::kNobody, share_.rate(id)};
-  if (flow.rate > 0) queue_.push(now() + rounded_up(length, flow.rate), {first_name_ + name, flow.serial});
+  if (flow.rate > 0) queue_.push(now() + rounded_up(length, flow.rate), {name, flow.serial});
 }
 
 std::span<const std::uint32_t> LinkClocks::next() {
   ended_.clear();
   while (ended_.empty()) {
     if (share_.stale()) settle();
+    wait_for_links();
     if (!queue_.due() && !queue_.advance()) break;
     while (queue_.due()) {
       const EventQueue::Event event = queue_.take();
-      take(event.id, event.serial);
+      if (event.id != kLinks && running_[event.id].serial == event.serial) end(event.id);
     }
+    take_links();
   }
   if (!std::is_sorted(ended_.begin(), ended_.end())) std::sort(ended_.begin(), ended_.end());
   return ended_;
@@ -70,6 +74,7 @@ void LinkClocks::hang(std::uint32_t name) {
     flow.left -= Length{flow.rate} * (now() - flow.since);
   } else {
     flow.left -= reading(clocks_[flow.holder]);
+    ++clocks_[flow.holder].outdated;
     mark(flow.holder);
   }
   flow.holder = share_.holder(flow.flow);
@@ -78,7 +83,7 @@ void LinkClocks::hang(std::uint32_t name) {
   if (flow.holder == FlowTable::kNobody) {
     flow.rate = share_.rate(flow.flow);
     if (flow.rate == 0) return;
-    queue_.push(now() + rounded_up(flow.left, flow.rate), {first_name_ + name, flow.serial});
+    queue_.push(now() + rounded_up(flow.left, flow.rate), {name, flow.serial});
     return;
   }
   Clock& clock = clocks_[flow.holder];
@@ -92,36 +97,52 @@ void LinkClocks::hang(std::uint32_t name) {
 void LinkClocks::schedule(LinkId id) {
   Clock& clock = clocks_[id];
   clock.dirty = false;
-  ++clock.serial;
-  while (!clock.ends.empty() && running_[clock.ends.front().name].serial != clock.ends.front().serial) {
-    std::pop_heap(clock.ends.begin(), clock.ends.end(), std::greater<>());
-    clock.ends.pop_back();
+  // Outdated ends go when they come first, or when they are the most.
+  if (clock.outdated > 16 && 2 * clock.outdated > clock.ends.size()) {
+    std::erase_if(clock.ends, [&](const End& end) { return outdated(end); });
+    std::make_heap(clock.ends.begin(), clock.ends.end(), std::greater<>());
+    clock.outdated = 0;
+  }
+  while (!clock.ends.empty() && outdated(clock.ends.front())) {
+    pop(clock);
+    --clock.outdated;
   }
   if (clock.ends.empty()) {
     clock.reading = 0;
     clock.since = now();
-    return;
   }
-  if (clock.level == 0) return;
-  queue_.push(now() + rounded_up(clock.ends.front().reading - reading(clock), clock.level), {id, clock.serial});
+  const bool ends = !clock.ends.empty() && clock.level > 0;
+  firsts_.move(
+      id, ends ? now() + rounded_up(clock.ends.front().reading - reading(clock), clock.level) : MovingTimes::kNone);
 }
 
-// Ends the flows that an event says have ended, unless the event is outdated.
-void LinkClocks::take(std::uint32_t id, std::uint32_t serial) {
-  if (id >= first_name_) {
-    if (running_[id - first_name_].serial == serial) end(id - first_name_);
-    return;
-  }
+// Lets queue_ stop at the first end of a link.
+void LinkClocks::wait_for_links() {
+  const Picoseconds first = firsts_.earliest();
+  if (first == MovingTimes::kNone || (first == waited_for_ && first > now())) return;
+  waited_for_ = first;
+  queue_.push(waited_for_, {kLinks, 0});
+}
+
+void LinkClocks::take_links() {
+  while (firsts_.earliest() == now()) take(firsts_.first());
+}
+
+// Ends the flows of a link that have ended.
+void LinkClocks::take(LinkId id) {
   Clock& clock = clocks_[id];
-  if (clock.serial != serial) return;
   wind(id);
   while (!clock.ends.empty() && clock.ends.front().reading <= clock.reading) {
     const End first = clock.ends.front();
-    std::pop_heap(clock.ends.begin(), clock.ends.end(), std::greater<>());
-    clock.ends.pop_back();
-    if (running_[first.name].serial == first.serial) end(first.name);
+    pop(clock);
+    outdated(first) ? void(--clock.outdated) : end(first.name);
   }
   schedule(id);
+}
+
+void LinkClocks::pop(Clock& clock) {
+  std::pop_heap(clock.ends.begin(), clock.ends.end(), std::greater<>());
+  clock.ends.pop_back();
 }
 
 void LinkClocks::end(std::uint32_t name) {

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "benchmarks/simgrid/moving_times.h"
 #include "models/base/units.h"
 #include "sim/engine/event_queue.h"
 #include "sim/engine/fair_share.h"
@@ -25,8 +26,7 @@ class LinkClocks {
   __extension__ using Length = __int128;
 
   // share: the links; only this object may add flows to it.
-  LinkClocks(FairShare& share, std::uint32_t link_count)
-      : share_(share), first_name_(link_count), clocks_(link_count) {}
+  LinkClocks(FairShare& share, std::uint32_t link_count) : share_(share), firsts_(link_count), clocks_(link_count) {}
 
   Picoseconds now() const { return queue_.now(); }
 
@@ -50,10 +50,12 @@ class LinkClocks {
     Rate level = 0;
     Length reading = 0;  // reading of the clock at the time `since`
     Picoseconds since = 0;
-    std::vector<End> ends;  // ends of the link's flows, a heap with the first end on top
-    std::uint32_t serial = 0;
+    std::vector<End> ends;     // ends of the link's flows, a heap with the first end on top, and outdated ones
+    std::size_t outdated = 0;  // number of outdated ends in `ends`
     bool dirty = false;
   };
+
+  static constexpr std::uint32_t kLinks = UINT32_MAX;  // in queue_, above all names
 
   struct Running {
     FlowId flow = 0;
@@ -70,12 +72,17 @@ class LinkClocks {
   void wind(LinkId id);
   void mark(LinkId id);
   void schedule(LinkId id);
-  void take(std::uint32_t id, std::uint32_t serial);
+  bool outdated(const End& end) const { return running_[end.name].serial != end.serial; }
+  void pop(Clock& clock);
+  void wait_for_links();
+  void take_links();
+  void take(LinkId id);
   void end(std::uint32_t name);
 
   FairShare& share_;
-  const std::uint32_t first_name_;  // number of links
-  EventQueue queue_;                // ids below the number of links are links; from first_name_ on, names of flows
+  EventQueue queue_;             // ends of flows that no link holds, by name, and under kLinks the first end of a link
+  MovingTimes firsts_;           // for each link, when the first of its flows ends
+  Picoseconds waited_for_ = -1;  // the last time at which queue_ was given the first end of a link
   std::vector<Clock> clocks_;
   std::vector<Running> running_;      // for each name
   std::vector<std::uint32_t> names_;  // for each flow

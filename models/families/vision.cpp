@@ -13,7 +13,7 @@ using nlohmann::json;
 // Values of model_type for vision encoders that can be read. Their configuration classes in transformers are
 // Qwen2VLVisionConfig, Qwen2_5_VLVisionConfig, Qwen3VLVisionConfig (and Qwen3VLMoeVisionConfig, which is alike).
 // Properties of an encoder other than sizes have no keys; they come from the models' code (modeling_qwen*_vl.py).
-constexpr std::string_view kQwen2Vision = "qwen2_vl", kQwen25 = "qwen2_5_vl", kQwen3 = "qwen3_vl",
+constexpr std::string_view kQwen2Vision = "qwen2_vl", kQwen25 = "qwen2_5_vl", kQwen3Vision = "qwen3_vl",
                            kQwen3Moe = "qwen3_vl_moe";
 
 // Returns a size of the encoder. Values that no encoder has are rejected, so that products of sizes fit into 64 bits.
@@ -99,7 +99,7 @@ std::optional<VisionEncoder> read_encoder(const Config& whole, std::int64_t text
   std::optional<VisionEncoder> v;
   if (type == kQwen2Vision) v = qwen2(config);
   if (type == kQwen25) v = qwen2_5(config);
-  if (type == kQwen3 || type == kQwen3Moe) v = qwen3(config);
+  if (type == kQwen3Vision || type == kQwen3Moe) v = qwen3(config);
   if (!v) return v;
   // In the vision_config of Qwen2-VL, hidden_size is the text model's width.
   const std::int64_t out = config.count({type == kQwen2Vision ? "hidden_size" : "out_hidden_size"}, text_hidden);

@@ -24,8 +24,10 @@ constexpr SpecKey kNetworkKeys[] = {
     {"routing", "choice among equal links", "{kind: ecmp, queue_pairs: 4}"},
     {"load", "share of the uplinks' rate that other jobs take", "0.3"},
     {"sites", "buildings, and the links between them", "{nodes: 1024, Gbps: 12800, ms: 5}"},
-    {"placement", "which nodes the job has: the first ones, one of each leaf in turn, or any", "scattered",
-     "contiguous | scattered | random"},
+    {"node_names", "names of the cluster's nodes, leaf by leaf, as Slurm writes them; - is a free place", "'n[0-31]'",
+     "", "none"},
+    {"placement", "which nodes the job has: the first ones, one of each leaf in turn, any, or those that a file names",
+     "scattered", "contiguous | scattered | random | {nodes: FILE}"},
     {"job_nodes", "numbers of the job's nodes in the order of its ranks, in the place of a placement", "[3, 17]"},
     {"neighbours", "other jobs that run at the same time", "{jobs: [b.yaml]}", "", "none"},
     {"faults", "links that are slow, by name or by share", "[{node: 17, Gbps: 100}]", "list of maps, or a map", "none"},
@@ -243,16 +245,6 @@ static void read_flaps(const SpecSection& network, Network& n) {
   }
   flaps.take("every_s", n.flap_every_s);
   flaps.take("down_s", n.flap_down_s);
-}
-
-static void read_placement(const SpecSection& network, Network& n) {
-  network.take_named(
-      "placement", n.placement, find_placement, [](Placement p) { return name_of(p); }, "default");
-  if (!network.take("job_nodes", n.job_nodes)) return;
-  if (network.find("placement") != nullptr)
-    network.reader().fail(*network.find("job_nodes"), "cluster.network.job_nodes",
-                          "they are the placement; leave cluster.network.placement out");
-  n.placement = Placement::listed;
 }
 
 // Returns a text on the first mistake in a fault; "" if there is none.

@@ -36,7 +36,8 @@ void visit_links(const Torus& torus, std::int64_t from, std::int64_t to,
   for (std::size_t axis = 0; axis < at.size(); ++axis) {
     const std::int64_t along = torus.shape[axis];
     const std::int64_t ahead = (end[axis] - at[axis] + along) % along;
-    const bool up = torus.wraps ? 2 * ahead <= along : end[axis] > at[axis];
+    const bool even = 2 * ahead == along;  // whether both ways are equally long
+    const bool up = !torus.wraps ? end[axis] > at[axis] : even ? at[axis] % 2 == 0 : 2 * ahead < along;
     while (at[axis] != end[axis]) {
       const auto axes = static_cast<std::int64_t>(at.size());
       visit(2 * (torus_node(torus, at) * axes + static_cast<std::int64_t>(axis)) + (up ? 0 : 1));

@@ -12,7 +12,8 @@ namespace orrery {
 std::int64_t link_count(const Torus& torus);
 
 // Calls `visit` with the number of every link that a byte takes from one node to another: along one axis after the
-// other (dimension-order routing), each the shorter way; where both ways are equally long, up.
+// other (dimension-order routing), each the shorter way; where both ways are equally long, up from even coordinates and
+// down from odd ones, so that an all-to-all uses both alike.
 void visit_links(const Torus& torus, std::int64_t from, std::int64_t to,
                  const std::function<void(std::int64_t)>& visit);
 

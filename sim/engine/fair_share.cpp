@@ -22,7 +22,7 @@ FlowId FairShare::add_flow(std::span<const LinkUse> uses, Rate limit) {
   assert(uses.size() <= kMaxUses && limit > 0 && limit <= kFullRate);
   const FlowTable::Added added = table_.attach(uses, limit);
   uses_ += uses.size();
-  table_.speeds[added.id] = FlowTable::speed_of(added.tight ? 0 : limit, limit);
+  table_.holders[added.id] = added.tight ? FlowTable::kWaiting : FlowTable::kNobody;
   if (added.contested) {
     new_flows_.push_back(added.id);
   } else {
@@ -42,6 +42,7 @@ std::span<const FlowId> FairShare::update() {
   assert(!by_holders_);
   by_flows_ = true;
   solve();
+  note_releveled();
   std::erase_if(table_.changed, [&](FlowId id) { return table_.rate(id) == table_.flows[id].before; });
   return table_.changed;
 }
@@ -50,20 +51,19 @@ FairShare::Holders FairShare::update_holders() {
   assert(!by_flows_);
   by_holders_ = true;
   solve();
-  std::erase_if(table_.changed, [&](FlowId id) { return !change_holder(id); });
+  std::erase_if(table_.changed, [&](FlowId id) { return table_.holders[id] == table_.flows[id].holder_before; });
   return {table_.releveled, table_.changed};
 }
 
-// Finds a link that holds a flow, and returns whether it is another than before, or the flow is held by none.
-bool FairShare::change_holder(FlowId id) {
-  FlowTable::Flow& flow = table_.flows[id];
-  const FlowTable::Speed speed = table_.speeds[id];
-  if (flow.holder != FlowTable::kNobody && table_.links[flow.holder].level == speed) return false;
-  flow.holder = FlowTable::kNobody;
-  for (const FlowTable::Use& use : flow.all()) {
-    if (table_.links[use.link].level == speed) flow.holder = use.link;
+// Notes the flows whose holders have other levels than before.
+void FairShare::note_releveled() {
+  for (const LinkId id : table_.releveled) {
+    const FlowTable::Link& link = table_.links[id];
+    if (link.own == 0 && link.weightless == 0) continue;
+    for (const FlowTable::Entry entry : link.flows) {
+      if (table_.holders[entry.flow] == id) table_.note(entry.flow);
+    }
   }
-  return true;
 }
 
 // Finds the rates after flows were added and removed.

@@ -54,20 +54,20 @@ class FairShare {
   // benchmarks/simgrid/link_clocks.h does; the engine follows every flow by itself, with update().
   struct Holders {
     std::span<const LinkId> links;  // links whose levels may have changed
-    std::span<const FlowId> flows;  // new flows, and flows that are held by another link than before or now by none
+    std::span<const FlowId> flows;  // new flows, and flows that have another holder than before
   };
   // Does what update() does, and returns the changes by holder instead. A caller uses one of the two functions only.
   Holders update_holders();
 
   Rate rate(FlowId id) const { return table_.rate(id); }
   // Returns a link whose level is the rate of the flow, or FlowTable::kNobody if the flow is as fast as its limit.
-  LinkId holder(FlowId id) const { return table_.flows[id].holder; }
+  LinkId holder(FlowId id) const { return table_.holders[id]; }
   // Returns the rate of the flows that a link holds; FlowTable::kNever if the link is not full.
   Rate level(LinkId id) const { return table_.links[id].level; }
 
  private:
   void solve();
-  bool change_holder(FlowId id);
+  void note_releveled();
 
   FlowTable table_;
   Levels levels_;

@@ -16,6 +16,7 @@ std::uint64_t heap_key(Rate level, LinkId id) {
 void Filling::fill_touched(std::span<const FlowId> new_flows) {
   growth_.resize(table_.links.size());
   marks_.resize(table_.flows.size());
+  taken_.resize(table_.flows.size());
   ++visit_;
   for (const FlowId id : new_flows) {
     if (table_.flows[id].live && !table_.flows[id].joined) fill_from(id);
@@ -67,11 +68,15 @@ void Filling::gather(FlowId seed) {
       FlowTable::Link& link = table_.links[use.link];
       if (growth.seen == visit_ || !link.contested()) continue;
       growth = {link.full, link.weight, visit_};
+      for (const FlowTable::Entry entry : link.flows) see(entry.flow);
       table_.set_level(use.link, FlowTable::kNever);
       link.below = 0;
+      link.own = 0;
+      link.least_limit = kFullRate;
+      link.fanned = false;
+      link.fans.clear();
       region_links_.push_back(use.link);
       if (link.weight > 0) heap_.push_back(heap_key(link.full / link.weight, use.link));
-      for (const FlowTable::Entry entry : link.flows) see(entry.flow);
     }
   }
   std::make_heap(heap_.begin(), heap_.end(), std::greater<>());
@@ -80,6 +85,8 @@ void Filling::gather(FlowId seed) {
 void Filling::see(FlowId id) {
   if (marks_[id] >= growing_mark()) return;
   marks_[id] = growing_mark();
+  table_.note(id);
+  taken_[id] = static_cast<FlowTable::Speed>(table_.flows[id].joined ? table_.rate(id) : 0);
   region_flows_.push_back(id);
 }
 
@@ -126,7 +133,7 @@ void Filling::stop_limited(Rate level) {
     const FlowId id = region_flows_[limited_];
     lowest_limit_ = table_.flows[id].limit;
     if (lowest_limit_ > level) return;
-    if (growing(id)) stop(id, lowest_limit_);
+    if (growing(id)) stop(id, FlowTable::kNobody, lowest_limit_);
   }
   lowest_limit_ = kFullRate + 1;
 }
@@ -140,29 +147,31 @@ void Filling::stop_links(Rate level) {
   }
   for (const LinkId id : full_) {
     for (const FlowTable::Entry entry : table_.links[id].flows) {
-      if (growing(entry.flow)) stop(entry.flow, level);
+      if (growing(entry.flow)) stop(entry.flow, id, level);
     }
   }
 }
 
-void Filling::stop(FlowId id, Rate rate) {
+void Filling::stop(FlowId id, LinkId holder, Rate rate) {
   FlowTable::Flow& flow = table_.flows[id];
   ++marks_[id];
   ++stopped_;
-  const Rate seen = table_.rate(id), before = flow.joined ? seen : 0;
-  if (seen != rate || !flow.joined || (flow.holder != FlowTable::kNobody && table_.links[flow.holder].level != rate))
-    table_.note(id);
-  table_.speeds[id] = FlowTable::speed_of(rate, flow.limit);
+  table_.holders[id] = holder;
   flow.joined = true;
   for (const FlowTable::Use& use : flow.all()) {
     FlowTable::Link& link = table_.links[use.link];
-    if (link.level == FlowTable::kNever) link.below = std::max(link.below, static_cast<FlowTable::Speed>(rate));
+    if (link.level == FlowTable::kNever) {
+      link.below = std::max(link.below, static_cast<FlowTable::Speed>(rate));
+    } else if (use.link == holder) {
+      link.own += use.weight;
+      link.least_limit = std::min(link.least_limit, flow.limit);
+    }
     Growth& growth = growth_[use.link];
     if (growth.seen == visit_) {
       growth.left -= use.weight * rate;
       growth.growing -= use.weight;
     } else {
-      link.rest += use.weight * (rate - before);
+      link.rest += use.weight * (rate - taken_[id]);
     }
   }
 }

@@ -37,7 +37,7 @@ class Filling {
   void push(Rate level, LinkId id);
   void stop_limited(Rate level);
   void stop_links(Rate level);
-  void stop(FlowId id, Rate rate);
+  void stop(FlowId id, LinkId holder, Rate rate);
   void close();
 
   FlowTable& table_;
@@ -45,8 +45,9 @@ class Filling {
   // for each flow, how far the current filling is with it: not visited, rate still growing, or rate fixed
   // (growing_mark()). The marks are kept outside the table, so that skipping a visited flow is cheap.
   std::vector<std::uint64_t> marks_;
-  std::uint64_t visit_ = 0;           // number of the current filling, counted from the first
-  std::vector<FlowId> region_flows_;  // flows whose rates are being computed: connected by links that can fill
+  std::vector<FlowTable::Speed> taken_;  // for each flow of the region, the rate at which its links have counted it
+  std::uint64_t visit_ = 0;              // number of the current filling, counted from the first
+  std::vector<FlowId> region_flows_;     // flows whose rates are being computed: connected by links that can fill
   std::vector<LinkId> region_links_;
   // heap of the links that may fill: a lower bound of the level in the upper half, the link in the lower
   std::vector<std::uint64_t> heap_;

@@ -10,7 +10,7 @@ FlowTable::Added FlowTable::attach(std::span<const LinkUse> uses, Rate limit) {
   if (spare.empty()) {
     spare.push_back(static_cast<FlowId>(flows.size()));
     flows.emplace_back();
-    speeds.push_back(0);
+    holders.push_back(kWaiting);
   }
   Added added{spare.back()};
   spare.pop_back();
@@ -18,13 +18,13 @@ FlowTable::Added FlowTable::attach(std::span<const LinkUse> uses, Rate limit) {
   flow.count = static_cast<std::uint8_t>(uses.size());
   flow.live = true;
   flow.limit = static_cast<Speed>(limit);
-  flow.holder = kNobody;
+  holders[added.id] = kWaiting;
   for (std::uint32_t i = 0; i < uses.size(); ++i) {
     Link& link = links[uses[i].link];
     const std::int64_t weight = uses[i].weight;
     assert(weight >= 0 && weight + link.weight < std::int64_t{1} << 38);
     flow.uses[i] = {uses[i].link, static_cast<std::uint32_t>(link.flows.size()), weight};
-    link.flows.push_back({added.id, i});
+    link.flows.push_back({added.id, i, weight});
     link.weight += weight;
     link.weightless += weight == 0 ? 1 : 0;
     link.demand += weight * limit;
@@ -34,22 +34,74 @@ FlowTable::Added FlowTable::attach(std::span<const LinkUse> uses, Rate limit) {
   return added;
 }
 
-// Gives a flow the rate that the levels of its links allow, and counts it on them.
+// Gives a flow the holder that the levels of its links say, and counts it on them.
 void FlowTable::join(FlowId id) {
   Flow& flow = flows[id];
   flow.joined = true;
   Rate rate = flow.limit;
-  for (const Use& use : flow.all()) rate = std::min(rate, links[use.link].level);
-  const Speed speed = speeds[id] = speed_of(rate, flow.limit);
+  holders[id] = kNobody;
+  for (const Use& use : flow.all()) {
+    if (links[use.link].level >= rate) continue;
+    rate = links[use.link].level;
+    holders[id] = use.link;
+  }
+  count(id);
+}
+
+void FlowTable::count(FlowId id, LinkId except) {
+  const Flow& flow = flows[id];
+  const LinkId holder = holders[id];
+  const Rate now = rate(id);
+  Link* const by = holder == kNobody ? nullptr : &links[holder];
   for (const Use& use : flow.all()) {
     Link& link = links[use.link];
-    if (speed == link.level) {
+    if (by == &link) {
+      link.own += use.weight;
+      link.least_limit = std::min(link.least_limit, flow.limit);
+    } else if (by != nullptr && by->fanned) {
+      by->fans.add(use.link, use.weight);
+    }
+    if (use.link == except) continue;
+    if (by != nullptr && link.level == now) {
       link.held += use.weight;
     } else {
-      link.rest += use.weight * rate;
-      link.below = std::max(link.below, static_cast<Speed>(rate));
+      link.rest += use.weight * now;
+      link.below = std::max(link.below, static_cast<Speed>(now));
     }
     if (link.contested()) touch(use.link);
+  }
+}
+
+void FlowTable::discount(FlowId id, LinkId except) {
+  const LinkId holder = holders[id];
+  const Rate now = rate(id);
+  Link* const by = holder == kNobody ? nullptr : &links[holder];
+  for (const Use& use : flows[id].all()) {
+    Link& link = links[use.link];
+    if (by == &link) {
+      link.own -= use.weight;
+    } else if (by != nullptr && by->fanned) {
+      by->fans.take(use.link, use.weight);
+    }
+    if (use.link == except) continue;
+    if (by != nullptr && link.level == now) {
+      link.held -= use.weight;
+    } else {
+      link.rest -= use.weight * now;
+    }
+  }
+  holders[id] = kWaiting;
+}
+
+void FlowTable::fan_out(LinkId id) {
+  Link& link = links[id];
+  if (link.fanned) return;
+  link.fanned = true;
+  for (const Entry entry : link.flows) {
+    if (holders[entry.flow] != id) continue;
+    for (const Use& use : flows[entry.flow].all()) {
+      if (use.link != id) link.fans.add(use.link, use.weight);
+    }
   }
 }
 
@@ -57,15 +109,10 @@ void FlowTable::join(FlowId id) {
 // whether links that can fill are touched.
 bool FlowTable::remove(FlowId id) {
   Flow& flow = flows[id];
-  const Speed speed = speeds[id];
   bool eased = false;
+  if (flow.joined) discount(id);
   for (const Use& use : flow.all()) {
     Link& link = links[use.link];
-    if (flow.joined && speed == link.level) {
-      link.held -= use.weight;
-    } else if (flow.joined) {
-      link.rest -= use.weight * rate(id);
-    }
     if (flow.joined && link.contested()) {
       touch(use.link);
       eased = true;

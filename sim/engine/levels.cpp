@@ -82,27 +82,93 @@ void Levels::settle_link(LinkId id) {
     const Rate level = link.room_each();
     if (plain(link, level)) {
       if (level < link.level) return lower(id, level);
+      if (may_rise(id, level)) return pass_on(id, level);
       gather(id, true);
       std::int64_t left = link.full - link.rest, weight = link.held;
       const Rate risen = fill(left, weight);
       return apply(id, risen, left, weight, link.below);
     }
   }
-  gather(id, false);
-  std::int64_t left = link.full, weight = 0;
-  for (const Part& p : parts_) weight += p.weight;
-  const Rate level = fill(left, weight);
+  gather_all(id);
+  std::int64_t left = link.full, weight = link.weight;
+  Rate level = fill(left, weight);
+  if (level > link.level && !own_may_rise(id, level)) {
+    gather(id, false);
+    left = link.full;
+    weight = link.weight;
+    level = fill(left, weight);
+  }
   if (!due_later(id, level)) apply(id, level, left, weight, 0);
+}
+
+// Returns whether all flows that a link holds may get faster up to a level without another holder.
+bool Levels::may_rise(LinkId id, Rate level) {
+  const FlowTable::Link& link = table_.links[id];
+  return link.own == link.held && link.weightless == 0 && own_may_rise(id, level);
+}
+
+// Returns the same of the flows of which a link is the holder.
+bool Levels::own_may_rise(LinkId id, Rate level) {
+  const FlowTable::Link& link = table_.links[id];
+  if (link.least_limit <= level) return false;
+  table_.fan_out(id);
+  const std::span<const Fans::Fan> fans = link.fans.all();
+  looked_ += fans.size();
+  return std::ranges::none_of(fans, [&](const Fans::Fan& fan) { return table_.links[fan.link].level < level; });
 }
 
 // Lowers the level of a link to one above all rates of flows that the link does not hold.
 void Levels::lower(LinkId id, Rate level) {
-  FlowTable::Link& link = table_.links[id];
+  const FlowTable::Link& link = table_.links[id];
+  if (link.own != link.held || link.weightless > 0) take_tied(id);
+  pass_on(id, level);
+  finish_switches(id);
+}
+
+// Makes a link the holder of all flows that it holds.
+void Levels::take_tied(LinkId id) {
+  const FlowTable::Link& link = table_.links[id];
   looked_ += link.flows.size();
-  const Rate before = link.level;
-  table_.set_level(id, level);
   for (const FlowTable::Entry entry : link.flows) {
-    if (table_.speeds[entry.flow] == before) move(entry.flow, level, id);
+    const LinkId holder = table_.holders[entry.flow];
+    if (holder == id || holder == FlowTable::kNobody || table_.links[holder].level != link.level) continue;
+    table_.note(entry.flow);
+    table_.discount(entry.flow, id);
+    switches_.push_back({entry.flow, id});
+  }
+}
+
+// Gives flows their new holders and counts them.
+void Levels::finish_switches(LinkId id) {
+  for (const Switch& s : switches_) {
+    table_.holders[s.flow] = s.holder;
+    table_.count(s.flow, id);
+  }
+  switches_.clear();
+}
+
+// Gives a link its level, and the other links of the flows of which it is the holder what these flows take now.
+void Levels::pass_on(LinkId id, Rate level) {
+  const Rate before = table_.links[id].level;
+  table_.set_level(id, level);
+  if (before == level) return;
+  table_.fan_out(id);
+  const std::span<const Fans::Fan> fans = table_.links[id].fans.all();
+  looked_ += fans.size();
+  for (const Fans::Fan& fan : fans) {
+    FlowTable::Link& link = table_.links[fan.link];
+    if (link.level == before) {
+      link.held -= fan.weight;
+    } else {
+      link.rest -= fan.weight * before;
+    }
+    if (link.level == level) {
+      link.held += fan.weight;
+    } else {
+      link.rest += fan.weight * level;
+      link.below = std::max(link.below, static_cast<FlowTable::Speed>(level));
+    }
+    if (link.queued == kSettledKey && !link.touched && link.contested()) table_.touch(fan.link);
   }
 }
 
@@ -112,11 +178,26 @@ void Levels::gather(LinkId id, bool held_alone) {
   looked_ += link.flows.size();
   parts_.clear();
   for (const FlowTable::Entry entry : link.flows) {
-    const bool held = table_.speeds[entry.flow] == link.level;
+    const LinkId holder = table_.holders[entry.flow];
+    const bool held = holder != FlowTable::kNobody && table_.links[holder].level == link.level;
     if (held_alone && !held) continue;
     const FlowTable::Flow& flow = table_.flows[entry.flow];
-    parts_.push_back({entry.flow, flow.uses[entry.use].weight, flow.limit,
-                      held ? table_.without(flow, id) : table_.rate(entry.flow)});
+    parts_.push_back({entry.flow, entry.weight, flow.limit, held ? table_.without(flow, id) : table_.rate(entry.flow)});
+  }
+}
+
+// Collects the flows of a link as if nothing but the link slowed those of which it is the holder, for which their uses
+// need not be looked at.
+void Levels::gather_all(LinkId id) {
+  const FlowTable::Link& link = table_.links[id];
+  looked_ += link.flows.size();
+  parts_.clear();
+  for (const FlowTable::Entry entry : link.flows) {
+    const LinkId holder = table_.holders[entry.flow];
+    const Rate other = holder == id                   ? FlowTable::kNever
+                       : holder == FlowTable::kNobody ? table_.flows[entry.flow].limit
+                                                      : table_.links[holder].level;
+    parts_.push_back({entry.flow, entry.weight, holder == FlowTable::kNobody ? other : FlowTable::kNever, other});
   }
 }
 
@@ -154,48 +235,37 @@ bool Levels::due_later(LinkId id, Rate level) {
   return true;
 }
 
-// Gives a link its level, and the flows of parts_ the rates that follow. below: upper bound of the rates of the link's
-// flows that are not in parts_.
+// Gives a link its level, and the flows of parts_ the holders that follow. below: upper bound of the rates of the
+// link's flows that are not in parts_.
 void Levels::apply(LinkId id, Rate level, std::int64_t left, std::int64_t weight, FlowTable::Speed below) {
   FlowTable::Link& link = table_.links[id];
-  table_.set_level(id, level);
-  link.held = weight;
-  link.rest = link.full - left;
   for (const Part& p : parts_) {
     const Rate rate = std::min(p.other, level);
     if (rate != level || rate == p.limit) below = std::max(below, static_cast<FlowTable::Speed>(rate));
-    if (rate != table_.rate(p.flow)) {
-      move(p.flow, rate, id);
-    } else if (table_.flows[p.flow].holder == id && rate != level) {
-      table_.note(p.flow);
-    }
+    const LinkId next = next_holder(p, id, level);
+    if (next == table_.holders[p.flow]) continue;
+    table_.note(p.flow);
+    table_.discount(p.flow, id);
+    switches_.push_back({p.flow, next});
   }
+  pass_on(id, level);
+  link.held = weight;
+  link.rest = link.full - left;
+  finish_switches(id);
   link.below = below;
 }
 
-// Changes the rate of a flow, on all its links but one.
-void Levels::move(FlowId id, Rate rate, LinkId except) {
-  FlowTable::Flow& flow = table_.flows[id];
-  table_.note(id);
-  const Rate before = table_.rate(id);
-  const FlowTable::Speed was = table_.speeds[id];
-  const FlowTable::Speed is = table_.speeds[id] = FlowTable::speed_of(rate, flow.limit);
-  for (const FlowTable::Use& use : flow.all()) {
-    if (use.link == except) continue;
-    FlowTable::Link& link = table_.links[use.link];
-    if (was == link.level) {
-      link.held -= use.weight;
-    } else {
-      link.rest -= use.weight * before;
-    }
-    if (is == link.level) {
-      link.held += use.weight;
-    } else {
-      link.rest += use.weight * rate;
-      link.below = std::max(link.below, static_cast<FlowTable::Speed>(rate));
-    }
-    if (!link.touched && link.contested()) table_.touch(use.link);
+// Returns the holder of a flow once a link has a level: the one it has if that holds the flow still.
+LinkId Levels::next_holder(const Part& part, LinkId id, Rate level) const {
+  const Rate rate = std::min(part.other, level);
+  if (rate == part.limit) return FlowTable::kNobody;
+  const LinkId now = table_.holders[part.flow];
+  if (now == id ? rate == level : now != FlowTable::kNobody && table_.links[now].level == rate) return now;
+  if (rate == level) return id;
+  for (const FlowTable::Use& use : table_.flows[part.flow].all()) {
+    if (use.link != id && table_.links[use.link].level == rate) return use.link;
   }
+  return FlowTable::kNobody;
 }
 
 }  // namespace orrery

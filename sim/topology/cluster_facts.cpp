@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cctype>
+#include <set>
 
 #include <fmt/format.h>
 
 #include "models/base/error.h"
+#include "models/base/host_list.h"
 #include "models/base/input_file.h"
 #include "models/base/names.h"
 #include "sim/topology/lines.h"
@@ -59,6 +61,7 @@ std::string network_text(const ClusterFacts& f) {
   text += "}\n";
   if (f.spine_leaves) text += fmt::format("    spine: {{leaves: {}}}\n", *f.spine_leaves);
   if (f.routing) text += fmt::format("    routing: {{kind: {}}}\n", name_of(*f.routing));
+  if (!f.places.empty()) text += fmt::format("    node_names: \"{}\"\n", host_list(f.places));
   return text;
 }
 
@@ -79,11 +82,44 @@ void complete(ClusterFacts& facts, const ClusterFacts& more) {
   take(facts.routing, more.routing);
   take(facts.even_uplinks, more.even_uplinks);
   for (const auto& [leaf, hosts] : more.hosts_on_leaf) facts.hosts_on_leaf[leaf] += hosts;
+  if (facts.names_by_leaf.empty()) facts.names_by_leaf = more.names_by_leaf;
   facts.remarks.insert(facts.remarks.end(), more.remarks.begin(), more.remarks.end());
 }
 
 void count_uneven_uplinks(ClusterFacts& facts) {
   if (facts.leaf_uplinks && facts.even_uplinks) facts.leaf_uplinks = std::min(*facts.leaf_uplinks, *facts.even_uplinks);
+}
+
+// Returns whether a name can stand in a list of hosts between quotes.
+static bool fits_in_list(const std::string& name) {
+  return !name.empty() && name != "-" && is_printable(name) && name.find_first_of("[], \t\"\\") == std::string::npos;
+}
+
+void number_nodes(ClusterFacts& facts) {
+  if (!facts.leaf_nodes || facts.names_by_leaf.empty()) return;
+  std::set<std::string> seen;
+  std::vector<std::string> places;
+  std::int64_t names = 0;
+  for (const std::vector<std::string>& leaf : facts.names_by_leaf) {
+    const auto wrong = std::ranges::find_if_not(
+        leaf, [&](const std::string& name) { return fits_in_list(name) && seen.insert(name).second; });
+    if (wrong != leaf.end() || std::ssize(leaf) > *facts.leaf_nodes) {
+      facts.remarks.push_back(wrong != leaf.end()
+                                  ? fmt::format("names of nodes are left out: {} is there twice, or is no name", *wrong)
+                                  : fmt::format("names of nodes are left out: a leaf has {}, not up to {}", leaf.size(),
+                                                *facts.leaf_nodes));
+      return;
+    }
+    // Numbers of the next leaf begin at a multiple of leaf_nodes.
+    while (std::ssize(places) % *facts.leaf_nodes != 0) places.emplace_back("-");
+    places.insert(places.end(), leaf.begin(), leaf.end());
+    names += std::ssize(leaf);
+  }
+  facts.places = std::move(places);
+  if (std::ssize(facts.places) == names) return;
+  facts.remarks.push_back(fmt::format("nodes are numbered with {} free places, named -, since leaves are not alike",
+                                      std::ssize(facts.places) - names));
+  facts.nodes = std::ssize(facts.places);
 }
 
 ClusterFacts read_cluster_facts(const std::vector<std::string>& files) {
@@ -94,6 +130,7 @@ ClusterFacts read_cluster_facts(const std::vector<std::string>& files) {
   // A single host does not tell how many others are on its leaves.
   if (!facts.leaf_nodes && most > 1) facts.leaf_nodes = most;
   count_uneven_uplinks(facts);
+  number_nodes(facts);
   return facts;
 }
 

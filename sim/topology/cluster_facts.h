@@ -25,6 +25,9 @@ struct ClusterFacts {
   std::optional<std::int64_t> even_uplinks;
   // for each leaf that hosts name themselves, the number of these hosts
   std::map<std::string, std::int64_t> hosts_on_leaf;
+  std::vector<std::vector<std::string>> names_by_leaf;  // names of the nodes of every leaf; empty: not known
+  // names of the nodes in the order of their numbers, a leaf's nodes together; "-" is a place without a node
+  std::vector<std::string> places;
   std::vector<std::string> remarks;  // sentences on what was read from which file, and what is uneven or unknown
 };
 
@@ -33,6 +36,10 @@ void complete(ClusterFacts& facts, const ClusterFacts& more);
 
 // Lets a leaf whose forwarding tables use its uplinks unevenly have as many as if they were evenly used.
 void count_uneven_uplinks(ClusterFacts& facts);
+
+// Numbers the nodes whose names are known, leaf by leaf. Where leaves have fewer nodes than facts.leaf_nodes, places
+// are left free. Does nothing but add a remark where names are doubled or do not fit on their leaves.
+void number_nodes(ClusterFacts& facts);
 
 // These functions read the text of one file each; `path` names the file in messages. They throw Error "path:line: what,
 // and what to do" for a text that is not of the kind.

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "models/base/error.h"
+#include "models/base/natural_order.h"
 #include "sim/topology/cluster_facts.h"
 #include "sim/topology/lines.h"
 
@@ -121,6 +122,21 @@ void take_leaf(const std::vector<Switch>& leaves, const std::string& path, Clust
   if (taken.switch_Gbps > 0) facts.uplink_Gbps = taken.switch_Gbps;
 }
 
+// Returns the names of the hosts of each leaf, of those with rails the first leaf that a host is on.
+std::vector<std::vector<std::string>> hosts_of_leaves(const std::vector<Switch>& leaves) {
+  std::set<std::string> seen;
+  std::vector<std::vector<std::string>> all;
+  for (const Switch& leaf : leaves) {
+    std::vector<std::string> names;
+    for (const auto& [host, links] : leaf.hosts) {
+      if (seen.insert(host).second) names.push_back(host);
+    }
+    std::ranges::sort(names, in_natural_order);
+    if (!names.empty()) all.push_back(std::move(names));
+  }
+  return all;
+}
+
 }  // namespace
 
 ClusterFacts ibnetdiscover_links(std::string_view text, const std::string& path) {
@@ -152,6 +168,7 @@ ClusterFacts ibnetdiscover_links(std::string_view text, const std::string& path)
                     *facts.nics));
   if (host_Gbps > 0) facts.nic_Gbps = host_Gbps;
   take_leaf(leaves, path, facts);
+  facts.names_by_leaf = hosts_of_leaves(leaves);
   return facts;
 }
 

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "models/base/error.h"
+#include "models/base/host_list.h"
 #include "sim/topology/cluster_facts.h"
 #include "sim/topology/lines.h"
 
@@ -109,8 +110,20 @@ std::set<std::string> stems(std::string_view list) {
 struct Counts {
   std::multiset<std::int64_t> leaves, joined, blocks;
   std::set<std::string> leaf_stems;
+  std::vector<std::vector<std::string>> names;  // of the nodes of each leaf
   std::int64_t nodes = 0;
 };
+
+// Above this number of nodes their names are left out.
+constexpr std::int64_t kMostNamedNodes = 100'000;
+
+std::vector<std::string> names_of(const SlurmLine& line, std::string_view list) {
+  try {
+    return host_names(list, kMostNamedNodes);
+  } catch (const Error& e) {
+    line.fail(fmt::format("a list of names: {}", e.what()));
+  }
+}
 
 void add(const SlurmLine& line, Counts& counts) {
   const auto value = [&](const char* name) {
@@ -123,6 +136,7 @@ void add(const SlurmLine& line, Counts& counts) {
   if (line.values.contains("switchname")) {
     counts.leaves.insert(nodes);
     counts.leaf_stems.merge(stems(value("switchname")));
+    if (counts.nodes <= kMostNamedNodes) counts.names.push_back(names_of(line, value("nodes")));
   } else if (line.values.contains("blockname")) {
     counts.blocks.insert(nodes);
   }
@@ -163,6 +177,7 @@ ClusterFacts slurm_topology(std::string_view text, const std::string& path) {
       facts.remarks.push_back(fmt::format("{}: leaves have {} to {} nodes; the largest number is taken", path,
                                           *counts.leaves.begin(), *counts.leaves.rbegin()));
   }
+  if (counts.nodes <= kMostNamedNodes) facts.names_by_leaf = std::move(counts.names);
   // A single switch above all leaves divides nothing.
   if (counts.joined.size() > 1) facts.spine_leaves = *counts.joined.begin();
   if (!counts.blocks.empty())

@@ -34,6 +34,7 @@ Json random_network(Draw& draw, std::int64_t nodes) {
             {"kind", draw.of({"rails", "fat-tree", "rail-only", "dragonfly"})},
             {"routing", {{"kind", draw.of({"adaptive", "ecmp", "d-mod-k"})}, {"queue_pairs", draw.of({1, 4})}}},
             {"placement", draw.of({"contiguous", "contiguous", "scattered", "random"})}};
+  if (draw.chance(.1)) n["node_names"] = "a[0-" + std::to_string(nodes) + "],-,b";
   if (draw.chance(.3)) n["sites"] = {{"nodes", 2}, {"Gbps", 400}, {"ms", 1}};
   if (draw.chance(.3)) n["faults"] = Json::array({Json::object({{"node", 0}, {"Gbps", 25}})});
   if (n["kind"] == "dragonfly")

@@ -57,6 +57,31 @@ TEST(NetworkParts, OfDragonfliesAndTori) {
   EXPECT_EQ(alone.links, 256 + 8 * 8) << "one group has no links to others";
 }
 
+struct BuiltIn {
+  const char *name, *cluster;
+  std::int64_t nodes, switches;
+  double links;
+};
+
+// gb200-superpod: 2 units of 4 rails, whose 144 ports down and 144 up take 5 switches each, and a spine of 18.
+// cray-ex-dragonfly: 64 switches of 16 + 31 + 16 ports of 200 Gb/s, of which two are one of 400 Gb/s. tpu-v4-pod: 3
+// links of 800 Gb/s a node. rail-only: 8 switches, each with a link to every node.
+TEST(NetworkParts, OfBuiltInNetworks) {
+  for (const BuiltIn& b :
+       {BuiltIn{"gb200-superpod", "node: gb200-nvl72", 288, 8 * 5 + 18, 1152 + 1152},
+        BuiltIn{"cray-ex-dragonfly", "gpu: h100-sxm, gpus_per_node: 4, nics: 4, nic_Gbps: 200", 256, 64,
+                512 + 64 * (31 + 16) / 4},
+        BuiltIn{"tpu-v4-pod", "gpu: h100-sxm, gpus_per_node: 4, nics: 4, nic_Gbps: 400", 1024, 0, 2 * 3 * 1024},
+        BuiltIn{"rail-only", "node: dgx-h100", 64, 8, 512}}) {
+    const Spec spec = parse_spec("model: gpt2\nsequence: 1024\ncluster: {" + std::string(b.cluster) + ", nodes: " +
+                                     std::to_string(b.nodes) + ", network: " + b.name + "}\nstrategy: {data: 8}\n",
+                                 "network.yaml");
+    const NetworkParts parts = network_parts(spec.cluster, b.nodes, {.ports = kSwitchPorts, .port_Gbps = 400});
+    EXPECT_EQ(parts.switches, b.switches) << b.name;
+    EXPECT_EQ(parts.links, b.links) << b.name;
+  }
+}
+
 TEST(NetworkParts, CostWhatTheListSays) {
   const SwitchPrice price{.ports = 64, .port_Gbps = 400, .switch_usd = 36'000, .link_usd = 1'280, .link_kW = .0155};
   EXPECT_EQ(usd_of({48, 2048}, price), 48 * 36'000 + 2048 * 1'280);

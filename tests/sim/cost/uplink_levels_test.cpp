@@ -31,7 +31,7 @@ struct FabricCase {
 
 // Groups of 2 nodes have 8 links of 50 GB/s to three others. One edge of each of 8 rings goes from one group to the
 // next: 400 GB over 133 GB/s, or over other groups too, which takes 533 GB/s half of the rate each. On a ring of 8
-// nodes a link carries one edge of each ring, and 10 of the 56 pairs of nodes.
+// nodes a link carries one edge of each ring, and 8 of the 56 pairs of nodes.
 TEST(UplinkLevels, OfDragonfliesAndToriAreAsShortAsTheirBusiestLinks) {
   const std::string groups = "{kind: dragonfly, leaf: {nodes: 1}, groups: {leaves: 2, links: 4}, routing: {kind: ";
   const std::string minimal = groups + "d-mod-k}}", adaptive = groups + "adaptive}}";
@@ -42,7 +42,7 @@ TEST(UplinkLevels, OfDragonfliesAndToriAreAsShortAsTheirBusiestLinks) {
         FabricCase{"{kind: torus, torus: {shape: [8], Gbps: 400}}", Dimension::data, kEdges, 50e9, 8},
         FabricCase{"{kind: torus, torus: {shape: [2, 4], Gbps: 800}}", Dimension::data, kEdges, 50e9, 4},
         FabricCase{"{kind: torus, torus: {shape: [8], Gbps: 400}, load: 0.5}", Dimension::expert, kPairs, 448e9,
-                   640 / 25.0},
+                   512 / 25.0},
         // 2 x 6 pairs of nodes leave a group, 2 x 2 go to one other.
         FabricCase{minimal.c_str(), Dimension::expert, kPairs, 448e9, 256 / (400 / 3.0)}}) {
     const bool rings = c.dimension == Dimension::data;
@@ -51,6 +51,28 @@ TEST(UplinkLevels, OfDragonfliesAndToriAreAsShortAsTheirBusiestLinks) {
     const Uplinks uplinks(plan, spec.cluster, 8);
     EXPECT_NE(uplinks.crossed(c.dimension, 0), 0U);
     EXPECT_NEAR(uplinks.least_time(c.dimension, c.pattern, {c.bytes}), c.seconds, 1e-6 * c.seconds) << c.network;
+  }
+}
+
+// A dragonfly with as many links to other groups as NICs, balanced as Kim et al. (2008, section 3.1) have it: g groups
+// of a nodes share the links to one other group among a x a pairs of nodes. All others of the a g nodes get a message
+// from each node over its NICs, which takes as long or longer, so that an all-to-all on direct routes is not slowed.
+TEST(UplinkLevels, OfABalancedDragonflyAreNoLongerThanNics) {
+  for (const std::int64_t leaves : {1, 2, 4}) {
+    const std::int64_t groups = 8 / leaves;
+    const Spec spec = eight_expert_nodes(
+        fmt::format("{{kind: dragonfly, leaf: {{nodes: 1}}, groups: {{leaves: {}, links: 8}}, routing: {{kind: "
+                    "d-mod-k}}}}",
+                    leaves),
+        "{data: 64, expert: 64}");
+    const Plan plan = make_plan(spec);
+    const Uplinks uplinks(plan, spec.cluster, 8);
+    const double nics = 8 * 50e9, bytes = nics;  // what a node sends to all others takes its NICs a second
+    const auto a = static_cast<double>(leaves), g = static_cast<double>(groups);
+    const double one_way = a * 8 * 50e9 / (g - 1);
+    const Seconds expected = a * a * bytes / (a * g - 1) / one_way;
+    EXPECT_NEAR(uplinks.least_time(Dimension::expert, Uplinks::Pattern::pairs, {bytes}), expected, 1e-9) << leaves;
+    EXPECT_LE(expected, 1 + 1e-9);
   }
 }
 

@@ -38,7 +38,7 @@ TEST(Filling, KeepsSumsOfWhatLinksHold) {
       std::int64_t held = 0, rest = 0;
       for (const FlowTable::Entry entry : link.flows) {
         const std::int64_t weight = table.flows[entry.flow].uses[entry.use].weight;
-        const bool holds = table.speeds[entry.flow] == link.level;
+        const bool holds = table.holders[entry.flow] != FlowTable::kNobody && table.rate(entry.flow) == link.level;
         (holds ? held : rest) += holds ? weight : weight * table.rate(entry.flow);
         ASSERT_TRUE(holds || table.rate(entry.flow) <= link.below) << "seed " << seed;
         ASSERT_LE(table.rate(entry.flow), link.level) << "seed " << seed;

@@ -103,6 +103,7 @@ TEST(Levels, GivesTheRatesOfFillingFromNothing) {
         ASSERT_EQ(table.links[l].level, fresh.links[l].level) << "seed " << seed << " set " << set;
         ASSERT_EQ(table.links[l].held, fresh.links[l].held) << "seed " << seed << " set " << set;
         ASSERT_EQ(table.links[l].rest, fresh.links[l].rest) << "seed " << seed << " set " << set;
+        test::expect_counted(table, l);
       }
     }
   }

@@ -2,8 +2,12 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <numeric>
+#include <utility>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "sim/engine/flow_table.h"
 #include "tests/random_bits.h"
@@ -57,6 +61,28 @@ inline FlowTable table_of(const std::vector<std::int64_t>& capacities) {
   FlowTable table;
   for (const std::int64_t capacity : capacities) table.links.emplace_back().full = capacity * kFullRate;
   return table;
+}
+
+// Checks what a link counts of the flows of which it is the holder.
+inline void expect_counted(const FlowTable& table, LinkId id) {
+  const FlowTable::Link& link = table.links[id];
+  std::int64_t own = 0;
+  std::map<LinkId, std::pair<std::uint32_t, std::int64_t>> expected, counted;
+  for (const FlowTable::Entry entry : link.flows) {
+    if (table.holders[entry.flow] != id) continue;
+    const FlowTable::Flow& flow = table.flows[entry.flow];
+    own += flow.uses[entry.use].weight;
+    EXPECT_LE(link.least_limit, flow.limit);
+    for (const FlowTable::Use& use : flow.all()) {
+      if (use.link == id) continue;
+      ++expected[use.link].first;
+      expected[use.link].second += use.weight;
+    }
+  }
+  EXPECT_EQ(own, link.own);
+  if (!link.fanned) return;
+  for (const Fans::Fan& fan : link.fans.all()) counted[fan.link] = {fan.count, fan.weight};
+  EXPECT_EQ(counted, expected);
 }
 
 }  // namespace orrery::test

@@ -57,6 +57,48 @@ TEST(ClusterFacts, OfSeveralFilesCompleteEachOther) {
   EXPECT_EQ(facts.spine_leaves, 4);
 }
 
+// Slurm's names and those of ibnetdiscover are the same hosts, so that a list of a job's hosts finds its leaves.
+TEST(ClusterFacts, NumberNodesByLeafSoThatAJobsHostsAreFound) {
+  const Folder folder;
+  const auto job_nodes = [&](const std::string& file, const std::string& hosts) {
+    folder.write("fabric.yaml", facts_text(read_cluster_facts({file})));
+    folder.write("hosts.txt", hosts);
+    return load_spec(
+               folder.write("job.yaml",
+                            "model: gpt2\nsequence: 1024\nstrategy: {data: 16}\ngpus: 16\ncluster: {node: dgx-h100, "
+                            "nodes: 8, network: {file: fabric.yaml, placement: {nodes: hosts.txt}}}\n"),
+               {})
+        .cluster.network->job_nodes;
+  };
+  const std::string tree = folder.write("tree.conf", "SwitchName=s0 Nodes=n[08-11]\nSwitchName=s1 Nodes=x,n[12-13]\n");
+  EXPECT_EQ(job_nodes(tree, "n[13,09]\n"), (std::vector<std::int64_t>{6, 1}));
+  EXPECT_EQ(job_nodes(folder.write("ib.txt", samples::kIbnetdiscover), "b\na\n"), (std::vector<std::int64_t>{1, 0}));
+}
+
+TEST(ClusterFacts, LeavePlacesFreeWhereLeavesAreNotAlike) {
+  ClusterFacts facts;
+  facts.leaf_nodes = 3;
+  facts.nodes = 6;
+  facts.names_by_leaf = {{"a1", "a2"}, {"b1", "b2", "b3"}, {"c"}};
+  number_nodes(facts);
+  EXPECT_EQ(facts.places, (std::vector<std::string>{"a1", "a2", "-", "b1", "b2", "b3", "c"}));
+  EXPECT_EQ(facts.nodes, 7);
+  EXPECT_NE(facts_text(facts).find("node_names: \"a[1-2],-,b[1-3],c\""), std::string::npos) << facts_text(facts);
+  ASSERT_EQ(facts.remarks.size(), 1U);
+}
+
+TEST(ClusterFacts, LeaveNamesOutThatFindNoNode) {
+  for (const std::vector<std::vector<std::string>>& names :
+       std::vector<std::vector<std::vector<std::string>>>{{{"a"}, {"a"}}, {{"a", "b", "c"}}, {{"a b"}}, {{"a\"b"}}}) {
+    ClusterFacts facts;
+    facts.leaf_nodes = 2;
+    facts.names_by_leaf = names;
+    number_nodes(facts);
+    EXPECT_TRUE(facts.places.empty());
+    EXPECT_EQ(facts.remarks.size(), 1U);
+  }
+}
+
 // The written text can be pasted into a spec, or read by the spec's network.
 TEST(ClusterFacts, AreReadBackAsASpec) {
   const Folder folder;
