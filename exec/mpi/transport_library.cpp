@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstring>
 #include <limits>
 #include <string>
@@ -81,6 +82,10 @@ class LibraryPending final : public Pending {
         if (!call.received.empty()) {
           list(call.counts);
           list(call.received, received_, received_offsets_);
+          if (!call.places.empty()) {
+            std::ranges::transform(call.places, offsets_.begin(), count);
+            std::ranges::transform(call.received_places, received_offsets_.begin(), count);
+          }
           ORRERY_CHECK_MPI(MPI_Ialltoallv(call.in, counts_.data(), offsets_.data(), type, call.out, received_.data(),
                                           received_offsets_.data(), type, channel.comm, request));
           break;

@@ -33,7 +33,8 @@ std::string_view name_of(Dimension d) {
                                                                       "expert-data",  "expert-replicate",
                                                                       "tensor-row",   "tensor-column",
                                                                       "tensor-depth", "vocabulary",
-                                                                      "data-in-node", "data-over-nodes"};
+                                                                      "data-in-node", "data-over-nodes",
+                                                                      "hand-over"};
   return names[static_cast<std::size_t>(d)];
 }
 
@@ -62,7 +63,8 @@ std::string_view name_of(LaneKind l) {
                                                                  "hidden states",
                                                                  "vocabulary sums",
                                                                  "hidden gradients",
-                                                                 "expert reduce"};
+                                                                 "expert reduce",
+                                                                 "hand-over"};
   return names[static_cast<std::size_t>(l)];
 }
 

@@ -199,7 +199,7 @@ class CostModel {
   // Returns whether any stage of the pipeline is on another node than the stage after it.
   bool has_far_stages() const {
     for (std::uint32_t s = 0; s < plan_.classes.size(); ++s) {
-      if (plan_.classes[s].stage < plan_.classes.back().stage && !is_near(s, 1)) return true;
+      if (plan_.classes[s].stage < plan_.last_stage(plan_.classes[s]) && !is_near(s, 1)) return true;
     }
     return false;
   }
@@ -273,7 +273,8 @@ class CostModel {
     if (c.servers > 0) return served(c, plan_, spec_, profile_);
     const NcclModel& members = model(spread);
     const bool by_copies = c.algorithm == kCopyEngines;
-    const Collective timed = by_copies ? one_copy(c, ranks_in(spread)) : c;
+    Collective timed = by_copies ? one_copy(c, ranks_in(spread)) : c;
+    if (c.group == Dimension::hand_over) timed.bytes = exchanged_bytes(c, ranks_in(spread));
     NcclChoice choice =
         c.algorithm.starts_with("hierarchical")
             ? corrected(profile_.steps, two_stage_all_to_all(members, c.bytes, copies(op, spread)), spread.size() > 1)
