@@ -179,7 +179,8 @@ void read_data(const SpecSection& section, const SpecNode* gpus, bool planned, S
     from = "all of the cluster";
   }
   // A second model may have some of the GPUs for itself.
-  const std::int64_t of_second = spec.second ? spec.second->gpus : 0, own = spec.gpus - of_second;
+  const std::int64_t of_second = spec.second ? spec.second->gpus : 0;
+  const std::int64_t own = spec.gpus > 0 ? spec.gpus - of_second : 0;
   if (spec.gpus > 0 && own < 1)
     throw Error(fmt::format("{}: gpus: {} leaves none for the model that trains beside {} of the {}",
                             gpus ? from : reader.path, spec.gpus, of_second, name_of(spec.second->role)));

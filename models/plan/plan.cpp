@@ -7,6 +7,12 @@
 #include <fmt/format.h>
 
 namespace orrery {
+std::int64_t Plan::last_stage(const RankClass& of) const {
+  std::int64_t last = of.stage;
+  for (const RankClass& c : classes) last = c.second == of.second ? std::max(last, c.stage) : last;
+  return last;
+}
+
 std::string_view letter_of(Phase p) {
   switch (p) {
     case Phase::forward:

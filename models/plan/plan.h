@@ -357,11 +357,7 @@ struct Plan {
   std::int64_t workers() const { return ranks - servers; }
   std::int64_t ranges() const { return servers / copies; }
   // Returns the number of the last pipeline stage of the model that a class of ranks holds.
-  std::int64_t last_stage(const RankClass& of) const {
-    std::int64_t last = of.stage;
-    for (const RankClass& c : classes) last = c.second == of.second ? std::max(last, c.stage) : last;
-    return last;
-  }
+  std::int64_t last_stage(const RankClass& of) const;
   std::int64_t seat_of(std::int64_t rank) const { return rank < workers() ? rank : server_seats[rank - workers()]; }
   int kind_of(std::int64_t rank) const { return kind_of_rank.empty() ? 0 : kind_of_rank[rank]; }
   bool meet(Dimension d) const { return std::find(meeting.begin(), meeting.end(), d) != meeting.end(); }
