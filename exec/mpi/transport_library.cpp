@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <cstring>
 #include <limits>
 #include <string>
@@ -79,13 +78,14 @@ class LibraryPending final : public Pending {
         ORRERY_CHECK_MPI(MPI_Ireduce_scatter(call.in, call.out, counts_.data(), type, op, channel.comm, request));
         break;
       case CollectiveKind::all_to_all:
+        if (!call.places.empty()) {
+          requests_.clear();
+          exchange_placed(channel, call);
+          break;
+        }
         if (!call.received.empty()) {
           list(call.counts);
           list(call.received, received_, received_offsets_);
-          if (!call.places.empty()) {
-            std::ranges::transform(call.places, offsets_.begin(), count);
-            std::ranges::transform(call.received_places, received_offsets_.begin(), count);
-          }
           ORRERY_CHECK_MPI(MPI_Ialltoallv(call.in, counts_.data(), offsets_.data(), type, call.out, received_.data(),
                                           received_offsets_.data(), type, channel.comm, request));
           break;
@@ -117,6 +117,22 @@ class LibraryPending final : public Pending {
       offset += c;
     }
     count(offset);
+  }
+
+  // Sends and receives the pieces of an all-to-all that lie at places of their own. A send ends only once it is
+  // received.
+  void exchange_placed(Channel& channel, const CollectiveCall& call) {
+    const int tag = next_tag(channel);
+    const Bytes width = width_of(call.element);
+    for (int m = 0; m < channel.size; ++m) {
+      const auto i = static_cast<std::size_t>(m);
+      if (call.received[i] > 0)
+        receive(channel, m, tag, static_cast<std::byte*>(call.out) + call.received_places[i] * width,
+                call.received[i] * width, requests_);
+      if (call.counts[i] > 0)
+        send(channel, m, tag, static_cast<const std::byte*>(call.in) + call.places[i] * width, call.counts[i] * width,
+             requests_);
+    }
   }
 
   void pass_on(Channel& channel, const CollectiveCall& call) {

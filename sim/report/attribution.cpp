@@ -27,8 +27,8 @@ class Walker {
       for (TaskId t = plan_.classes[slot_].begin; t < plan_.classes[slot_].end; ++t) {
         if (plan_.op_of(t).lane != LaneKind::compute) continue;
         const Span& span = trace_.spans[t];
-        second_ =
-            plan_.classes[slot_].second || two_models_ && plan_.blocks[plan_.frames[plan_.tasks[t].frame].block].second;
+        const bool of_second = two_models_ && plan_.blocks[plan_.frames[plan_.tasks[t].frame].block].second;
+        second_ = plan_.classes[slot_].second || of_second;
         from_ = busy_until;
         if (span.entered > from_) why(t, span.entered);
         busy_until = std::max(from_, span.ended);

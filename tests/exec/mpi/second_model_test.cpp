@@ -178,7 +178,7 @@ const Case kApart[] = {
     {preferred_apart(kLlama, 4, "tensor: 2, data: 2"), "data: 1, micro_batch: 4, global_batch: 8"},
     {preferred_apart(kLlama, 2, "data: 2"), "tensor: 4, data: 1, micro_batch: 2, global_batch: 4"},
 };
-INSTANTIATE_TEST_SUITE_P(Apart, TwoModels, testing::ValuesIn(kApart));
+INSTANTIATE_TEST_SUITE_P(OwnRanks, TwoModels, testing::ValuesIn(kApart));
 
 Result on_one(const std::string& model) {
   const Spec spec = spec_of({model, "data: 1, micro_batch: 2, global_batch: 4"});
