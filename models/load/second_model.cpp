@@ -80,7 +80,9 @@ void read_own_gpus(const SpecSection& map, SecondModel& s) {
   if (given && (s.gpus < 0 || s.gpus > kMostRanks))
     map.reader().fail(*map.find("gpus"), map.name("gpus"),
                       fmt::format("{} is not between 0 and {}", s.gpus, kMostRanks));
-  if (const SpecNode* node = map.find("strategy"); node != nullptr && s.gpus == 0)
+  const SpecNode* node = map.find("strategy");
+  const SpecSection keys(map.reader(), node, map.name("strategy"), kOwnStrategyKeys);  // refuses unknown keys
+  if (node != nullptr && s.gpus == 0)
     map.reader().fail(*node, map.name("strategy"), "it needs GPUs of its own; give their number as gpus beside it");
 }
 
