@@ -80,7 +80,8 @@ TEST(SecondModelKeys, RefuseDegreesThatDoNotNest) {
   expect_refused(with("gpus: 4"), "gpus: 4 leaves none for the model that trains beside 4 of the teacher");
   expect_refused(with("gpus: 2, strategy: {tensor: 2, data: 2}"),
                  "distill.gpus: 2 is not its tensor * pipeline * data * strategy.context = 2 * 1 * 2 * 1");
-  expect_refused(with("gpus: 3, strategy: {tensor: 3}"), "teacher: tensor: 3 does not divide feed_forward", "{data: 1}");
+  expect_refused(with("gpus: 3, strategy: {tensor: 3}"), "teacher: tensor: 3 does not divide feed_forward",
+                 "{data: 1}");
   expect_refused(with("gpus: 2"), "distill.strategy.data: 2 does not divide the samples of a micro-batch",
                  "{tensor: 2, data: 1}");
   expect_refused(with("gpus: 1, strategy: {sharding: fsdp}"), "distill.strategy.sharding");
