@@ -4,6 +4,7 @@
 #include <cassert>
 #include <numeric>
 
+#include "exec/host/hand_over.h"
 #include "exec/host/whole_layers.h"
 #include "models/layers/blocks.h"
 
@@ -343,6 +344,10 @@ static void prepare_parts(const Rank& rank, const Collective& work, const Launch
 PreparedCollective prepare(const Rank& rank, const Collective& work, const Launch& launch) {
   PreparedCollective p;
   p.call = described(rank, work);
+  if (work.group == Dimension::hand_over) {
+    prepare_hand_over(rank, work, launch, p.call);
+    return p;
+  }
   if (moves_layers(rank, launch)) {
     prepare_layers(rank, work, launch, p.call);
     return p;

@@ -10,13 +10,16 @@
 
 namespace orrery {
 
-Rank::Rank(const Spec& s, const Plan& folded, std::int64_t n) : spec(s), number(n), plan(instantiate(folded, n)) {
-  const Coordinates at = n < plan.workers() ? coordinates(s.strategy)[static_cast<std::size_t>(n)] : Coordinates{};
+Rank::Rank(const Spec& given, const Plan& folded, std::int64_t n)
+    : spec(given), number(n), plan(instantiate(folded, n)) {
+  const Strategy& s = spec.strategy;
+  const Coordinates at =
+      n < plan.workers() ? coordinates(s)[static_cast<std::size_t>(n - first_rank())] : Coordinates{};
   replica = at.data;
-  samples = s.strategy.micro_batch / s.strategy.replicas_of(at.pipeline);
+  samples = s.micro_batch / s.replicas_of(at.pipeline);
   first_sample = at.replica * samples;
   context = at.context;
-  parts = rank_parts(s.strategy, s.sequence, context);
+  parts = rank_parts(s, spec.sequence, context);
   for (std::size_t d = 0; d < plan.dimensions.size(); ++d) {
     positions.push_back(orrery::position_in(plan, static_cast<Dimension>(d), n));
   }
@@ -31,6 +34,8 @@ Rank::Rank(const Spec& s, const Plan& folded, std::int64_t n) : spec(s), number(
     }
   }
 }
+
+std::int64_t Rank::first_rank() const { return spec.second && spec.second->alone ? spec.second->strategy->gpus() : 0; }
 
 GroupList::Group Rank::group(Dimension d) const {
   const GroupTable& table = plan.dimensions[static_cast<std::size_t>(d)];

@@ -14,9 +14,12 @@
 namespace orrery {
 
 // One rank of a job: the spec, the rank's own plan, and the rank's index in each process group. Constant during a run.
+// If a second model has ranks of its own, the spec is that of the model whose parts the rank holds (spec_of_rank()).
 struct Rank {
   Rank(const Spec& spec, const Plan& folded, std::int64_t number);
 
+  // Returns the number of the first rank that holds parts of the same model.
+  std::int64_t first_rank() const;
   const GroupPosition& position_in(Dimension d) const { return positions[static_cast<std::size_t>(d)]; }
   GroupList::Group group(Dimension d) const;
   // Return the bytes of one element: state_width() for a buffer of weights, gradients or optimizer states, unit_width()

@@ -78,6 +78,11 @@ class LibraryPending final : public Pending {
         ORRERY_CHECK_MPI(MPI_Ireduce_scatter(call.in, call.out, counts_.data(), type, op, channel.comm, request));
         break;
       case CollectiveKind::all_to_all:
+        if (!call.places.empty()) {
+          requests_.clear();
+          exchange_placed(channel, call);
+          break;
+        }
         if (!call.received.empty()) {
           list(call.counts);
           list(call.received, received_, received_offsets_);
@@ -112,6 +117,22 @@ class LibraryPending final : public Pending {
       offset += c;
     }
     count(offset);
+  }
+
+  // Sends and receives the pieces of an all-to-all that lie at places of their own. A send ends only once it is
+  // received.
+  void exchange_placed(Channel& channel, const CollectiveCall& call) {
+    const int tag = next_tag(channel);
+    const Bytes width = width_of(call.element);
+    for (int m = 0; m < channel.size; ++m) {
+      const auto i = static_cast<std::size_t>(m);
+      if (call.received[i] > 0)
+        receive(channel, m, tag, static_cast<std::byte*>(call.out) + call.received_places[i] * width,
+                call.received[i] * width, requests_);
+      if (call.counts[i] > 0)
+        send(channel, m, tag, static_cast<const std::byte*>(call.in) + call.places[i] * width, call.counts[i] * width,
+             requests_);
+    }
   }
 
   void pass_on(Channel& channel, const CollectiveCall& call) {

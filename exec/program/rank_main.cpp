@@ -100,7 +100,8 @@ void run(const RankOptions& o, const Spec& spec, const Plan& plan, const std::st
   if (session.size() != plan.ranks) {
     throw Error(fmt::format("{}: {} ranks were started for a plan of {}", o.spec, session.size(), plan.ranks));
   }
-  const Rank rank(spec, plan, session.rank());
+  const Spec own = spec_of_rank(spec, session.rank());
+  const Rank rank(own, plan, session.rank());
   std::optional<Watch> watch;
   if (o.hang_timeout > 0) {
     watch.emplace(o.out, unfold(plan), o.steps, Patience{o.hang_timeout, {}},

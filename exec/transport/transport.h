@@ -63,6 +63,9 @@ struct CollectiveCall {
   const void* in = nullptr;
   void* out = nullptr;
   std::vector<std::int64_t> counts, received;
+  // For an all_to_all with a count for every member: the elements before the piece for each member in `in`, and before
+  // the piece from each member in `out`; empty: the pieces lie one after another.
+  std::vector<std::int64_t> places, received_places;
   bool add = false;
   int root = 0;
   int copies = 1;

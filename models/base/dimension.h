@@ -27,10 +27,11 @@ enum class Dimension : std::uint8_t {
   tensor_depth,      // on a 2.5D or 3D grid of tensor ranks: ranks that differ only in their depth
   vocabulary,        // all ranks of a model replica, if its pipeline stages share the vocabulary
   data_in_node,      // ranks of a data-parallel group on one node, if they hold secondary shards (ZeRO++)
-  data_over_nodes    // ranks of a data-parallel group that have the same position within their nodes
+  data_over_nodes,   // ranks of a data-parallel group that have the same position within their nodes
+  hand_over          // ranks of the model that trains, and those of a frozen one that send them its output
 };
 
-inline constexpr std::size_t kDimensions = 20;
+inline constexpr std::size_t kDimensions = 21;
 
 // The sharding of an activation matrix over a grid of tensor ranks (2D, 2.5D or 3D tensor parallelism): its columns are
 // split over the group `columns`, its samples over the group tensor_depth, and each of these shares of the samples

@@ -42,9 +42,12 @@ BlockContext::BlockContext(const Spec& s, const ShardingRow& r)
       width(storage_bytes(s.strategy.precision)) {
   divide_among(1);
   if (spreads_vocabulary(s.strategy.schedule)) shared.stages = s.strategy.pipeline;
+  second = s.second && s.second->alone;
   const std::int64_t parts = tensor * (cube ? tensor : 1) * shared.stages;
+  // Models that are cut apart over ranks of their own have logits of the same number of columns, to compare them.
+  const std::int64_t most = has_second_apart(s) ? std::max(parts, s.second->strategy->tensor) : parts;
   padded_vocab =
-      ceil_div(s.model.vocab, s.software.layout.vocab_multiple * parts) * s.software.layout.vocab_multiple * parts;
+      ceil_div(s.model.vocab, s.software.layout.vocab_multiple * most) * s.software.layout.vocab_multiple * most;
   table_rows = padded_vocab / parts;
 }
 
@@ -292,13 +295,18 @@ Block output_block(const BlockContext& context, std::vector<Op>& ops) {
   const std::optional<SecondModel>& second = c.spec.second;
   const bool teaches = second && second->role == SecondModel::Role::teacher;
   // the buffer kBeside is the first that is added after the block's input and output gradient
-  if (second)
-    b.tape.input_beside(std::string(name_of(second->role)), c.rows * (teaches ? c.padded_vocab / c.tensor * 4 : 8));
-  const std::string weight = c.spec.model.tied_embeddings ? "embedding.word" : "output";
-  const auto logits =
-      c.grid ? grid_logits(b, "logits", kInput, weight + ".weight")
-             : column_parallel(b, "logits", kInput, c.spec.model.hidden, c.padded_vocab / c.tensor, {weight});
   const std::int64_t columns = c.padded_vocab / c.tensor;
+  if (second) {
+    const std::string name(name_of(second->role));
+    const Bytes bytes = c.rows * (teaches ? columns * 4 : 8);
+    if (second->gpus == 0)
+      b.tape.input_beside(name, bytes);
+    else
+      teaches ? receive_logits(b, b.tape.slot(name, bytes), columns) : receive_sums(b, b.tape.slot(name, bytes));
+  }
+  const std::string weight = c.spec.model.tied_embeddings ? "embedding.word" : "output";
+  const auto logits = c.grid ? grid_logits(b, "logits", kInput, weight + ".weight")
+                             : column_parallel(b, "logits", kInput, c.spec.model.hidden, columns, {weight});
   soft_cap(b, "logit cap", logits, c.rows * columns, c.spec.model.logit_softcap, c.spec.software.kernels.compile);
   if (c.duty == Duty::master || c.duty == Duty::replica)
     gathered_cross_entropy(b, logits, columns);

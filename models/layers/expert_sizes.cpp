@@ -71,18 +71,6 @@ double draws(const std::vector<double>& shares, double top_k) {
 
 }  // namespace
 
-static bool has_uneven_loads(const Model& model) {
-  if (!model.moe) return false;
-  const Moe& moe = *model.moe;
-  const bool padded = moe.capacity_factor && moe.pad_to_capacity;
-  return !padded && (moe.imbalance > 1 || (moe.zipf && *moe.zipf > 0) || !moe.loads_file.empty());
-}
-
-bool unevenly_loaded(const Spec& spec) {
-  if (spec.strategy.expert == 1) return false;
-  return has_uneven_loads(spec.model) || (spec.second && has_uneven_loads(spec.second->model));
-}
-
 ExpertSizes expert_sizes(const Spec& spec, std::int64_t layer, std::int64_t tokens, ExpertLoad load) {
   const Moe& moe = *spec.model.moe;
   ExpertSizes s;

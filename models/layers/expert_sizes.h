@@ -11,10 +11,6 @@ namespace orrery {
 // group.
 enum class ExpertLoad : std::uint8_t { busiest, others };
 
-// Returns whether the plan must tell ranks with the busiest experts from other ranks. One load for all ranks is enough
-// if each expert gets the same number of rows.
-bool unevenly_loaded(const Spec& spec);
-
 // Numbers of rows of tokens that a rank sends to experts and receives for its own experts in one layer and micro-batch;
 // a token makes top_k choices, each of which is a row. All ranks send equally many rows; the number that a rank
 // receives depends on the load of its experts.

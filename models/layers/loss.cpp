@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "models/layers/layer_parts.h"
 #include "models/layers/linear.h"
+#include "models/partition/hand_over.h"
 
 namespace orrery {
 namespace {
@@ -148,16 +150,98 @@ void preference_loss(LayerTape& layer, Id logits, std::int64_t columns) {
                   {.reads = {sums, kBeside}, .writes = {layer.tape.slot("loss", c.rows * 4), factors}});
 }
 
+namespace {
+
+constexpr Bytes kSumBytes = 4;
+
+// The hand-over of `elements` elements of a rank's buffer, from element `first` on. columns_cut: as in Collective.
+Collective transfer(const BlockContext& c, std::int64_t elements, std::int64_t first, Bytes width, bool columns_cut) {
+  const HandOver h = hand_over_of(c.spec);
+  const bool sends = c.second;
+  const Bytes own = elements * width;
+  // Every rank of a side has equally many bytes. Those that all ranks of a tensor group have alike are sent in shares.
+  const Bytes sent = columns_cut ? (sends ? own : own * h.receivers() / h.senders())
+                                 : (sends ? own : own * h.receivers_by_data / h.senders_by_data) / h.senders_by_tensor *
+                                       h.receivers_by_tensor;
+  const Bytes received = columns_cut ? (sends ? own * h.senders() / h.receivers() : own)
+                                     : (sends ? own * h.senders_by_data / h.receivers_by_data : own);
+  return {.kind = CollectiveKind::all_to_all,
+          .group = Dimension::hand_over,
+          .bytes = std::max(sent, received),
+          .width = width,
+          .first = first,
+          .sent = sends ? sent : 0,
+          .columns_cut = columns_cut};
+}
+
+// The copy between a matrix of logits and a buffer with the columns of each of `members` ranks by themselves.
+MoveHeads by_members(const BlockContext& c, std::int64_t columns, std::int64_t members, Direction direction) {
+  return {c.rows, members, 0, columns / members, members, true, direction};
+}
+
+}  // namespace
+
+void send_logits(LayerTape& layer, Id logits, std::int64_t columns) {
+  const BlockContext& c = layer.context;
+  const std::int64_t members = hand_over_of(c.spec).receivers_by_tensor;
+  Id sent = logits;
+  if (members > 1) {
+    sent = activation(layer, "logits by receiver", c.rows, columns);
+    layer.tape.emit("logits by receiver", by_members(c, columns, members, Direction::forward),
+                    {.reads = {logits}, .writes = {sent}});
+  }
+  layer.tape.emit("send logits", transfer(c, c.rows * columns, 0, c.width, true), {.reads = {sent}},
+                  LaneKind::hand_over);
+}
+
+void receive_logits(LayerTape& layer, Id to, std::int64_t columns) {
+  const BlockContext& c = layer.context;
+  const std::int64_t members = hand_over_of(c.spec).senders_by_tensor, elements = c.rows * columns;
+  Id logits = activation(layer, "received logits", c.rows, columns);
+  layer.tape.emit("receive logits", transfer(c, elements, 0, c.width, true), {.writes = {logits}}, LaneKind::hand_over);
+  if (members > 1) {
+    const Id parts = std::exchange(logits, activation(layer, "joined logits", c.rows, columns));
+    layer.tape.emit("join logits", by_members(c, columns, members, Direction::backward),
+                    {.reads = {parts}, .writes = {logits}});
+  }
+  layer.tape.emit("received logits to fp32", Cast{elements, c.width, 4}, {.reads = {logits}, .writes = {to}});
+}
+
+void send_sums(LayerTape& layer, Id sums) {
+  const BlockContext& c = layer.context;
+  for (std::int64_t first : {std::int64_t{0}, c.rows})
+    layer.tape.emit("send log-probabilities", transfer(c, c.rows, first, kSumBytes, false), {.reads = {sums}},
+                    LaneKind::hand_over);
+}
+
+void receive_sums(LayerTape& layer, Id to) {
+  const BlockContext& c = layer.context;
+  layer.tape.emit("receive log-probabilities", transfer(c, c.rows, 0, kSumBytes, false), {.writes = {to}},
+                  LaneKind::hand_over);
+  layer.tape.emit("receive log-probabilities", transfer(c, c.rows, c.rows, kSumBytes, false), {.updates = {to}},
+                  LaneKind::hand_over);
+}
+
 Block second_output_block(const BlockContext& c, std::vector<Op>& ops) {
   const Model& m = c.spec.model;
   LayerTape b(c, "output", BlockRole::output);
   b.tape.input(c.local_rows * c.hidden * c.width);
-  b.tape.handed_to = kBeside;
+  const bool apart = has_second_apart(c.spec);  // whether the block is on ranks of the second model's own
+  if (!apart) b.tape.handed_to = kBeside;
   const std::int64_t columns = c.padded_vocab / c.tensor;
   const std::string weight = m.tied_embeddings ? "embedding.word" : "output";
   const Id logits = column_parallel(b, "logits", kInput, m.hidden, columns, {weight});
   soft_cap(b, "logit cap", logits, c.rows * columns, m.logit_softcap, c.spec.software.kernels.compile);
-  if (c.spec.second->role == SecondModel::Role::reference) return b.tape.finish(label_sums(b, logits, columns), ops);
+  if (c.spec.second->role == SecondModel::Role::reference) {
+    const Id sums = label_sums(b, logits, columns);
+    if (!apart) return b.tape.finish(sums, ops);
+    send_sums(b, sums);
+    return b.tape.finish(ops);
+  }
+  if (apart) {
+    send_logits(b, logits, columns);
+    return b.tape.finish(ops);
+  }
   const Id wide = b.tape.slot("fp32 logits", c.rows * columns * 4);
   b.tape.emit("logits to fp32", Cast{c.rows * columns, c.width, 4}, {.reads = {logits}, .writes = {wide}});
   return b.tape.finish(wide, ops);

@@ -30,6 +30,19 @@ void distillation_loss(LayerTape& layer, Id logits, std::int64_t columns);
 // those that a block of the teacher has read (Scope::beside). Records nothing if no loss compares what this layer
 // reads, or the final norm, whose number is that of the layers.
 void feature_loss(LayerTape& layer, std::int64_t number);
+// The transfers by which a frozen model on ranks of its own (SecondModel) gives its output to the ranks of the model
+// that trains, micro-batch by micro-batch (models/partition/hand_over.h).
+
+// Records that the last stage of the frozen model sends its logits (rows, columns), in the width of activations.
+void send_logits(LayerTape& layer, Id logits, std::int64_t columns);
+// Records that the output block of the model that trains receives a teacher's logits, and casts them to fp32 in the
+// buffer `to` (rows, columns).
+void receive_logits(LayerTape& layer, Id to, std::int64_t columns);
+// These functions record the same of a reference's label_sums(), whose two numbers of each row are sent one after the
+// other.
+void send_sums(LayerTape& layer, Id sums);
+void receive_sums(LayerTape& layer, Id to);
+
 // Builds the last block of the second model, which hands its result to the output block of the model that trains: a
 // teacher's fp32 logits, or a reference's label_sums().
 Block second_output_block(const BlockContext& context, std::vector<Op>& ops);

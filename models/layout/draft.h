@@ -36,6 +36,8 @@ struct PlanFacts {
   bool host_parameters() const { return spec.strategy.offload.parameters != MemoryTier::device; }
   // Returns whether the host holds the weights that do not train.
   bool host_frozen() const { return host_parameters() || (spec.second && spec.second->offload); }
+  // Returns whether the plan has forward passes alone.
+  bool forward_only() const { return spec.generation || (spec.second && spec.second->alone); }
   bool host_gradients() const { return spec.strategy.offload.gradients != MemoryTier::device; }
   bool host_update() const { return spec.strategy.offload.optimizer != MemoryTier::device; }
   bool delayed() const { return host_update() && spec.strategy.offload.delayed_update; }

@@ -56,7 +56,7 @@ static bool ring_is_alike(const Draft& draft) {
   const Spec& spec = draft.facts.spec;
   const auto alike = [&](std::int64_t w) { return blocks_are_alike(spec.strategy, spec.sequence, w); };
   const auto alike_in = [&](const Model& m) { return !m.sliding_window || alike(m.sliding_window->window); };
-  return alike(0) && alike_in(spec.model) && (!spec.second || alike_in(spec.second->model));
+  return alike(0) && alike_in(spec.model) && (!has_second_beside(spec) || alike_in(spec.second->model));
 }
 
 static void meet_everywhere(Draft& draft) {

@@ -184,7 +184,11 @@ Broken gpu_rules(const Spec& spec) {
   if (inner > kMostRanks || inner * s.context > kMostRanks || inner * s.context * s.data > kMostRanks) {
     return broken("data", "data: tensor * pipeline * context * data is above {}", kMostRanks);
   }
-  if (s.gpus() != spec.gpus) {
+  if (has_second_apart(spec) && s.gpus() + spec.second->gpus != spec.gpus)
+    return broken("gpus",
+                  "gpus: {} is not tensor * pipeline * context * data + gpus of the {} = {} * {} * {} * {} + {}",
+                  spec.gpus, name_of(spec.second->role), s.tensor, s.places(), s.context, s.data, spec.second->gpus);
+  if (!has_second_apart(spec) && s.gpus() != spec.gpus) {
     return broken("gpus", "gpus: {} is not tensor * pipeline * context * data = {} * {} * {} * {} = {}", spec.gpus,
                   s.tensor, s.places(), s.context, s.data, s.gpus());
   }
@@ -388,8 +392,8 @@ Broken first_broken(const Spec& spec) {
   return first_of(spec, generation_rules, quantise_rules, second_rules, model_rules, range_rules, gpu_rules,
                   cluster_rules, network_rules, trouble_rules, software_rules, tensor_rules, sequence_rules,
                   document_rules, image_rules, frozen_rules, unit_rules, checkpoint_rules, pipeline_rules, expert_rules,
-                  sharding_rules, batch_rules, second_model_rules, feature_rules, schedule_rules, precision_rules,
-                  offload_rules, rank_order_rules, pair_rules);
+                  sharding_rules, batch_rules, own_strategy_rules, second_model_rules, feature_rules, schedule_rules,
+                  precision_rules, offload_rules, rank_order_rules, pair_rules);
 }
 
 }  // namespace orrery

@@ -7,6 +7,7 @@
 #include "models/partition/layers_of_stages.h"
 #include "models/partition/rank_groups.h"
 #include "models/schedule/schedule_file.h"
+#include "models/spec/sequence.h"
 
 namespace orrery::feature::is {
 namespace {
@@ -106,6 +107,16 @@ bool order_of_training(const Spec& spec) {
   const ScheduleRow* row = schedule(spec);
   return row == nullptr || row->copies > 1 || row->vocabulary_barriers > 0 || row->updates != Updates::flush ||
          row->moves != nullptr || woven(spec);
+}
+
+// Returns whether ranks of one stage of a model on ranks of its own do unlike work.
+static bool works_unlike(const Spec& spec) {
+  const auto unlike = [&](std::int64_t window) { return !blocks_are_alike(spec.strategy, spec.sequence, window); };
+  return unevenly_loaded(spec) || unlike(0) || (spec.model.sliding_window && unlike(spec.model.sliding_window->window));
+}
+
+bool unlike_ranks(const Spec& spec) {
+  return works_unlike(spec) || (has_second_apart(spec) && works_unlike(second_spec(spec)));
 }
 
 bool copied_gradients(const Spec& spec) { return averaging(spec, sharding(spec)) == Averaging::copy; }

@@ -35,6 +35,9 @@ bool woven(const Spec& spec);
 // over the stages, updates without a flush, moves activations between stages, overlaps forward with backward, or is
 // from a file
 bool order_of_training(const Spec& spec);
+// whether ranks of one stage of either model, which is on ranks of its own, do unlike work: they have more or less of
+// the tokens for experts, or parts of a sequence that attend to more or fewer keys
+bool unlike_ranks(const Spec& spec);
 bool woven_chunk(const Spec& spec);  // whether an overlapped forward and backward belong to the same chunk
 // whether the framework copies gradients into separate buffers for the buckets (Averaging::copy)
 bool copied_gradients(const Spec& spec);

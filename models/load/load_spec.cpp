@@ -281,6 +281,7 @@ static OpenSpec read_spec(const std::string& text, const std::string& path, cons
   take_habits(reader, spec);
   spec.cluster = read_cluster(reader, top.find("cluster"));
   read_strategy(reader, top.find("strategy"), top.find("gpus"), spec);
+  read_own_strategy(top, spec);
   top.take("steps", spec.steps);
   std::int64_t seed = 0;
   if (top.take("seed", seed) && seed < 0) reader.fail(*top.find("seed"), "seed", "must be at least 0");

@@ -156,6 +156,8 @@ void settle_generation(Spec& spec);
 // values that follow from these sections once the strategy is read.
 void read_second(const SpecSection& top, std::string_view workload, Spec& spec);
 void settle_second(Spec& spec);
+// Reads distill.strategy or dpo.strategy, if the second model has GPUs of its own; the strategy must already be read.
+void read_own_strategy(const SpecSection& top, Spec& spec);
 
 // These functions read the sections of a spec; load_spec.cpp calls them.
 Model read_model(SpecReader& reader, const SpecNode* node);
@@ -184,20 +186,21 @@ Broken broken(std::string key, fmt::format_string<Values...> format, Values&&...
   return {std::move(key), fmt::format(format, std::forward<Values>(values)...)};
 }
 Broken first_broken(const Spec& spec);
-Broken offload_rules(const Spec& spec);     // checks the rules of strategy.offload
-Broken schedule_rules(const Spec& spec);    // checks the rules of schedules' options
-Broken replica_rules(const Spec& spec);     // checks the rules of stage_replicas (replicas.cpp)
-Broken grid_rules(const Spec& spec);        // checks the rules of grids of tensor ranks (grid.cpp)
-Broken unit_rules(const Spec& spec);        // checks the rules of strategy.units (units.cpp)
-Broken frozen_rules(const Spec& spec);      // checks the rules of frozen weights (frozen.cpp)
-Broken document_rules(const Spec& spec);    // checks the rules of packed samples (documents.cpp)
-Broken image_rules(const Spec& spec);       // checks the rules of images and their encoder (vision.cpp)
-Broken checkpoint_rules(const Spec& spec);  // checks the rules of strategy.checkpoint (checkpoint.cpp)
-Broken network_rules(const Spec& spec);     // checks the rules of cluster.network (network.cpp)
-Broken generation_rules(const Spec& spec);  // checks the rules of text generation (generation.cpp)
-Broken quantise_rules(const Spec& spec);    // checks the rules of strategy.quantise (quantise.cpp)
-Broken second_rules(const Spec& spec);      // checks the rules of a second model (second_model.cpp)
-Broken feature_rules(const Spec& spec);     // checks the rules of distill.features (second_model.cpp)
-Broken rank_order_rules(const Spec& spec);  // checks the rules of strategy.rank_order
+Broken offload_rules(const Spec& spec);       // checks the rules of strategy.offload
+Broken schedule_rules(const Spec& spec);      // checks the rules of schedules' options
+Broken replica_rules(const Spec& spec);       // checks the rules of stage_replicas (replicas.cpp)
+Broken grid_rules(const Spec& spec);          // checks the rules of grids of tensor ranks (grid.cpp)
+Broken unit_rules(const Spec& spec);          // checks the rules of strategy.units (units.cpp)
+Broken frozen_rules(const Spec& spec);        // checks the rules of frozen weights (frozen.cpp)
+Broken document_rules(const Spec& spec);      // checks the rules of packed samples (documents.cpp)
+Broken image_rules(const Spec& spec);         // checks the rules of images and their encoder (vision.cpp)
+Broken checkpoint_rules(const Spec& spec);    // checks the rules of strategy.checkpoint (checkpoint.cpp)
+Broken network_rules(const Spec& spec);       // checks the rules of cluster.network (network.cpp)
+Broken generation_rules(const Spec& spec);    // checks the rules of text generation (generation.cpp)
+Broken quantise_rules(const Spec& spec);      // checks the rules of strategy.quantise (quantise.cpp)
+Broken second_rules(const Spec& spec);        // checks the rules of a second model (second_model.cpp)
+Broken own_strategy_rules(const Spec& spec);  // checks the rules of distill.strategy and dpo.strategy
+Broken feature_rules(const Spec& spec);       // checks the rules of distill.features (second_model.cpp)
+Broken rank_order_rules(const Spec& spec);    // checks the rules of strategy.rank_order
 
 }  // namespace orrery

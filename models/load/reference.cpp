@@ -34,11 +34,13 @@ constexpr const char* kSpecs[] = {
     "model: {layers: 2, hidden: 8, heads: 2, feed_forward: 8, vocab: 8}\n"
     "sequence: 8\n"
     "teacher: {layers: 2, hidden: 8, heads: 2, feed_forward: 8, vocab: 8}\n"
-    "distill: {features: {}}\n"
+    "distill: {gpus: 1, features: {}}\n"
+    "gpus: 2\n"
     "cluster: {gpu: h100-sxm}\n",
     "model: {layers: 2, hidden: 8, heads: 2, feed_forward: 8, vocab: 8}\n"
     "sequence: 8\n"
-    "dpo: {}\n"
+    "dpo: {gpus: 1}\n"
+    "gpus: 2\n"
     "cluster: {gpu: h100-sxm}\n"};
 
 std::string default_of(const Origin& origin) {

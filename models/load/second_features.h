@@ -16,6 +16,8 @@ inline constexpr Feature kStreamsOfEither = {
     [](S s) { return s.model.hyper_connections || (s.second && s.second->model.hyper_connections); }};
 inline constexpr Feature kHostedSecond = {"workload", "a second model's weights on the host (offload)",
                                           [](S s) { return s.second && s.second->offload; }};
+inline constexpr Feature kOwnGpus = {"workload", "a second model on GPUs of its own (gpus)", has_second_apart};
+inline constexpr Feature kUnlikeRanks = {"strategy", "ranks of a stage that do unlike work", is::unlike_ranks};
 inline constexpr Feature kEndsOnOneStage = {
     "strategy.schedule", "a schedule that puts both ends of the model on one of several stages", is::both_ends};
 inline constexpr Feature kDiskWeights = {"strategy.offload.parameters", "weights on disks (nvme)",

@@ -178,13 +178,21 @@ void read_data(const SpecSection& section, const SpecNode* gpus, bool planned, S
     spec.gpus = gpus_of(spec.cluster);
     from = "all of the cluster";
   }
-  if (spec.gpus % inner != 0 && section.find("data") == nullptr) {
-    throw Error(fmt::format("{}: gpus: {} is not a multiple of tensor * pipeline * context: {}",
-                            gpus ? from : reader.path, spec.gpus, inner));
+  // A second model may have some of the GPUs for itself.
+  const std::int64_t of_second = spec.second ? spec.second->gpus : 0;
+  const std::int64_t own = spec.gpus > 0 ? spec.gpus - of_second : 0;
+  if (spec.gpus > 0 && own < 1)
+    throw Error(fmt::format("{}: gpus: {} leaves none for the model that trains beside {} of the {}",
+                            gpus ? from : reader.path, spec.gpus, of_second, name_of(spec.second->role)));
+  if (own % inner != 0 && section.find("data") == nullptr) {
+    const std::string rest =
+        of_second == 0 ? "" : fmt::format(" less {} of the {}", of_second, name_of(spec.second->role));
+    throw Error(fmt::format("{}: gpus: {}{} is not a multiple of tensor * pipeline * context: {}",
+                            gpus ? from : reader.path, spec.gpus, rest, inner));
   }
-  s.data = planned ? 1 : std::max<std::int64_t>(1, spec.gpus / inner);
+  s.data = planned ? 1 : std::max<std::int64_t>(1, own / inner);
   section.take_count("data", s.data, kMostRanks, planned ? "default" : "gpus / (tensor * pipeline * context)");
-  if (spec.gpus == 0) spec.gpus = inner * s.data;
+  if (spec.gpus == 0) spec.gpus = inner * s.data + of_second;
   if (planned) s.stage_replicas = {std::max<std::int64_t>(1, spec.gpus / (inner * s.data))};
   if (spec.cluster.gpus_per_node == 0) spec.cluster.gpus_per_node = static_cast<int>(std::min(spec.gpus, kMostRanks));
   reader.origins.push_back({"gpus", to_text(spec.gpus), from});

@@ -196,11 +196,24 @@ std::vector<GroupTable> make_groups(const Strategy& s, bool sharded, bool hybrid
   const std::vector<std::int64_t> seat = places_in(of_node);
   set(Dimension::data_over_nodes, [&](std::int64_t r) { return nodes > 0 ? data_group(r) * node_ranks + seat[r] : r; });
   set(Dimension::world, [](std::int64_t) { return std::int64_t{0}; });
+  set(Dimension::hand_over, [](std::int64_t r) { return r; });
   set_grid(s, at, tables);
   return tables;
 }
 
-bool has_experts(const Spec& spec) { return spec.model.moe || (spec.second && spec.second->model.moe); }
+bool has_experts(const Spec& spec) { return spec.model.moe || (has_second_beside(spec) && spec.second->model.moe); }
+
+static bool has_uneven_loads(const Model& model) {
+  if (!model.moe) return false;
+  const Moe& moe = *model.moe;
+  const bool padded = moe.capacity_factor && moe.pad_to_capacity;
+  return !padded && (moe.imbalance > 1 || (moe.zipf && *moe.zipf > 0) || !moe.loads_file.empty());
+}
+
+bool unevenly_loaded(const Spec& spec) {
+  if (spec.strategy.expert == 1) return false;
+  return has_uneven_loads(spec.model) || (has_second_beside(spec) && has_uneven_loads(spec.second->model));
+}
 
 bool shards_nothing(const Strategy& s, bool experts) {
   const ShardingRow& row = row_of(s.sharding);

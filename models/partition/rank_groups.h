@@ -50,6 +50,8 @@ std::vector<Dimension> tensor_axes(const Strategy& s);
 //   data_in_node, data_over_nodes: the ranks of a data group on one node, and the ranks at the same place of each of
 //     the group's nodes; only if node_ranks, the number of ranks of a node, is not 0
 //   world: all ranks
+//   hand_over: the rank alone; where a frozen model has ranks of its own, these groups are made of both models' ranks
+//     (hand_over.h), as all other groups are of one model's
 //   tensor_row, tensor_column, tensor_depth: ranks of a grid that differ in j, i or x alone. In a grid of tensor
 //     ranks with sides of q ranks (2d, 2.5d, 3d), the rank at row i and place j of layer x is number (x * q + i) * q +
 //     j of its tensor group. The layers of a 2.5d grid hold the same weights, as data ranks do: they are in one data
@@ -59,6 +61,10 @@ std::vector<GroupTable> make_groups(const Strategy& s, bool sharded, bool hybrid
 
 // Returns whether the model that trains, or the frozen one beside it, has experts, for which ranks form other groups.
 bool has_experts(const Spec& spec);
+
+// Returns whether the plan must tell ranks with the busiest experts from other ranks. One load for all ranks is enough
+// if each expert gets the same number of rows.
+bool unevenly_loaded(const Spec& spec);
 
 // Returns whether sharding has no effect: no rank shares its parameters with another rank, and no state is offloaded,
 // so that ZeRO's stages give the same plan as `none`. FSDP always has an effect, because it casts its fp32 parameters

@@ -81,8 +81,9 @@ void check_match(const Plan& plan, std::uint32_t match) {
                       a->group == b->group && a->root == b->root && a->maximum == b->maximum &&
                       a->servers == b->servers && a->copies == b->copies &&
                       // the embedding table that the first and the last pipeline stage share may begin at different
-                      // offsets in the flat buffers of the two stages
-                      (a->first == b->first || a->group == Dimension::embedding);
+                      // offsets in the flat buffers of the two stages, as numbers that are handed over may in the
+                      // buffers of both models
+                      (a->first == b->first || a->group == Dimension::embedding || a->group == Dimension::hand_over);
     if (a != nullptr && !same)
       throw Error(fmt::format("plan: '{}' and '{}' are one collective but differ", first.name, op.name));
   }

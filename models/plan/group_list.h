@@ -60,4 +60,11 @@ class GroupList {
   std::vector<std::int32_t> ranks_;
 };
 
+// All process groups of one dimension of parallelism (tensor, data, ...). groups[i] lists the global ranks of group i;
+// member_of[rank] is the index of the rank's group.
+struct GroupTable {
+  GroupList groups;
+  std::vector<std::int32_t> member_of;
+};
+
 }  // namespace orrery

@@ -152,6 +152,7 @@ struct HashedShapes {
   void operator()(const Collective& c) const {
     all(c.kind, c.group, c.bytes, c.width, c.first, c.algorithm, c.maximum, c.servers, c.copies, c.tensors, c.root);
     if (c.back) all(c.back);
+    if (c.group == Dimension::hand_over) all(c.sent, c.columns_cut);
   }
   void operator()(const Transfer& t) const { all(t.send, t.offset, t.bytes, t.first, t.parts); }
   void operator()(const Convolution& c) const {
@@ -224,6 +225,7 @@ void add_tasks(Hash& h, const Plan& plan) {
           s.server);
   for (const RankClass& s : plan.classes) {
     if (s.validated != kNone) h.all(s.validation, s.validated);
+    if (s.second) h.add(s.second);
   }
   for (const Frame& f : plan.frames) {
     h.all(f.block, f.first_buffer, f.next, f.previous, f.unit, f.state, f.weights, f.slot, f.layer, f.micro_batch,
@@ -256,7 +258,12 @@ std::string plan_hash(const Plan& plan) {
   for (const Op& op : plan.ops) add_op(h, op);
   for (const Block& block : plan.blocks) add_block(h, block);
   add_tasks(h, plan);
-  for (const GroupTable& table : plan.dimensions) add_groups(h, table);
+  const auto hands_over = static_cast<std::size_t>(Dimension::hand_over);
+  for (std::size_t d = 0; d < plan.dimensions.size(); ++d) {
+    const GroupTable& table = plan.dimensions[d];
+    // Only plans of two models on ranks of their own have groups of this dimension.
+    if (d != hands_over || table.groups.size() < table.member_of.size()) add_groups(h, table);
+  }
   for (const std::uint16_t c : plan.kind_of_rank) h.add(c);
   for (const std::int64_t seat : plan.server_seats) h.add(seat);
   for (const Dimension d : plan.meeting) h.add(d);

@@ -566,6 +566,12 @@ struct Collective {
   std::int64_t root = 0;  // index in the group of the rank that has the data (broadcast) or receives it (reduce)
   // whether an all-to-all of layers' shards (Muon) returns what an earlier all-to-all has brought
   bool back = false;
+  // For an all-to-all of the group hand_over, in which the ranks of a frozen model send its output to those of the
+  // model that trains (models/partition/hand_over.h): the bytes that this rank sends (0 if it receives) and whether the
+  // ranks of a tensor group have parts of the output's columns, else the same output. `bytes` are the most that a rank
+  // of the group sends or receives.
+  Bytes sent = 0;
+  bool columns_cut = false;
 };
 
 // The send or the receive of a point-to-point transfer between pipeline stages. offset: number of stages by which the

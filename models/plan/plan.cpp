@@ -7,6 +7,12 @@
 #include <fmt/format.h>
 
 namespace orrery {
+std::int64_t Plan::last_stage(const RankClass& of) const {
+  std::int64_t last = of.stage;
+  for (const RankClass& c : classes) last = c.second == of.second ? std::max(last, c.stage) : last;
+  return last;
+}
+
 std::string_view letter_of(Phase p) {
   switch (p) {
     case Phase::forward:
@@ -33,7 +39,8 @@ std::string_view name_of(Dimension d) {
                                                                       "expert-data",  "expert-replicate",
                                                                       "tensor-row",   "tensor-column",
                                                                       "tensor-depth", "vocabulary",
-                                                                      "data-in-node", "data-over-nodes"};
+                                                                      "data-in-node", "data-over-nodes",
+                                                                      "hand-over"};
   return names[static_cast<std::size_t>(d)];
 }
 
@@ -62,7 +69,8 @@ std::string_view name_of(LaneKind l) {
                                                                  "hidden states",
                                                                  "vocabulary sums",
                                                                  "hidden gradients",
-                                                                 "expert reduce"};
+                                                                 "expert reduce",
+                                                                 "hand-over"};
   return names[static_cast<std::size_t>(l)];
 }
 

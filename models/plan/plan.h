@@ -59,9 +59,10 @@ enum class LaneKind : std::uint8_t {
   hidden_states,
   vocabulary_sums,
   hidden_gradients,
-  expert_reduce  // gradient buckets of experts, which other groups of ranks reduce than those of data_reduce
+  expert_reduce,  // gradient buckets of experts, which other groups of ranks reduce than those of data_reduce
+  hand_over       // the output of a frozen model on ranks of its own, to those of the model that trains
 };
-inline constexpr std::uint32_t kLanes = 25;
+inline constexpr std::uint32_t kLanes = 26;
 
 // Returns whether gradients are reduced over data ranks on a lane, be it those of experts or those of other weights.
 inline bool reduces_gradients(LaneKind l) { return l == LaneKind::data_reduce || l == LaneKind::expert_reduce; }
@@ -295,6 +296,7 @@ struct RankClass {
   // over all stages, and in task `validated` the host waits for it. A wrong update is rolled back at that task, and the
   // tasks before it in the step run again. kNone: the update waits for the norm.
   TaskId validation = kNone, validated = kNone;
+  bool second = false;  // whether the ranks hold a frozen model alone (SecondModel), whose stages are the last ones
 };
 
 // A match joins the tasks of this plan that are members of one collective, or the sender and the receiver of one
@@ -302,13 +304,6 @@ struct RankClass {
 struct Match {
   // index in Plan::match_members of the match's first member, and number of members
   std::uint32_t first = 0, count = 0;
-};
-
-// All process groups of one dimension of parallelism (tensor, data, ...). groups[i] lists the global ranks of group i;
-// member_of[rank] is the index of the rank's group.
-struct GroupTable {
-  GroupList groups;
-  std::vector<std::int32_t> member_of;
 };
 
 struct Plan {
@@ -361,6 +356,8 @@ struct Plan {
 
   std::int64_t workers() const { return ranks - servers; }
   std::int64_t ranges() const { return servers / copies; }
+  // Returns the number of the last pipeline stage of the model that a class of ranks holds.
+  std::int64_t last_stage(const RankClass& of) const;
   std::int64_t seat_of(std::int64_t rank) const { return rank < workers() ? rank : server_seats[rank - workers()]; }
   int kind_of(std::int64_t rank) const { return kind_of_rank.empty() ? 0 : kind_of_rank[rank]; }
   bool meet(Dimension d) const { return std::find(meeting.begin(), meeting.end(), d) != meeting.end(); }

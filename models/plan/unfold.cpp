@@ -67,7 +67,7 @@ class Unfolder {
     plan_.classes.push_back({server < 0 ? fmt::format("rank {}", rank) : fmt::format("server {}", server), slot.stage,
                              rank, 1, begin, static_cast<TaskId>(plan_.tasks.size()),
                              slot.frame == kNone ? kNone : new_frame_[slot.frame], slot.versions, slot.staleness,
-                             slot.server, renamed(slot.validation), renamed(slot.validated)});
+                             slot.server, renamed(slot.validation), renamed(slot.validated), slot.second});
   }
 
   void add_frames(std::uint32_t slot, std::uint32_t index) {

@@ -1,5 +1,7 @@
 #include "models/planner/asynchronous.h"
 
+#include <variant>
+
 #include "models/layout/versions.h"
 
 namespace orrery {
@@ -44,6 +46,27 @@ void AsynchronousUpdates::end_slot() {
     const std::uint32_t newest = version(chunk, updates_);
     if (newest != chunk.state) copy_weights(chunk, update_frame(chunk, newest, chunk.state));
   }
+}
+
+static Op wait(const char* name) { return Op{.name = name, .work = Wait{}, .host_waits = true}; }
+
+void RunAhead::issued(const Op& op, std::uint32_t frame, TaskId task) {
+  const auto* transfer = std::get_if<Transfer>(&op.work);
+  if ((transfer != nullptr && transfer->send) || op.lane == LaneKind::hand_over)
+    sent_[plan_.frames[frame].micro_batch].push_back(task);
+}
+
+void RunAhead::before_block(const Pass& pass) {
+  const std::int64_t before = pass.action.micro_batch - kMicroBatchesAhead;
+  if (pass.at > 0 || !sent_.contains(before)) return;
+  const Chunk& chunk = chunks_[pass.action.chunk];
+  writer_.emit(wait("wait for sent output"), chunk.frame_of(pass.action.micro_batch, pass.entry()), sent_.at(before));
+}
+
+void RunAhead::end_step() {
+  std::vector<TaskId> all;
+  for (const auto& [micro_batch, tasks] : sent_) all.insert(all.end(), tasks.begin(), tasks.end());
+  writer_.emit(wait("wait for all sent output"), chunks_.front().state, all);
 }
 
 }  // namespace orrery

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <vector>
 
 #include "models/planner/step_part.h"
 
@@ -32,6 +34,27 @@ class AsynchronousUpdates : public StepPart {
   void copy_weights(const Chunk& chunk, std::uint32_t frame);
 
   std::int64_t updates_ = 0;  // number of updates whose tasks are written so far
+};
+
+// The number of micro-batches that a rank of a frozen model on ranks of its own may have computed, but not passed on,
+// or be computing: one is sent while the next one is computed.
+inline constexpr std::int64_t kMicroBatchesAhead = 2;
+
+// The planner's class that keeps the ranks of a frozen model from running ahead of those that take its output, because
+// every micro-batch ahead has buffers of its own: the host issues a forward only once the output of the micro-batch
+// kMicroBatchesAhead before has been sent, to the next stage or to the model that trains. At the end of a step it waits
+// until all output has been sent.
+class RunAhead : public StepPart {
+ public:
+  RunAhead(Draft& draft, TaskWriter& writer) : StepPart(draft, writer) { writer.watch(*this); }
+
+  void begin_slot() override { sent_.clear(); }
+  void before_block(const Pass& pass) override;
+  void issued(const Op& op, std::uint32_t frame, TaskId task) override;
+  void end_step() override;
+
+ private:
+  std::map<std::int64_t, std::vector<TaskId>> sent_;  // for each micro-batch, the transfers that pass its output on
 };
 
 }  // namespace orrery

@@ -208,7 +208,7 @@ void StepWalk::end_step() {
   tell(&StepPart::reduce);
   tell(&StepPart::update);
   tell(&StepPart::end_step);
-  if (!spec_.software.communication.blocking_steps || spec_.generation) return;
+  if (!spec_.software.communication.blocking_steps || facts_.forward_only()) return;
   const Op read = {.name = "read loss", .work = Wait{true}, .phase = Phase::step, .host_waits = true};
   writer_.emit(read, chunks_.front().state, {writer_.last_of(LaneKind::cpu), writer_.last_of(LaneKind::h2d)});
 }

@@ -24,6 +24,7 @@
 #include "models/planner/shared_gradients.h"
 #include "models/planner/units.h"
 #include "models/planner/vocabulary_exchange.h"
+#include "models/tasks/join_models.h"
 
 namespace orrery {
 
@@ -40,7 +41,10 @@ static Part* add_part(StepParts& parts, Draft& draft, TaskWriter& writer, More..
 static StepParts parts_of(Draft& draft, TaskWriter& writer) {
   StepParts parts;
   const PlanFacts& facts = draft.facts;
-  if (facts.spec.generation) return parts;
+  if (facts.forward_only()) {
+    if (!facts.spec.generation) add_part<RunAhead>(parts, draft, writer);
+    return parts;
+  }
   PostValidation* validation = nullptr;
   if (facts.validates) validation = add_part<PostValidation>(parts, draft, writer);
   if (!draft.schedule.moves.empty()) add_part<ActivationEviction>(parts, draft, writer);
@@ -83,9 +87,8 @@ static void enter_class(Draft& draft, int number) {
   draft.second->context.ring_block = ranks.ring_block;
 }
 
-Plan make_unchecked_plan(const Spec& spec) {
-  refuse_combinations(spec, Limit::plan);
-  refuse_virtual_stages(spec);
+// Returns the plan of the ranks of one model.
+static Plan plan_of_model(const Spec& spec) {
   Draft draft(spec);
   add_servers(draft);
   choose_schedule(draft);
@@ -107,6 +110,13 @@ Plan make_unchecked_plan(const Spec& spec) {
   plan.tasks.push_back({.first_dependency = static_cast<std::uint32_t>(plan.dependencies.size())});
   link_matches(plan, writer.ends());
   return std::move(plan);
+}
+
+Plan make_unchecked_plan(const Spec& spec) {
+  refuse_combinations(spec, Limit::plan);
+  refuse_virtual_stages(spec);
+  if (!has_second_apart(spec)) return plan_of_model(spec);
+  return join_models(spec, plan_of_model(spec), plan_of_model(second_spec(spec)));
 }
 
 Plan make_plan(const Spec& spec) {

@@ -32,7 +32,7 @@ static void place_ends(Draft& draft) {
   context.ends_meet = ends_meet(draft.schedule) || draft.schedule.spreads_vocabulary();
   context.ends_interleave = context.ends_meet && draft.facts.spec.strategy.pipeline > 1;
   if (draft.facts.spec.images) draft.vision = std::make_unique<const VisionContext>(context);
-  if (draft.facts.spec.second) draft.second = std::make_unique<SecondContext>(context);
+  if (has_second_beside(draft.facts.spec)) draft.second = std::make_unique<SecondContext>(context);
 }
 
 // Returns the times of each phase on every virtual stage and then, if stages share the vocabulary, the times of a
@@ -64,8 +64,8 @@ static std::vector<PhaseTimes> phase_times(Draft& draft) {
   return times;
 }
 
-// Removes the backward actions from a schedule, because text generation runs the forward passes alone, in the same
-// order.
+// Removes the backward actions from a schedule, where forward passes run alone, in the same order: in text generation,
+// and on ranks that hold a frozen model alone.
 static void leave_backward_out(Schedule& schedule) {
   for (std::vector<Action>& actions : schedule.order)
     std::erase_if(actions, [](const Action& a) { return a.phase != Phase::forward; });
@@ -94,7 +94,7 @@ void choose_schedule(Draft& draft) {
     shape.extra_warm_up = s.extra_warm_up;
     schedule.order = said_at(spec, "strategy.schedule", [&] { return row.orders(shape); });
     if (row.moves != nullptr) schedule.moves = row.moves(schedule.order);
-    if (spec.generation) leave_backward_out(schedule);
+    if (draft.facts.forward_only()) leave_backward_out(schedule);
   }
   if (schedule.copies > 1) refuse_odd_copies(draft);
   if (draft.asynchronous()) refuse_short_steps(draft);

@@ -10,13 +10,48 @@ std::string_view name_of(SecondModel::Role role) {
   return role == SecondModel::Role::teacher ? "teacher" : "reference";
 }
 
+// Returns the strategy of a second model on ranks of its own: its own degrees, and what it shares with the model that
+// trains. The samples of one micro-batch of all data ranks are the same for both models, and each divides them evenly.
+static Strategy strategy_apart(const Spec& spec) {
+  const Strategy& s = spec.strategy;
+  Strategy own = *spec.second->strategy;
+  own.context = s.context;
+  own.context_kind = s.context_kind;
+  own.context_ring = s.context_ring;
+  own.context_ulysses = s.context_ulysses;
+  own.context_zigzag = s.context_zigzag;
+  own.rank_order = s.rank_order;
+  own.micro_batch = std::max<std::int64_t>(1, s.micro_batch * s.data / std::max<std::int64_t>(1, own.data));
+  own.global_batch = s.global_batch;
+  own.precision = s.precision;
+  own.gradient_precision = s.gradient_precision;
+  own.optimizer = s.optimizer;
+  own.clip = 0;
+  own.attention = s.attention;
+  own.overlap = s.overlap;
+  own.overlap.tensor = s.overlap.tensor && own.sequence_parallel;
+  return own;
+}
+
 Spec second_spec(const Spec& spec) {
   Spec own = spec;
   own.model = spec.second->model;
   own.strategy.recompute = {};
   own.strategy.offload = {};
   own.strategy.stage_layers.clear();
+  if (!has_second_apart(spec)) return own;
+  own.strategy = strategy_apart(spec);
+  own.gpus = own.strategy.gpus();
+  own.second->strategy = spec.strategy;
+  own.second->alone = true;
   return own;
+}
+
+bool has_second_beside(const Spec& spec) { return spec.second && spec.second->gpus == 0; }
+bool has_second_apart(const Spec& spec) { return spec.second && spec.second->gpus > 0; }
+
+Spec spec_of_rank(const Spec& job, std::int64_t rank) {
+  return has_second_apart(job) && rank >= job.strategy.gpus() ? second_spec(job) : job;
 }
 
 // Returns the position in a weight's name of the word for the second model, which follows the layer's number if there

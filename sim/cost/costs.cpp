@@ -165,9 +165,10 @@ class CostModel {
       const Op& op = plan_.ops[i];
       OpTiming& t = result[i];
       if (const auto* c = std::get_if<Collective>(&op.work))
-        transfer(i, t, choose(i, *c, lie), lie[kSlowdown][1] == 1);
+        transfer(i, t, choose(i, *c, lie), lie[kSlowdown][1] == 1,
+                 ranks_in(lie[static_cast<std::size_t>(c->group)]) == 1);
       else if (const auto* p = std::get_if<Transfer>(&op.work))
-        transfer(i, t, send(i, *p, lie), false);
+        transfer(i, t, send(i, *p, lie), false, false);
       else if (is_host_work(op))
         beyond_device(i, t);
       else
@@ -199,7 +200,7 @@ class CostModel {
   // Returns whether any stage of the pipeline is on another node than the stage after it.
   bool has_far_stages() const {
     for (std::uint32_t s = 0; s < plan_.classes.size(); ++s) {
-      if (plan_.classes[s].stage < plan_.classes.back().stage && !is_near(s, 1)) return true;
+      if (plan_.classes[s].stage < plan_.last_stage(plan_.classes[s]) && !is_near(s, 1)) return true;
     }
     return false;
   }
@@ -273,7 +274,8 @@ class CostModel {
     if (c.servers > 0) return served(c, plan_, spec_, profile_);
     const NcclModel& members = model(spread);
     const bool by_copies = c.algorithm == kCopyEngines;
-    const Collective timed = by_copies ? one_copy(c, ranks_in(spread)) : c;
+    Collective timed = by_copies ? one_copy(c, ranks_in(spread)) : c;
+    if (c.group == Dimension::hand_over) timed.bytes = exchanged_bytes(c, ranks_in(spread));
     NcclChoice choice =
         c.algorithm.starts_with("hierarchical")
             ? corrected(profile_.steps, two_stage_all_to_all(members, c.bytes, copies(op, spread)), spread.size() > 1)
@@ -325,7 +327,8 @@ class CostModel {
     return lasting(choice, choice.seconds + nccl_choose(group, CollectiveKind::all_gather, t.bytes).seconds);
   }
 
-  void transfer(std::size_t op, OpTiming& t, const NcclChoice& choice, bool server) {
+  // alone: whether the group has one rank, as on ranks that never issue the op; the note is of a larger group.
+  void transfer(std::size_t op, OpTiming& t, const NcclChoice& choice, bool server, bool alone) {
     t.duration = picoseconds(choice.seconds);
     const double sms = spec_.cluster.gpu.sms;
     const double taken = std::min<double>(choice.channels, sms / 2);
@@ -351,7 +354,8 @@ class CostModel {
       t.in = !p->send;
     }
     TransferNote& note = costs_.notes[op];
-    if (!note.link.empty()) return;
+    if (!note.link.empty() && (alone || !noted_alone_[op])) return;
+    noted_alone_[op] = alone;
     note.link = choice.nic_share > 0 ? "network" : choice.nvlink_share > 0 ? "nvlink" : "pcie";
     const auto* moved = std::get_if<Collective>(&plan_.ops[op].work);
     note.algorithm = moved != nullptr && moved->algorithm == kCopyEngines ? std::string(kCopyEngines)
@@ -372,6 +376,7 @@ class CostModel {
   Uplinks uplinks_;
   std::vector<const Model*> model_of_op_ = models_of_ops(spec_, plan_);
   Costs costs_;
+  std::vector<bool> noted_alone_ = std::vector<bool>(plan_.ops.size());  // for each op, whether its note is of one rank
 };
 
 }  // namespace

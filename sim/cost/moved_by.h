@@ -13,6 +13,10 @@ inline Collective one_copy(Collective c, std::int64_t ranks) {
   return c;
 }
 
+// Returns the bytes of an all-to-all among `ranks` ranks in which each sends as many bytes to others as the busiest
+// rank of a hand-over (Collective::sent) sends or receives: an all-to-all keeps one of `ranks` pieces where it is.
+inline Bytes exchanged_bytes(const Collective& c, std::int64_t ranks) { return c.bytes * ranks / (ranks - 1); }
+
 // Returns whether a collective that adds arrays is made of copies and sums by Orrery's own algorithms, not by NCCL.
 inline bool sums_by_moves(const Collective& c) {
   const bool adds = c.kind == CollectiveKind::all_reduce || c.kind == CollectiveKind::reduce_scatter ||

@@ -276,16 +276,23 @@ Volume expert_volume(const Spec& spec, const Plan& plan, Passes passes = Passes:
           .bytes = rows * row * real(s.micro_batches()) * layers * (e - 1) / e};
 }
 
-// Adds to the bytes of the model that trains those of the forward of the frozen model beside it, if there is one.
+// Adds to the bytes of the model that trains those of the forward of the frozen model beside it, if there is one. Bytes
+// of ranks of its own are shared out to the ranks of the model that trains.
 template <class Form>
 Volume of_both(const Spec& spec, const Plan& plan, const Form& form) {
   Volume v = form(spec, plan, Passes::all);
   if (!spec.second) return v;
   const Volume second = form(second_spec(spec), plan, Passes::forward);
   const std::string_view name = name_of(spec.second->role);
-  v.formula += fmt::format(" + {} of the {}", second.formula, name);
   v.numbers += fmt::format("; the {}: {}", name, second.numbers);
-  v.bytes += second.bytes;
+  if (!has_second_apart(spec)) {
+    v.formula += fmt::format(" + {} of the {}", second.formula, name);
+    v.bytes += second.bytes;
+    return v;
+  }
+  const std::int64_t own = spec.second->gpus, others = plan.workers() - own;
+  v.formula += fmt::format(" + {}/{}·{} of the {}", own, others, second.formula, name);
+  v.bytes += real(own) / real(others) * second.bytes;
   return v;
 }
 
@@ -295,7 +302,9 @@ std::vector<Volume> volumes(const Spec& spec, const Plan& plan, const Report& re
   std::vector<Volume> list;
   const auto add = [&](bool used, Volume v, std::initializer_list<Dimension> groups) {
     if (!used) return;
-    v.simulated = simulated_bytes(report, groups);
+    // The report's bytes are means over all ranks, those of the formulas over the ranks of the model that trains.
+    const std::int64_t all = plan.workers(), own = has_second_apart(spec) ? spec.second->gpus : 0;
+    v.simulated = simulated_bytes(report, groups) * real(all) / real(all - own);
     list.push_back(std::move(v));
   };
   const Strategy& s = spec.strategy;

@@ -72,6 +72,7 @@ void add_training(const Spec& spec, List& list) {
   }
   if (spec.second) {
     Spec alone = spec;
+    alone.gpus -= spec.second->gpus;
     alone.second.reset();
     if (!alone.model.moe) alone.strategy.expert = alone.strategy.expert_tensor = 1;
     if (!alone.model.moe || alone.model.moe->shared_feed_forward == 0) alone.strategy.overlap.expert = false;

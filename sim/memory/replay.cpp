@@ -170,7 +170,7 @@ class Replay : BlockSource {
     constexpr std::int32_t kTaken = 2;
     const auto micro_batch = [&](TaskId t) { return plan_.frames[plan_.tasks[t].frame].micro_batch; };
     const std::int64_t fill =
-        plan_.classes.back().stage - slot.stage + 1;  // forward passes before the first backward can run
+        plan_.last_stage(slot) - slot.stage + 1;  // forward passes before the first backward can run
     TaskId end = slot.begin;
     while (end < slot.end && plan_.op_of(end).phase != Phase::backward && micro_batch(end) < fill) ++end;
     TaskId third = slot.begin;

@@ -87,7 +87,7 @@ ShownRanks shown_ranks(const Spec& spec, const Plan& plan) {
   for (std::int64_t stage = 0; stage < s.pipeline; ++stage)
     stages[static_cast<std::size_t>(stage)].name = fmt::format("stage {}", stage);
   std::int64_t shown = 0;
-  for (std::int64_t r = 0; r < plan.workers(); ++r) {
+  for (std::int64_t r = 0; r < std::ssize(at); ++r) {  // not the ranks that hold a frozen model alone
     const auto i = static_cast<std::size_t>(r);
     if (!kept.keeps(at[i], s.pipeline)) continue;
     ShownRank rank = shown_rank(spec, plan, r, slots[i]);

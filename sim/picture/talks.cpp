@@ -29,7 +29,8 @@ constexpr std::array<std::string_view, kDimensions> kAbout = {
     "ranks at one place of the layers of a grid of tensor ranks",
     "ranks that hold parts of the vocabulary, on all stages",
     "ranks of a data group on one node",
-    "ranks of a data group at the same place of different nodes"};
+    "ranks of a data group at the same place of different nodes",
+    "ranks of the model that trains, and those that send them the frozen model's output"};
 
 std::string words_of(std::string name) {
   if (name == "send_receive") return "send and receive";

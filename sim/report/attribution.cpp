@@ -27,13 +27,14 @@ class Walker {
       for (TaskId t = plan_.classes[slot_].begin; t < plan_.classes[slot_].end; ++t) {
         if (plan_.op_of(t).lane != LaneKind::compute) continue;
         const Span& span = trace_.spans[t];
-        second_ = two_models_ && plan_.blocks[plan_.frames[plan_.tasks[t].frame].block].second;
+        const bool of_second = two_models_ && plan_.blocks[plan_.frames[plan_.tasks[t].frame].block].second;
+        second_ = plan_.classes[slot_].second || of_second;
         from_ = busy_until;
         if (span.entered > from_) why(t, span.entered);
         busy_until = std::max(from_, span.ended);
         charge(busy_kind(plan_.op_of(t)), std::max(from_, span.entered), busy_until);
       }
-      second_ = false;
+      second_ = plan_.classes[slot_].second;
       from_ = busy_until;
       if (last_ != kNone && trace_.step_time > from_) met(last_, trace_.step_time);
     }
@@ -170,6 +171,7 @@ TimeKind exposed_kind(LaneKind lane) {
     case LaneKind::hidden_states:
     case LaneKind::vocabulary_sums:
     case LaneKind::hidden_gradients:
+    case LaneKind::hand_over:
       return TimeKind::exposed_pipeline;
     case LaneKind::data_reduce:
     case LaneKind::expert_reduce:

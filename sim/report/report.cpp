@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -37,9 +38,25 @@ void add_time(Report& r, const Plan& plan, const Attribution& a) {
   for (int k = 0; k < kTimeKinds; ++k) r.time_s[k] = means[k].over(plan.workers()) / kPicosecondsPerSecond;
 }
 
+// Adds, for each of two models on GPUs of its own, their number and the share of the step in which they compute
+// nothing.
+void add_idle_shares(Report& r, const Plan& plan) {
+  const double step = std::accumulate(r.time_s.begin(), r.time_s.end(), 0.0);
+  for (std::size_t i = 0; i < r.models.size(); ++i) {
+    ModelTime& m = r.models[i];
+    for (const RankClass& c : plan.classes) m.gpus += c.second == (i == 1) ? c.multiplicity : 0;
+    double busy = 0;
+    for (const TimeKind k : {TimeKind::compute, TimeKind::recompute, TimeKind::optimizer})
+      busy += m.time_s[static_cast<std::size_t>(k)];
+    const double of_all = static_cast<double>(m.gpus) / static_cast<double>(plan.workers());
+    m.idle_share = std::max(0.0, 1 - busy / (of_all * step));
+  }
+}
+
 // Splits the step's time between the model that trains and the frozen one beside it.
 void add_models(Report& r, SecondModel::Role role, const Plan& plan, const Attribution& a) {
-  ModelTime trained{std::string(trained_name(role)), r.time_s, ""}, second{std::string(name_of(role)), {}, ""};
+  ModelTime trained{.name = std::string(trained_name(role)), .time_s = r.time_s};
+  ModelTime second{.name = std::string(name_of(role))};
   for (int k = 0; k < kTimeKinds; ++k) {
     RankMean mean;
     for (std::size_t s = 0; s < plan.classes.size(); ++s)
@@ -175,7 +192,7 @@ Bytes bytes_out(const Plan& plan, const Op& op, const RankClass& slot) {
       // In a chain of parameter servers, workers get the weights from the last server only.
       return slot.server ? ceil_div(c.bytes * plan.workers(), plan.servers) : 0;
     default:
-      return bytes_per_rank(c.kind, n, c.bytes);
+      return c.group == Dimension::hand_over ? c.sent : bytes_per_rank(c.kind, n, c.bytes);
   }
 }
 
@@ -294,6 +311,10 @@ Report make_report(const Spec& spec, const Plan& plan, const Trace& trace, std::
   r.time_s[static_cast<std::size_t>(TimeKind::other)] += memory.remapping_s;
   if (plan.steps_overlap && plan.steps == 1) overlap_steps(r, plan, trace);
   if (spec.second) add_models(r, spec.second->role, plan, a);
+  if (has_second_apart(spec)) {
+    overlap_models(r, plan, seconds(trace.step_time - length));
+    add_idle_shares(r, plan);
+  }
   r.step_time_low_s = r.step_time_s;  // initial values; predict() later sets the interval
   r.step_time_high_s = r.step_time_s;
   add_rates(r, spec, plan);
@@ -341,7 +362,10 @@ static void add_uplink_remark(Report& r, const Plan& plan, const UplinkUse& use)
 }
 
 Report make_report(const Spec& spec, const Plan& plan, const Costs& costs, const Trace& trace, const Profile& profile) {
-  Report r = make_report(spec, plan, trace, costs.notes, replayed_memory(spec, plan, costs, trace, profile));
+  const Picoseconds length =
+      has_second_apart(spec) ? period_of_models(plan, costs.timing) : period_of(plan, trace).length();
+  Report r = make_report(spec, plan, trace, costs.notes, replayed_memory(spec, plan, costs, trace, profile),
+                         attribute(plan, trace), length);
   r.profile_hash = profile.hash;
   r.remarks = remarks(spec, plan, profile);
   add_uplink_remark(r, plan, costs.busiest);

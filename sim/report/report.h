@@ -95,6 +95,10 @@ struct ModelTime {
   std::string name;  // "student", "teacher"; "policy", "reference"
   TimeSplit time_s{};
   std::string limit;  // the largest parts of the model's time, as shares of the step, in the words of Report::limit
+  // If the second model has GPUs of its own: the number of GPUs of this model, and the share of the step in which these
+  // compute nothing; else 0.
+  std::int64_t gpus = 0;
+  double idle_share = 0;
 };
 // Returns what the model that trains is called beside a second one: "student", "policy".
 std::string_view trained_name(SecondModel::Role role);

@@ -47,7 +47,12 @@ json time_json(const TimeSplit& split) {
 
 json models_json(const std::vector<ModelTime>& models) {
   json list = json::array();
-  for (const ModelTime& m : models) list.push_back({{"name", m.name}, {"time_s", time_json(m.time_s)}});
+  for (const ModelTime& m : models) {
+    list.push_back({{"name", m.name}, {"time_s", time_json(m.time_s)}});
+    if (m.gpus == 0) continue;
+    list.back()["gpus"] = m.gpus;
+    list.back()["idle_share"] = m.idle_share;
+  }
   return list;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -46,6 +47,22 @@ std::string strategy_text(const Spec& spec) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
+std::string second_layout_text(const Spec& spec) {
+  if (!has_second_apart(spec)) return "";
+  const Strategy& s = *spec.second->strategy;
+  std::string text = fmt::format(" on {} GPUs of its own", spec.second->gpus);
+  const char* before = ": ";
+  for (const auto& [name, n] : {std::pair("tensor", s.tensor),
+                                {"pipeline", s.pipeline},
+                                {"context", spec.strategy.context},
+                                {"expert", s.expert},
+                                {"data", s.data}}) {
+    if (n == 1) continue;
+    text += fmt::format("{}{} {}", std::exchange(before, ", "), name, n);
+  }
+  return text;
+}
+
 std::string fit_text(const Report& r) {
   const double room = as_double(r.memory.capacity - r.memory.peak_device);
   const std::string capacity = memory_text(as_double(r.memory.capacity));
@@ -87,6 +104,11 @@ std::string models_text(const Report& r) {
     parts.push_back(fmt::format("the {} {}{:.0f} %{} ({})", m.name, parts.empty() ? "takes " : "", 100 * share,
                                 parts.empty() ? " of a step" : "", m.limit));
   }
+  std::vector<std::string> idle;
+  for (const ModelTime& m : r.models) {
+    if (m.gpus > 0) idle.push_back(fmt::format("the {}'s {} GPUs {:.0f} %", m.name, m.gpus, 100 * m.idle_share));
+  }
+  if (!idle.empty()) parts.push_back(fmt::format("idle: {}", fmt::join(idle, ", ")));
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 

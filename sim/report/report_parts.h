@@ -17,6 +17,9 @@ std::string batch_text(const Spec& spec);
 // The strategy as text: "tensor 8, pipeline 8, data 8, 1f1b, sharding zero1, bf16, megatron-core".
 std::string strategy_text(const Spec& spec);
 
+// How a second model is cut over GPUs of its own: " on 8 GPUs of its own: tensor 8"; "" if it has none.
+std::string second_layout_text(const Spec& spec);
+
 // Whether the step fits in memory, and by how much: "fits: 48.19 GiB to spare of 79.25 GiB per GPU", or "DOES NOT FIT:"
 // and what lacks.
 std::string fit_text(const Report& report);

@@ -114,9 +114,9 @@ std::string title(const Spec& spec, const Style& style) {
                         count_text(static_cast<double>(vision_parameter_count(spec.model))), spec.images->count,
                         spec.images->patches, image_tokens(spec));
   if (spec.second)
-    text += fmt::format("{}beside a frozen {}: {} of {} parameters\n", kIndent, name_of(spec.second->role),
-                        spec.second->model.name,
-                        count_text(static_cast<double>(parameter_count(spec.second->model, spec.sequence))));
+    text += fmt::format(
+        "{}beside a frozen {}: {} of {} parameters{}\n", kIndent, name_of(spec.second->role), spec.second->model.name,
+        count_text(static_cast<double>(parameter_count(spec.second->model, spec.sequence))), second_layout_text(spec));
   text += fmt::format("{}{}\n{}{}\n", kIndent, strategy_text(spec), kIndent, batch_text(spec));
   if (spec.cluster.gpu.uncalibrated) {
     text += warning(fmt::format("{}UNCALIBRATED: kernels and communication of {} are those of data sheets and single "

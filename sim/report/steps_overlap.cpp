@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "models/plan/repeat_steps.h"
+#include "sim/engine/simulate.h"
+
 namespace orrery {
 
 // Returns the time from the begin of one step to the begin of the next if stages do not wait for each other between
@@ -28,15 +31,37 @@ static Picoseconds staggered_period(const Plan& plan, const Trace& trace) {
   return std::min(longest, trace.step_time);
 }
 
-void overlap_steps(Report& r, const Plan& plan, const Trace& trace) {
-  double overlap = seconds(trace.step_time - staggered_period(plan, trace));
-  r.step_time_s -= overlap;
+// Subtracts a time from the kinds of time in which ranks wait for each other.
+static void subtract_waits(TimeSplit& from, double overlap) {
   for (const TimeKind kind : {TimeKind::bubble, TimeKind::exposed_pipeline, TimeKind::launch, TimeKind::other,
                               TimeKind::exposed_data, TimeKind::exposed_tensor, TimeKind::imbalance}) {
-    double& time = r.time_s[static_cast<std::size_t>(kind)];
+    double& time = from[static_cast<std::size_t>(kind)];
     const double part = std::min(time, overlap);
     time -= part;
     overlap -= part;
+  }
+}
+
+void overlap_steps(Report& r, const Plan& plan, const Trace& trace) {
+  const double overlap = seconds(trace.step_time - staggered_period(plan, trace));
+  r.step_time_s -= overlap;
+  subtract_waits(r.time_s, overlap);
+}
+
+Picoseconds period_of_models(const Plan& plan, const Timing& timing) {
+  // The second step is the first to begin while ranks are in the step before; from then on steps are alike.
+  const auto time = [&](std::int64_t steps) { return simulate(repeat_in_turn(plan, steps), timing).step_time; };
+  return time(3) - time(2);
+}
+
+void overlap_models(Report& r, const Plan& plan, double overlap) {
+  r.time_s = {};
+  for (std::size_t i = 0; i < r.models.size(); ++i) {
+    std::int64_t ranks = 0;
+    for (const RankClass& c : plan.classes) ranks += c.second == (i == 1) ? c.multiplicity : 0;
+    TimeSplit& time = r.models[i].time_s;
+    subtract_waits(time, overlap * static_cast<double>(ranks) / static_cast<double>(plan.ranks));
+    for (int k = 0; k < kTimeKinds; ++k) r.time_s[k] += time[k];
   }
 }
 

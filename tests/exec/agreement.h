@@ -155,7 +155,11 @@ inline Spec on_one_rank(const Spec& spec) {
   // Only unfused attention applies dropout to probabilities; without dropout both kinds compute the same.
   if (one.model.dropout == 0) s.attention = Attention::flash;
   one.gpus = 1;
-  if (one.second) one.second->offload = false;
+  if (one.second) {
+    one.second->offload = false;
+    one.second->gpus = 0;
+    one.second->strategy.reset();
+  }
   for (Model* m : {&one.model, one.second ? &one.second->model : nullptr})
     if (m != nullptr && m->moe) m->moe->pad_to_capacity = false;  // padding changes no number
   one.software = find_software("orrery");

@@ -87,7 +87,8 @@ inline Result run(MPI_Comm world, const Spec& spec, const Changes& changes = {})
   int number = 0;
   MPI_Comm_rank(world, &number);
   const Plan plan = make_plan(spec);
-  Rank rank(spec, plan, number);
+  const Spec own = spec_of_rank(spec, number);
+  Rank rank(own, plan, number);
   if (changes.plan) changes.plan(rank.plan);
   auto transport = mpi_transport(world, rank.plan);
   if (changes.transport) transport = changes.transport(std::move(transport));
@@ -140,17 +141,20 @@ inline const Result& reference_of(const Spec& spec) {
   return it->second;
 }
 
+// The number of ranks of a job, with those of a second model's own.
+inline std::int64_t ranks_of(const Spec& spec) { return spec.strategy.ranks() + (spec.second ? spec.second->gpus : 0); }
+
 // The first ranks of the job, as many as the spec asks for; MPI_COMM_NULL on the others.
 inline MPI_Comm ranks_for(const Spec& spec) {
   int rank = 0, size = 1;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
-  EXPECT_LE(spec.strategy.ranks(), size);
+  EXPECT_LE(ranks_of(spec), size);
   MPI_Request request = MPI_REQUEST_NULL;  // rank 0 may still compute the reference of the case before
   MPI_Ibarrier(MPI_COMM_WORLD, &request);
   wait_asleep(request);
   MPI_Comm some = MPI_COMM_NULL;
-  MPI_Comm_split(MPI_COMM_WORLD, rank < spec.strategy.ranks() ? 0 : MPI_UNDEFINED, rank, &some);
+  MPI_Comm_split(MPI_COMM_WORLD, rank < ranks_of(spec) ? 0 : MPI_UNDEFINED, rank, &some);
   return some;
 }
 
@@ -184,7 +188,7 @@ inline void expect_like_one_rank(const Spec& spec) {
   if (rank > 0) return;
   const auto [differ, all] = differing_choices(result, reference_of(spec));
   ASSERT_EQ(differ, 0) << "choices of experts differ from the reference's, of " << all;
-  EXPECT_EQ(all > 0, has_experts(spec));
+  EXPECT_EQ(all > 0, has_experts(spec) || (spec.second && spec.second->model.moe));
   expect_agreement(distance(spec, result, reference_of(spec)));
 }
 

@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "models/layers/expert_sizes.h"
 #include "models/load/load_spec.h"
+#include "models/partition/rank_groups.h"
 #include "models/planner/make_plan.h"
 #include "sim/predict/predict.h"
 #include "tests/metamorphic/relations.h"

@@ -239,6 +239,32 @@ Json draw_second(Draw& draw, Drawn& d) {
   return {{"teacher", teacher}, {"distill", distill}};
 }
 
+// The divisors and multiples of a degree, small ones.
+std::vector<std::int64_t> nested(std::int64_t degree) {
+  std::vector<std::int64_t> all;
+  for (const std::int64_t n : {1, 2, 4, 8}) {
+    if (n % degree == 0 || degree % n == 0) all.push_back(n);
+  }
+  return all;
+}
+
+// Puts a drawn second model on GPUs of its own, cut in its own way; returns their number.
+std::int64_t draw_own_gpus(Draw& draw, const Drawn& d, Json& second) {
+  Json& section = second[second.contains("dpo") ? "dpo" : "distill"];
+  for (const char* key : {"offload", "features"}) section.erase(key);
+  const Json& model = second.contains("teacher") ? second["teacher"] : d.model;
+  Json s = {{"tensor", draw.from(nested(d.degree("tensor")))},
+            {"pipeline", draw.of({1, 1, 2, 3})},
+            {"data", draw.from(nested(d.degree("data")))}};
+  if (model["layers"].get<std::int64_t>() < s["pipeline"].get<std::int64_t>()) s["pipeline"] = 1;
+  if (model.contains("moe") && draw.chance(.5)) s["expert"] = draw.of({2, 4});
+  std::int64_t gpus = d.degree("context");
+  for (const char* key : {"tensor", "pipeline", "data"}) gpus *= s[key].get<std::int64_t>();
+  section["gpus"] = gpus;
+  section["strategy"] = s;
+  return gpus;
+}
+
 Json random_software(Draw& draw) {
   const std::string_view name = draw.chance(.35)   ? "megatron-core"
                                 : draw.chance(.35) ? "orrery"
@@ -283,7 +309,7 @@ Json random_spec(Draw& draw, const std::vector<std::string>& schedules) {
     for (const Json& n : d.strategy["stage_replicas"]) places += n.get<std::int64_t>();
     gpus = gpus / d.degree("pipeline") * places;
   }
-  const Json cluster = random_cluster(draw, gpus);
+  Json cluster = random_cluster(draw, gpus);
   d.strategy["precision"] = random_precision(draw, cluster_of(cluster).gpu);
   std::int64_t sequence = draw.of({256, 512, 1024, 2048, 4096, 8192});
   if (d.model.is_string()) {
@@ -295,7 +321,11 @@ Json random_spec(Draw& draw, const std::vector<std::string>& schedules) {
   draw_training(draw, d);
   const bool plain = d.schedule == nullptr || d.schedule->placement == ChunkPlacement::in_turn;
   const bool two = plain && d.model.is_object() && draw.chance(.08);
-  const Json second = two ? draw_second(draw, d) : Json::object();
+  Json second = two ? draw_second(draw, d) : Json::object();
+  if (two && !cluster.contains("network") && draw.chance(.4)) {
+    gpus += draw_own_gpus(draw, d, second);
+    cluster["nodes"] = ceil_div(gpus, cluster_of(cluster).gpus_per_node);
+  }
   Json samples = sequence;
   if (draw.chance(.1)) samples = {{"length", sequence}, {"documents", {{"mean", sequence / draw.of({2, 5, 12})}}}};
   Json spec = {{"model", d.model}, {"sequence", samples},  {"cluster", cluster},

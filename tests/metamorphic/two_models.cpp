@@ -94,6 +94,7 @@ void two_models(Checks& checks, const Subject& s) {
   check_weights(checks, s, plan);
   Json trained = s.spec;
   for (const char* key : {"teacher", "distill", "dpo", "workload"}) trained.erase(key);
+  if (has_second_apart(spec)) trained["gpus"] = spec.strategy.gpus();
   if (!spec.model.moe)
     for (const char* key : {"strategy.expert", "strategy.expert_tensor"}) trained = with(trained, key, nullptr);
   const Run* alone = checks.simulate(trained);
@@ -101,11 +102,12 @@ void two_models(Checks& checks, const Subject& s) {
   const std::initializer_list<std::uint16_t> states = {kParameters, kParameterShard, kGradients, kGradientShard,
                                                        kMaster,     kMoment1,        kMoment2};
   const double beside = in_states(plan, states), before = in_states(make_plan(alone->spec), states);
-  // Projections of hidden states train too.
-  if (projects_features(spec) ? beside <= before : beside != before)
+  // Projections of hidden states train too, and rows that pad the vocabulary for more tensor ranks of the other model.
+  const BlockContext c(spec, row_of(spec.strategy.sharding)), own(alone->spec, row_of(alone->spec.strategy.sharding));
+  const bool more = projects_features(spec) || c.padded_vocab > own.padded_vocab;
+  if (more ? beside <= before : beside != before)
     checks.violated("second states", fmt::format("{:.9g} B, alone {:.9g}", beside, before), s.spec, trained);
   const bool teaches = spec.second->role == SecondModel::Role::teacher;
-  const BlockContext c(spec, row_of(spec.strategy.sharding));
   const Bytes kept = c.rows * (teaches ? c.padded_vocab / c.tensor * 4 : 8);
   if (in_loss(plan, name_of(spec.second->role)) != kept)
     checks.violated("second in loss",

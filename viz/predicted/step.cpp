@@ -274,6 +274,7 @@ Kind kind_of(Dimension d) {
     case Dimension::pipeline:
     case Dimension::embedding:
     case Dimension::vocabulary:
+    case Dimension::hand_over:
       return Kind::pipeline;
     case Dimension::data:
     case Dimension::data_in_node:
@@ -315,7 +316,9 @@ StepTimeline timeline_of(std::shared_ptr<const Step> step) {
   builder.timeline().source = trace.source;
   builder.timeline().step_time = trace.step_time;
   const std::uint64_t source = builder.add_source(std::make_shared<PlanDetails>(step));
-  const std::vector<Coordinates> places = coordinates(step->spec.strategy);
+  std::vector<Coordinates> places = coordinates(step->spec.strategy);
+  if (has_second_apart(step->spec))
+    std::ranges::copy(coordinates(second_spec(step->spec).strategy), std::back_inserter(places));
   for (std::uint32_t s = 0; s < plan.classes.size(); ++s) builder.add_process(process_of(*step, s, places));
   const Phases phases(step->spec, plan);
   builder.timeline().phases = phases.names();

@@ -140,6 +140,46 @@ const Case kPreferred[] = {
 };
 INSTANTIATE_TEST_SUITE_P(Prefer, TwoModels, testing::ValuesIn(kPreferred));
 
+// The second model is on ranks of its own, and cut in its own way.
+std::string taught_apart(const std::string& teacher, std::int64_t ranks, const std::string& strategy) {
+  return student(kLlama, teacher, fmt::format(", gpus: {}, strategy: {{{}}}", ranks, strategy));
+}
+std::string preferred_apart(const std::string& model, std::int64_t ranks, const std::string& strategy) {
+  return fmt::format("{}\nworkload: dpo\ndpo: {{beta: 2, gpus: {}, strategy: {{{}}}}}", model, ranks, strategy);
+}
+
+const Case kApart[] = {
+    {taught_apart(kWide, 1, ""), "data: 1, global_batch: 4"},
+    {taught_apart(kWide, 2, "tensor: 2"), "data: 1, global_batch: 4"},
+    {taught_apart(kWide, 1, ""), "tensor: 2, data: 1, global_batch: 4"},
+    {taught_apart(kWide, 4, "tensor: 4"), "tensor: 2, data: 2, sharding: zero1, global_batch: 8"},
+    {taught_apart(kTiedTeacher, 2, "pipeline: 2"), "tensor: 4, data: 1, global_batch: 4"},
+    {taught_apart(kWide, 4, "tensor: 2, pipeline: 2"), "pipeline: 2, data: 2, global_batch: 12"},
+    {taught_apart(kWide, 3, "pipeline: 3"), "pipeline: 2, data: 1, schedule: gpipe, global_batch: 6"},
+    {taught_apart(kWide, 1, ""), "data: 2, sharding: fsdp, global_batch: 8"},
+    {taught_apart(kWide, 1, ""), "data: 4, micro_batch: 2, sharding: zero3, global_batch: 16"},
+    {taught_apart(kWide, 2, "data: 2"), "data: 1, micro_batch: 2, global_batch: 8"},
+    {taught_apart(kWide, 4, "data: 2, tensor: 2"), "tensor: 1, data: 4, global_batch: 8"},
+    {taught_apart(kWide, 2, "data: 1, tensor: 2, sequence_parallel: false"), "tensor: 1, data: 2, global_batch: 8"},
+    {taught_apart(kWide, 2, "data: 2"), "tensor: 2, data: 1, micro_batch: 4, global_batch: 8"},
+    {taught_apart(kWide, 1, ""), "tensor: 2, data: 2, sequence_parallel: true, global_batch: 8"},
+    {taught_apart(kTiedTeacher, 4, "tensor: 2, data: 2"), "data: 1, micro_batch: 2, global_batch: 4"},
+    {taught_apart(kWide, 1, ""), "pipeline: 2, virtual_stages: 2, data: 1, global_batch: 8"},
+    {taught_apart(kWide, 2, "tensor: 2"), "pipeline: 2, data: 2, schedule: zb-h1, global_batch: 8"},
+    {taught_apart(kWide, 4, "tensor: 2"), "context: 2, data: 1, global_batch: 4"},
+    {taught_apart(kWide, 2, "tensor: 2"), "data: 2, global_batch: 8, recompute: full", "adamw", "megatron-core"},
+    {taught_apart(kTeacherOfExperts, 4, "data: 4, expert: 2"), "data: 2, micro_batch: 2, global_batch: 8"},
+    {student(kStudentOfExperts, kWide, ", gpus: 2, strategy: {pipeline: 2}"), "data: 4, expert: 2, global_batch: 8"},
+    {preferred_apart(kLlama, 1, ""), "data: 1, micro_batch: 2, global_batch: 8"},
+    {preferred_apart(kLlama, 2, "tensor: 2"), "data: 2, micro_batch: 2, sharding: zero2, global_batch: 8"},
+    {preferred_apart(kLlama, 1, ""), "tensor: 2, data: 2, micro_batch: 2, global_batch: 8"},
+    {preferred_apart(kTiedStudent, 4, "tensor: 2, pipeline: 2"),
+     "pipeline: 2, data: 2, micro_batch: 2, global_batch: 8"},
+    {preferred_apart(kLlama, 4, "tensor: 2, data: 2"), "data: 1, micro_batch: 4, global_batch: 8"},
+    {preferred_apart(kLlama, 2, "data: 2"), "tensor: 4, data: 1, micro_batch: 2, global_batch: 4"},
+};
+INSTANTIATE_TEST_SUITE_P(OwnRanks, TwoModels, testing::ValuesIn(kApart));
+
 Result on_one(const std::string& model) {
   const Spec spec = spec_of({model, "data: 1, micro_batch: 2, global_batch: 4"});
   return run(MPI_COMM_SELF, spec);

@@ -49,7 +49,7 @@ bool stands_alone(const std::string& key) {
          !key.starts_with("cluster.network.groups") && !key.starts_with("cluster.network.torus") &&
          key != "cluster.network.job_nodes" && key != "cluster.network.placement.nodes" &&
          !key.starts_with("cluster.gpu") && key != "cluster.node" && key != "cluster.network.file" &&
-         !key.starts_with("distill") && key != "strategy.stage_replicas" &&
+         !key.starts_with("distill") && !key.starts_with("dpo.strategy") && key != "strategy.stage_replicas" &&
          (!key.starts_with("strategy.quantise.") || key == "strategy.quantise.weights") &&
          key != "model.lora.targets" && key != "model.lora.weights";
 }

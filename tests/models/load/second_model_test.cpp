@@ -73,6 +73,38 @@ TEST(SecondModelKeys, RefuseHiddenStatesThatCannotBeCompared) {
   EXPECT_EQ(second_refusal(with("student: [0, 16], teacher: [0, 28]")), "");
 }
 
+// A second model on GPUs of its own needs degrees that are multiples or divisors of those of the model that trains.
+TEST(SecondModelKeys, RefuseDegreesThatDoNotNest) {
+  const auto with = [](std::string_view own) { return fmt::format("teacher: llama-3.2-3b, distill: {{{}}}", own); };
+  expect_refused(with("strategy: {tensor: 2}"), "distill.strategy: it needs GPUs of its own");
+  expect_refused(with("gpus: 4"), "gpus: 4 leaves none for the model that trains beside 4 of the teacher");
+  expect_refused(with("gpus: 2, strategy: {tensor: 2, data: 2}"),
+                 "distill.gpus: 2 is not its tensor * pipeline * data * strategy.context = 2 * 1 * 2 * 1");
+  expect_refused(with("gpus: 3, strategy: {tensor: 3}"), "teacher: tensor: 3 does not divide feed_forward",
+                 "{data: 1}");
+  expect_refused(with("gpus: 2"), "distill.strategy.data: 2 does not divide the samples of a micro-batch",
+                 "{tensor: 2, data: 1}");
+  expect_refused(with("gpus: 1, strategy: {sharding: fsdp}"), "distill.strategy.sharding");
+  expect_refused(with("gpus: 1"), "t.yaml:1: gpus: 4 less 1 of the teacher is not a multiple of", "{tensor: 2}");
+  expect_refused(with("gpus: 2, features: {student: [4], teacher: [7]}"), "hidden states compared", "{micro_batch: 2}");
+  expect_refused(with("gpus: 2, offload: true"), "host", "{micro_batch: 2, sharding: zero3, data: 2}");
+  EXPECT_EQ(second_refusal(with("gpus: 2, strategy: {tensor: 2}"), "{data: 2}"), "");
+  EXPECT_EQ(second_refusal("dpo: {gpus: 2}", "{micro_batch: 2, data: 2, global_batch: 8}"), "");
+}
+
+TEST(SecondModelKeys, CutTheSecondModelByItsOwnDegrees) {
+  const Spec spec = parse_spec(
+      second_text("teacher: llama-3.2-3b, distill: {gpus: 2, strategy: {pipeline: 2}}", "{data: 2, micro_batch: 2}"),
+      "t.yaml");
+  EXPECT_EQ(spec.gpus, 4);
+  EXPECT_EQ(spec.strategy.gpus(), 2);
+  const Spec own = second_spec(spec);
+  EXPECT_EQ(own.strategy.pipeline, 2);
+  EXPECT_EQ(own.strategy.data, 1);
+  EXPECT_EQ(own.strategy.micro_batch, 4);  // the samples of both data ranks of the student
+  EXPECT_EQ(own.strategy.micro_batches(), spec.strategy.micro_batches());
+}
+
 // A teacher is refused where it would be refused if it trained, in words that say whose it is.
 TEST(SecondModelKeys, RefuseALayoutThatDoesNotFitTheTeacher) {
   const std::string teacher = "teacher: {base: llama-3.2-3b, moe: {experts: 8, top_k: 2, feed_forward: 512}}";

@@ -129,23 +129,38 @@ TEST(Predict, GridsBeatOneDimensionWhereLinksOrBatchSaySo) {
   EXPECT_LT(step("2.5d", 200, 64), step("2d", 200, 64));
 }
 
-TEST(Predict, UnfoldedAgreesWithFoldedToThePicosecond) {
-  for (const auto& [strategy, software] : kStrategies) {
-    const Spec spec = gpt_spec(strategy, software);
-    const Prediction folded = predict(spec), all = predict(spec, true);
-    ASSERT_EQ(all.trace.step_time, folded.trace.step_time) << strategy;
-    ASSERT_EQ(all.plan.classes.size(), static_cast<std::size_t>(spec.strategy.ranks())) << strategy;
-    const std::vector<std::uint32_t> class_of = slots_of_ranks(folded.plan);
-    for (const RankClass& rank : all.plan.classes) {
-      const RankClass& like = folded.plan.classes[class_of[rank.representative]];
-      ASSERT_EQ(rank.end - rank.begin, like.end - like.begin);
-      for (TaskId t = 0; t < rank.end - rank.begin; ++t) {
-        const Span &a = all.trace.spans[rank.begin + t], &b = folded.trace.spans[like.begin + t];
-        ASSERT_TRUE(a.issued == b.issued && a.entered == b.entered && a.matched == b.matched && a.ended == b.ended)
-            << strategy << ": " << rank.name << ", " << all.plan.op_of(rank.begin + t).name;
-      }
+// Simulates a spec with one rank of each class, and with every rank, and compares each task's times and the reports.
+void expect_unfolded_as_folded(const Spec& spec, const std::string& strategy) {
+  const Prediction folded = predict(spec), all = predict(spec, true);
+  ASSERT_EQ(all.trace.step_time, folded.trace.step_time) << strategy;
+  ASSERT_EQ(all.plan.classes.size(), static_cast<std::size_t>(folded.plan.ranks)) << strategy;
+  const std::vector<std::uint32_t> class_of = slots_of_ranks(folded.plan);
+  for (const RankClass& rank : all.plan.classes) {
+    const RankClass& like = folded.plan.classes[class_of[rank.representative]];
+    ASSERT_EQ(rank.end - rank.begin, like.end - like.begin);
+    for (TaskId t = 0; t < rank.end - rank.begin; ++t) {
+      const Span &a = all.trace.spans[rank.begin + t], &b = folded.trace.spans[like.begin + t];
+      ASSERT_TRUE(a.issued == b.issued && a.entered == b.entered && a.matched == b.matched && a.ended == b.ended)
+          << strategy << ": " << rank.name << ", " << all.plan.op_of(rank.begin + t).name;
     }
-    EXPECT_EQ(comparable(all.report, folded.report), comparable(folded.report, folded.report)) << strategy;
+  }
+  EXPECT_EQ(comparable(all.report, folded.report), comparable(folded.report, folded.report)) << strategy;
+}
+
+TEST(Predict, UnfoldedAgreesWithFoldedToThePicosecond) {
+  for (const auto& [strategy, software] : kStrategies)
+    expect_unfolded_as_folded(gpt_spec(strategy, software), strategy);
+}
+
+// Two models on GPUs of their own, of which one has more tensor or data ranks than the other.
+TEST(Predict, UnfoldedAgreesWithFoldedForTwoModelsApart) {
+  for (const char* layouts :
+       {"distill: {gpus: 4, strategy: {tensor: 4}}, strategy: {tensor: 2, data: 2, global_batch: 16}",
+        "distill: {gpus: 2}, strategy: {tensor: 2, data: 4, sharding: zero1, global_batch: 16}",
+        "distill: {gpus: 8, strategy: {pipeline: 2, tensor: 2}}, strategy: {pipeline: 2, data: 4, global_batch: 16}"}) {
+    const std::string models = "{model: llama-3.2-1b, teacher: llama-3.2-3b, sequence: 1024, ";
+    const std::string cluster = "cluster: {node: dgx-h100, nodes: 2}, ";
+    expect_unfolded_as_folded(parse_spec(models + cluster + layouts + "}", "t.yaml"), layouts);
   }
 }
 

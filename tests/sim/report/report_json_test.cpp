@@ -85,7 +85,7 @@ TEST(ReportJson, ThePageHasEveryKey) {
   r.communication.emplace_back();
   r.weights.emplace_back();
   r.losses = {1};
-  r.models.emplace_back();
+  r.models.emplace_back().gpus = 8;
   r.roll_back_s = 1;
   std::set<std::string> keys;
   collect_keys(json::parse(to_json(r)), "", keys);

@@ -33,5 +33,38 @@ TEST(StepsOverlap, ByWhatStagesWaitAtTheirEnds) {
   EXPECT_DOUBLE_EQ(r.time_s[static_cast<std::size_t>(TimeKind::compute)], seconds(kWork));
 }
 
+// The frozen model works for 6 us and the other one for 10 us after it: a step by itself takes 16 us, but the frozen
+// model works for the next step meanwhile, so that steps follow each other every 10 us.
+TEST(StepsOverlap, OfTwoModelsOnRanksOfTheirOwn) {
+  constexpr Picoseconds kTrained = 10'000'000, kFrozen = 6'000'000;
+  TinyPlan p;
+  const auto trained = p.op("trained", LaneKind::compute, {.duration = kTrained});
+  const auto frozen = p.op("frozen", LaneKind::compute, {.duration = kFrozen});
+  const auto handed = p.op("hand-over", LaneKind::hand_over, {.duration = 0});
+  p.slot(0, 3);
+  const TaskId receive = p.task(handed);
+  p.task(trained, {receive});
+  p.slot(1, 1);
+  const TaskId made = p.task(frozen);
+  const TaskId send = p.task(handed, {made});
+  p.match({receive, send});
+  p.finish();
+  EXPECT_EQ(p.run().step_time, kTrained + kFrozen);
+  EXPECT_EQ(period_of_models(p.plan(), p.timing()), kTrained);
+  Plan plan = p.plan();
+  plan.classes[1].second = true;
+  Report r;
+  r.models.resize(2);
+  r.models[0].time_s[static_cast<std::size_t>(TimeKind::compute)] = 7.5e-6;
+  r.models[0].time_s[static_cast<std::size_t>(TimeKind::bubble)] = 4.5e-6;
+  r.models[1].time_s[static_cast<std::size_t>(TimeKind::compute)] = 1.5e-6;
+  r.models[1].time_s[static_cast<std::size_t>(TimeKind::bubble)] = 2.5e-6;
+  overlap_models(r, plan, 6e-6);
+  EXPECT_NEAR(r.models[0].time_s[static_cast<std::size_t>(TimeKind::bubble)], 0, 1e-12);
+  EXPECT_NEAR(r.models[1].time_s[static_cast<std::size_t>(TimeKind::bubble)], 1e-6, 1e-12);
+  EXPECT_NEAR(r.time_s[static_cast<std::size_t>(TimeKind::bubble)], 1e-6, 1e-12);
+  EXPECT_NEAR(r.time_s[static_cast<std::size_t>(TimeKind::compute)], 9e-6, 1e-12);
+}
+
 }  // namespace
 }  // namespace orrery
