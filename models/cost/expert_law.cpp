@@ -29,8 +29,8 @@ double operand_bytes(Precision p) {
 // Returns how many tiles an expert's rows are cut into, in the mean. If the experts have unequal numbers of rows, these
 // are taken to be spread exponentially (of all spreads with a mean the one that assumes least): the mean of ceil(x) of
 // an exponentially distributed x of mean m is 1 / (1 - exp(-1 / m)), half a tile more than m where experts have many
-// tiles. Routers that prefer some experts take 1.13 to 1.26 times as long in measurements with 384 to 512 rows an
-// expert.
+// tiles. With 384 to 512 rows an expert, measured kernels with rows by a power law take 1.21 to 1.26 times as long as
+// with even rows (vLLM's and TensorRT-LLM's for w4a16_mxfp4 on H100).
 double tiles_of_rows(double rows, double tile, bool even) {
   return even ? std::ceil(rows / tile) : 1 / -std::expm1(-tile / rows);
 }

@@ -121,6 +121,8 @@ double experts_met(const Moe& moe, double tokens) {
   return met;
 }
 
+bool prefers_some(const Moe& moe) { return moe.zipf.value_or(generation_figures().expert_zipf) > 0; }
+
 std::int64_t local_experts_met(const Moe& moe, std::int64_t local, double tokens) {
   const double met = experts_met(moe, tokens) * static_cast<double>(local) / static_cast<double>(moe.experts);
   return std::clamp<std::int64_t>(std::llround(met), 1, local);

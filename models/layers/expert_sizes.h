@@ -39,6 +39,10 @@ struct ExpertSizes {
 ExpertSizes expert_sizes(const Spec& spec, std::int64_t layer, std::int64_t tokens,
                          ExpertLoad load = ExpertLoad::busiest);
 
+// Returns whether the tokens of generated text prefer some experts, as they do unless the spec says otherwise
+// (model.moe.imbalance as a Zipf exponent of 0).
+bool prefers_some(const Moe& moe);
+
 // Returns how many of a layer's experts so many tokens choose together, in the mean; at least top_k for one token. A
 // token chooses top_k different experts, the more popular ones more often: by moe.imbalance where it is a Zipf exponent
 // or a file of counts (the mean of its layers), else by the exponent of generated text (GenerationFigures).

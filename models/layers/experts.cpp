@@ -310,7 +310,7 @@ static Id grouped(LayerTape& layer, const std::string& name, Id x, std::int64_t 
                                .result_bytes = c.width,
                                .even = s.padded,
                                .one_kernel = r.fused,
-                               .uneven = c.spec.generation && !s.padded};
+                               .uneven = c.spec.generation && !s.padded && prefers_some(*layer.model.moe)};
   const Gemm all = {.n = s.local * out, .k = in};
   const Id y = rows_of(layer, name + " output", r.gathered, out, c.width);
   const CastSlots given = to_fp8(layer, name + " input", x, s.gathered() * in, true, r.fused && second);

@@ -79,7 +79,7 @@ GroupedGemm own_rows(const BlockContext& c, const Moe& moe) {
           .rows = own,
           .result_bytes = c.width,
           .even = true,
-          .uneven = true,
+          .uneven = prefers_some(moe),
           .passed = std::max<std::int64_t>(0, c.rows * moe.top_k - own)};
 }
 

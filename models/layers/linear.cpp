@@ -156,7 +156,8 @@ static void weight_gradient(LayerTape& layer, const std::string& name, const Gem
   // If gradients are reduced after every micro-batch, the gradient buffer of a sharding unit starts empty and has the
   // data type of the weights: the product overwrites it and adds to no earlier sum.
   const bool fresh_unit = fresh_gradients(c.spec, c.sharding);
-  const bool fused = fresh_unit || adds_in_products(c.spec);
+  const bool scales = layer.eight_bit && c.spec.software.kernels.rowwise_scales;  // each product's results apart
+  const bool fused = fresh_unit || (adds_in_products(c.spec) && !scales);
   Gemm gemm = {.m = forward.n, .n = forward.k, .k = forward.m, .role = Gemm::Role::weight_gradient};
   gemm.tile = forward.tile;
   gemm.tiles = forward.tiles;
@@ -171,6 +172,9 @@ static void weight_gradient(LayerTape& layer, const std::string& name, const Gem
     if (layer.dummy_gradients && !fresh_unit)
       uses.writes = {layer.tape.slot("dummy gradient", forward.n * forward.k * c.width, Category::buffers)};
     layer.tape.emit(name + " weight gradient", gemm, uses);
+    if (scales)
+      layer.tape.emit(name + " weight gradient scale", Cast{forward.n * forward.k, c.width, c.width},
+                      {.weight_gradients = {weight}});
     return;
   }
   const std::int64_t elements = forward.n * forward.k;

@@ -18,7 +18,7 @@ constexpr SpecKey kDistillKeys[] = {
     {"divergence", "weight of the divergence from the teacher in the loss", "0.5"},
     {"cross_entropy", "weight of the cross-entropy with the data's tokens in the loss", "0.5"},
     {"offload", "the teacher's weights lie in host memory and are copied unit by unit (zero3, fsdp)", "true"},
-    {"gpus", "GPUs of the teacher's own, behind those of the student; 0: it is on the student's", "8"},
+    {"gpus", "GPUs of the teacher's own, behind those of the student; 0: it is on the student's", "8", "", "0"},
     {"strategy", "how the teacher is cut over GPUs of its own", "{tensor: 8}"},
     {"features", "pairs of hidden states of both models whose squared difference is part of the loss",
      "{student: [8, 16], teacher: [16, 32]}"},
@@ -31,7 +31,7 @@ constexpr SpecKey kFeatureKeys[] = {
 constexpr SpecKey kPreferenceKeys[] = {
     {"beta", "factor of the difference of log-probabilities: how close the policy stays to the reference", "0.1"},
     {"offload", "the reference's weights lie in host memory and are copied unit by unit (zero3, fsdp)", "true"},
-    {"gpus", "GPUs of the reference's own, behind those of the policy; 0: it is on the policy's", "8"},
+    {"gpus", "GPUs of the reference's own, behind those of the policy; 0: it is on the policy's", "8", "", "0"},
     {"strategy", "how the reference is cut over GPUs of its own", "{tensor: 8}"},
 };
 constexpr SpecKey kOwnStrategyKeys[] = {

@@ -49,7 +49,7 @@ struct HashedShapes {
   void operator()(const GroupedGemm& g) const {
     all(g.groups, g.rows, g.out, g.in, g.role, g.accumulate, g.result_bytes, g.even);
     if (g.one_kernel) all(g.one_kernel);
-    if (g.uneven) all(g.uneven, g.uneven);
+    if (g.uneven) all(g.uneven, g.uneven);  // twice, so that it is not taken for one_kernel
     if (g.weights.narrow()) format(g.weights);
     if (g.passed > 0) all(g.passed);
   }

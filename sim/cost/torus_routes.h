@@ -13,7 +13,7 @@ std::int64_t link_count(const Torus& torus);
 
 // Calls `visit` with the number of every link that a byte takes from one node to another: along one axis after the
 // other (dimension-order routing), each the shorter way; where both ways are equally long, up from even coordinates and
-// down from odd ones, so that an all-to-all uses both alike.
+// down from odd ones, so that an all-to-all uses both alike where the axis is a multiple of 4, and nearly else.
 void visit_links(const Torus& torus, std::int64_t from, std::int64_t to,
                  const std::function<void(std::int64_t)>& visit);
 

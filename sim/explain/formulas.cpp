@@ -308,6 +308,10 @@ std::vector<Volume> volumes(const Spec& spec, const Plan& plan, const Report& re
     list.push_back(std::move(v));
   };
   const Strategy& s = spec.strategy;
+  // whether either of two models, which may be cut apart, has a degree above 1
+  const auto any = [&](std::int64_t Strategy::*degree) {
+    return s.*degree > 1 || (has_second_apart(spec) && *spec.second->strategy.*degree > 1);
+  };
   const ShardingRow& row = row_of(s.sharding);
   add(row.servers, server_volume(spec, plan), {Dimension::world});
   add(row.master && s.data > 1, master_volume(spec, plan), {Dimension::data});
@@ -320,17 +324,17 @@ std::vector<Volume> volumes(const Spec& spec, const Plan& plan, const Report& re
   if (has_experts(spec)) {
     add(group_size(plan, Dimension::expert_data) > 1 || group_size(plan, Dimension::expert_replicate) > 1,
         data_volume(spec, plan, Dimension::expert_data), {Dimension::expert_data, Dimension::expert_replicate});
-    add(s.expert > 1, of_both(spec, plan, expert_volume), {Dimension::expert});
+    add(any(&Strategy::expert), of_both(spec, plan, expert_volume), {Dimension::expert});
   }
   if (s.on_grid()) {
     list.push_back(grid_volume(spec));
     list.back().simulated = simulated_bytes(
         report, {Dimension::tensor_row, Dimension::tensor_column, Dimension::tensor_depth}, "all_reduce");
   }
-  add(s.tensor > 1 && !s.on_grid(), with_muon(spec, plan, Dimension::tensor, of_both(spec, plan, tensor_volume)),
-      {Dimension::tensor});
+  add(any(&Strategy::tensor) && !s.on_grid(),
+      with_muon(spec, plan, Dimension::tensor, of_both(spec, plan, tensor_volume)), {Dimension::tensor});
   add(s.context > 1, of_both(spec, plan, context_volume), {Dimension::context, Dimension::ulysses});
-  if (s.pipeline > 1) add(true, of_both(spec, plan, pipeline_volume), {Dimension::pipeline});
+  if (any(&Strategy::pipeline)) add(true, of_both(spec, plan, pipeline_volume), {Dimension::pipeline});
   add(s.pipeline > 1 && spreads_vocabulary(s.schedule), vocabulary_volume(spec), {Dimension::vocabulary});
   return list;
 }

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "models/base/error.h"
+#include "models/cost/expert_law.h"
 #include "models/load/aliases.h"
 #include "models/load/load_spec.h"
 
@@ -44,14 +45,15 @@ bool widens(const ServedRow& row) {
 
 // gpt-oss's weights are in mxfp4. GPUs without products in 4 bits widen weights in 4 bits to bf16 (vLLM and
 // TensorRT-LLM: Marlin, Triton and CUTLASS kernels for weights alone); on Blackwell TensorRT-LLM multiplies those in
-// mxfp4 by inputs in mxfp8 (its kernels' names in measurements: w4a8_mxfp4_mxfp8), vLLM and SGLang by inputs in bf16
-// (their default there: flashinfer_trtllm_mxfp4_bf16).
+// mxfp4 by inputs in mxfp8 (its kernels' names in measurements: w4a8_mxfp4_mxfp8), SGLang by inputs in bf16 (its
+// default there: flashinfer_trtllm_mxfp4_bf16). vLLM has both (VLLM_USE_FLASHINFER_MOE_MXFP4_MXFP8); that its rows are
+// in mxfp8 is an inference, from their times per token.
 RowFormats formats_in_four_bits(const ServedRow& row, const std::string& model) {
   const bool mx = model.starts_with("gpt-oss"), wide = widens(row);
   const auto of = [&](std::string_view weights) {
     return fmt::format("{{weights: {}, layers: {}}}", weights, layers_of(model));
   };
-  if (mx) return {wide || stack_of(row) != "tensorrt-llm" ? "bf16" : "mxfp8", of("mxfp4")};
+  if (mx) return {wide || stack_of(row) == "sglang" ? "bf16" : "mxfp8", of("mxfp4")};
   return {wide ? "bf16" : "nvfp4", of("nvfp4")};
 }
 
@@ -61,7 +63,8 @@ RowFormats formats_in_four_bits(const ServedRow& row, const std::string& model) 
 // Marlin's, an inference.
 std::string software_of(const ServedRow& row, const RowFormats& formats) {
   const bool floats = formats.precision == "bf16" && formats.quantise.find("fp4") != std::string::npos;
-  if (!floats || !widens(row) || !stack_of(row).starts_with("vllm")) return stack_of(row);
+  const bool measured = !find_expert_laws("marlin", find_gpu(row.gpu)).empty();
+  if (!floats || !measured || !stack_of(row).starts_with("vllm")) return stack_of(row);
   return fmt::format("{{profile: {}, expert_kernels: marlin}}", stack_of(row));
 }
 

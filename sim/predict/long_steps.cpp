@@ -12,6 +12,7 @@
 #include "models/spec/asynchrony.h"
 #include "sim/predict/predict.h"
 #include "sim/report/remarks.h"
+#include "sim/report/steps_overlap.h"
 
 namespace orrery {
 namespace {
@@ -123,6 +124,7 @@ Report extrapolated(const Spec& spec, const ShortSteps& s, const Profile& profil
   const std::vector<double> sums = sums_of(s.second);
   std::size_t i = 0;
   for_each_sum(r, [&](double& sum) { sum += (sum - sums[i++]) * static_cast<double>(more); });
+  add_idle_shares(r);
   r.plan_hash = plan_hash(plan);
   r.remarks = remarks(spec, plan, profile);
   // Uplinks slow single transfers of a shorter step alike.

@@ -38,21 +38,6 @@ void add_time(Report& r, const Plan& plan, const Attribution& a) {
   for (int k = 0; k < kTimeKinds; ++k) r.time_s[k] = means[k].over(plan.workers()) / kPicosecondsPerSecond;
 }
 
-// Adds, for each of two models on GPUs of its own, their number and the share of the step in which they compute
-// nothing.
-void add_idle_shares(Report& r, const Plan& plan) {
-  const double step = std::accumulate(r.time_s.begin(), r.time_s.end(), 0.0);
-  for (std::size_t i = 0; i < r.models.size(); ++i) {
-    ModelTime& m = r.models[i];
-    for (const RankClass& c : plan.classes) m.gpus += c.second == (i == 1) ? c.multiplicity : 0;
-    double busy = 0;
-    for (const TimeKind k : {TimeKind::compute, TimeKind::recompute, TimeKind::optimizer})
-      busy += m.time_s[static_cast<std::size_t>(k)];
-    const double of_all = static_cast<double>(m.gpus) / static_cast<double>(plan.workers());
-    m.idle_share = std::max(0.0, 1 - busy / (of_all * step));
-  }
-}
-
 // Splits the step's time between the model that trains and the frozen one beside it.
 void add_models(Report& r, SecondModel::Role role, const Plan& plan, const Attribution& a) {
   ModelTime trained{.name = std::string(trained_name(role)), .time_s = r.time_s};
@@ -313,7 +298,7 @@ Report make_report(const Spec& spec, const Plan& plan, const Trace& trace, std::
   if (spec.second) add_models(r, spec.second->role, plan, a);
   if (has_second_apart(spec)) {
     overlap_models(r, plan, seconds(trace.step_time - length));
-    add_idle_shares(r, plan);
+    add_idle_shares(r);
   }
   r.step_time_low_s = r.step_time_s;  // initial values; predict() later sets the interval
   r.step_time_high_s = r.step_time_s;

@@ -49,19 +49,40 @@ void overlap_steps(Report& r, const Plan& plan, const Trace& trace) {
 }
 
 Picoseconds period_of_models(const Plan& plan, const Timing& timing) {
-  // The second step is the first to begin while ranks are in the step before; from then on steps are alike.
   const auto time = [&](std::int64_t steps) { return simulate(repeat_in_turn(plan, steps), timing).step_time; };
-  return time(3) - time(2);
+  // Steps begin while ranks are in the step before, so that the first ones differ from those after them.
+  constexpr std::int64_t kMostSteps = 8;
+  Picoseconds before = time(2), period = 0;
+  for (std::int64_t steps = 3; steps <= kMostSteps; ++steps) {
+    const Picoseconds now = time(steps);
+    if (now - before == period) break;
+    period = now - before;
+    before = now;
+  }
+  return period;
 }
 
 void overlap_models(Report& r, const Plan& plan, double overlap) {
   r.time_s = {};
   for (std::size_t i = 0; i < r.models.size(); ++i) {
-    std::int64_t ranks = 0;
-    for (const RankClass& c : plan.classes) ranks += c.second == (i == 1) ? c.multiplicity : 0;
-    TimeSplit& time = r.models[i].time_s;
-    subtract_waits(time, overlap * static_cast<double>(ranks) / static_cast<double>(plan.ranks));
+    ModelTime& m = r.models[i];
+    for (const RankClass& c : plan.classes) m.gpus += c.second == (i == 1) ? c.multiplicity : 0;
+    TimeSplit& time = m.time_s;
+    subtract_waits(time, overlap * static_cast<double>(m.gpus) / static_cast<double>(plan.ranks));
     for (int k = 0; k < kTimeKinds; ++k) r.time_s[k] += time[k];
+  }
+}
+
+void add_idle_shares(Report& r) {
+  double step = 0, gpus = 0;
+  for (const double time : r.time_s) step += time;
+  for (const ModelTime& m : r.models) gpus += static_cast<double>(m.gpus);
+  for (ModelTime& m : r.models) {
+    if (m.gpus == 0) continue;
+    double busy = 0;
+    for (const TimeKind k : {TimeKind::compute, TimeKind::recompute, TimeKind::optimizer})
+      busy += m.time_s[static_cast<std::size_t>(k)];
+    m.idle_share = std::max(0.0, 1 - busy * gpus / (static_cast<double>(m.gpus) * step));
   }
 }
 

@@ -20,4 +20,8 @@ Picoseconds period_of_models(const Plan& plan, const Timing& timing);
 // other: those of each model, in proportion to its ranks, and those of the report.
 void overlap_models(Report& report, const Plan& plan, double overlap);
 
+// Sets, for each of two models on GPUs of its own, the share of the step in which these compute nothing, from their
+// numbers and the models' times.
+void add_idle_shares(Report& report);
+
 }  // namespace orrery

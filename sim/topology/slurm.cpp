@@ -177,7 +177,10 @@ ClusterFacts slurm_topology(std::string_view text, const std::string& path) {
       facts.remarks.push_back(fmt::format("{}: leaves have {} to {} nodes; the largest number is taken", path,
                                           *counts.leaves.begin(), *counts.leaves.rbegin()));
   }
-  if (counts.nodes <= kMostNamedNodes) facts.names_by_leaf = std::move(counts.names);
+  if (counts.nodes <= kMostNamedNodes)
+    facts.names_by_leaf = std::move(counts.names);
+  else
+    facts.remarks.push_back(fmt::format("{}: names of more than {} nodes are left out", path, kMostNamedNodes));
   // A single switch above all leaves divides nothing.
   if (counts.joined.size() > 1) facts.spine_leaves = *counts.joined.begin();
   if (!counts.blocks.empty())

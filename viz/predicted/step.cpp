@@ -172,7 +172,8 @@ Process process_of(const Step& step, std::uint32_t s, std::span<const Coordinate
   Process p;
   const Coordinates c = places[static_cast<std::size_t>(slot.representative)];
   p.name = slot.multiplicity == 1
-               ? fmt::format("rank {}{}", slot.representative, coordinates_text(c, step.spec.strategy))
+               ? fmt::format("rank {}{}", slot.representative,
+                             coordinates_text(c, spec_of_rank(step.spec, slot.representative).strategy))
                : fmt::format("{} (rank {}, x{})", slot.name, slot.representative, slot.multiplicity);
   p.rank = slot.representative;
   p.ranks = slot.multiplicity;

@@ -32,7 +32,8 @@ TEST(ExpertLaw, ManyRowsTakeTheArithmetic) {
   EXPECT_LT(us(g), least * 1.15);
 }
 
-// Rows that are spread unevenly fill fewer tiles: half a tile more for an expert with many, none with few.
+// Rows that are spread unevenly take more tiles, which are less full: half a tile more for an expert with many, none
+// with few.
 TEST(ExpertLaw, UnevenRowsTakeMoreTiles) {
   GroupedGemm g = experts(64 * 256);
   const double even = us(g);

@@ -54,6 +54,11 @@ TEST(LayerTape, RowwiseScalesCastColumnsApart) {
   EXPECT_GT(casts(rows, "columns to fp8"), 0);
   EXPECT_EQ(casts(rows, "input gradient scale"), casts(rows, "gradient to fp8"));
   EXPECT_EQ(casts(tensor, " scale"), 0);
+  const char* fsdp = ", data: 2, sharding: fsdp";
+  for (const Plan& plan : {rows, plan_with("fp8", "profile: torchtitan, rowwise_scales: true", fsdp)}) {
+    EXPECT_GT(casts(plan, "input gradient scale"), 0);
+    EXPECT_EQ(casts(plan, "weight gradient scale"), casts(plan, "input gradient scale"));
+  }
 }
 
 // Current scaling finds the largest magnitude of what no norm or activation wrote: attention's output, and the

@@ -48,7 +48,8 @@ TEST(ServedSpec, GptOssHasExpertsInMxfp4) {
     return s.precision;
   };
   EXPECT_EQ(precision("trtllm 1.2.0"), Precision::mxfp8);
-  EXPECT_EQ(precision("vllm 0.18.0"), Precision::bf16);
+  EXPECT_EQ(precision("vllm 0.18.0"), Precision::mxfp8);
+  EXPECT_EQ(precision("sglang 0.5.9"), Precision::bf16);
 }
 
 TEST(ServedSpec, VllmWidensFourBitFloatsWithMarlin) {
@@ -59,6 +60,7 @@ TEST(ServedSpec, VllmWidensFourBitFloatsWithMarlin) {
   };
   EXPECT_EQ(kernels("gpt-oss-120b", "h100-sxm", "fp4", "vllm 0.18.0"), ExpertKernels::marlin);
   EXPECT_EQ(kernels("gpt-oss-120b", "b200", "fp4", "vllm 0.18.0"), ExpertKernels::vllm);
+  EXPECT_EQ(kernels("gpt-oss-120b", "a100-sxm-80gb", "fp4", "vllm 0.18.0"), ExpertKernels::vllm);
   EXPECT_EQ(kernels("gpt-oss-120b", "h100-sxm", "fp4", "trtllm 1.2.0"), ExpertKernels::trtllm);
   EXPECT_EQ(kernels("qwen3-235b", "h100-sxm", "fp8", "vllm 0.18.0"), ExpertKernels::vllm);
 }
