@@ -76,9 +76,14 @@ TEST(LayerTape, CurrentScalesTakeAPassWhereNoKernelFindsThem) {
 
 // nvfp4 has a scale for the whole tensor too, whatever the stack.
 TEST(LayerTape, FourBitsTakeAPassForTheTensorsScale) {
-  const Plan plan = plan_with("nvfp4", "profile: orrery");
-  EXPECT_GT(casts(plan, "qkv input largest magnitude"), 0);
-  EXPECT_EQ(casts(plan_with("mxfp8", "profile: orrery"), "largest magnitude"), 0);
+  const auto plan_in = [](Precision precision) {
+    Spec spec = spec_of(test::kSmall, "precision: fp8", 32, "profile: orrery");
+    spec.cluster.gpu = find_gpu("b200");
+    spec.strategy.precision = precision;
+    return make_plan(spec);
+  };
+  EXPECT_GT(casts(plan_in(Precision::nvfp4), "qkv input largest magnitude"), 0);
+  EXPECT_EQ(casts(plan_in(Precision::mxfp8), "largest magnitude"), 0);
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 namespace orrery {
 namespace {
 
-struct Layout {
+struct SequenceLayout {
   std::int64_t ring, ulysses;
   bool zigzag;
 };
@@ -16,18 +16,18 @@ constexpr std::int64_t kSequenceLength = 48;
 
 std::vector<Strategy> layouts() {
   std::vector<Strategy> all;
-  for (const Layout& l : {Layout{1, 1, true},
-                          {1, 4, true},
-                          {2, 1, true},
-                          {2, 1, false},
-                          {4, 1, true},
-                          {4, 1, false},
-                          {2, 2, true},
-                          {2, 3, true},
-                          {3, 2, false},
-                          {2, 4, false},
-                          {8, 1, true},
-                          {8, 2, true}}) {
+  for (const SequenceLayout& l : {SequenceLayout{1, 1, true},
+                                  {1, 4, true},
+                                  {2, 1, true},
+                                  {2, 1, false},
+                                  {4, 1, true},
+                                  {4, 1, false},
+                                  {2, 2, true},
+                                  {2, 3, true},
+                                  {3, 2, false},
+                                  {2, 4, false},
+                                  {8, 1, true},
+                                  {8, 2, true}}) {
     Strategy s;
     s.context_ring = l.ring;
     s.context_ulysses = l.ulysses;

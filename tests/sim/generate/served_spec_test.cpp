@@ -62,7 +62,7 @@ TEST(ServedSpec, VllmWidensFourBitFloatsWithMarlin) {
   EXPECT_EQ(kernels("gpt-oss-120b", "b200", "fp4", "vllm 0.18.0"), ExpertKernels::vllm);
   EXPECT_EQ(kernels("gpt-oss-120b", "a100-sxm-80gb", "fp4", "vllm 0.18.0"), ExpertKernels::vllm);
   EXPECT_EQ(kernels("gpt-oss-120b", "h100-sxm", "fp4", "trtllm 1.2.0"), ExpertKernels::trtllm);
-  EXPECT_EQ(kernels("qwen3-235b", "h100-sxm", "fp8", "vllm 0.18.0"), ExpertKernels::vllm);
+  EXPECT_EQ(kernels("qwen3-235b-a22b", "h100-sxm", "fp8", "vllm 0.18.0"), ExpertKernels::vllm);
 }
 
 TEST(ServedSpec, ReleasesOfVllmTellItsStack) {
