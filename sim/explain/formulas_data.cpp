@@ -17,17 +17,26 @@ namespace {
 
 double figure(std::int64_t n) { return static_cast<double>(n); }
 
-// Mean over all ranks of an amount (such as the number of weights), which of_class returns for a rank of each class.
+// The number of ranks, but for those of a second model's own.
+double ranks_that_train(const Plan& plan) {
+  double ranks = 0;
+  for (const RankClass& c : plan.classes) ranks += c.second ? 0 : figure(c.multiplicity);
+  return ranks;
+}
+
+// Mean over all ranks of an amount (such as the number of weights), which of_class returns for a rank of each class;
+// where a second model has ranks of its own, over those of the model that trains.
 // sent: takes only the share (n - 1) / n of each amount, which a rank sends in a ring of the n ranks that hold copies
 // of the same weights.
 template <class Amount>
 double average(const Plan& plan, Dimension copies, bool sent, const Amount& of_class) {
   double sum = 0;
   for (std::size_t s = 0; s < plan.classes.size(); ++s) {
+    if (plan.classes[s].second) continue;
     const double n = figure(group_size(plan, copies, s));
     sum += figure(of_class(s)) * figure(plan.classes[s].multiplicity) * (sent ? (n - 1) / n : 1);
   }
-  return sum / figure(plan.ranks);
+  return sum / ranks_that_train(plan);
 }
 
 // Mean number of trained weights (elements) on a rank.
@@ -61,7 +70,7 @@ double table_used_twice(const Spec& spec, const Plan& plan) {
   }
   double sum = 0;
   for (const auto& [slot, table] : by_slot)
-    sum += table.second ? figure(table.first) * figure(plan.classes[slot].multiplicity) / figure(plan.ranks) : 0;
+    sum += table.second ? figure(table.first) * figure(plan.classes[slot].multiplicity) / ranks_that_train(plan) : 0;
   return sum;
 }
 
@@ -70,7 +79,9 @@ double table_used_twice(const Spec& spec, const Plan& plan) {
 // The sizes of the groups of ranks that hold the same weights, as text: "4", or "2, 1" where stages differ.
 std::string group_sizes(const Plan& plan, Dimension copies) {
   std::vector<std::int64_t> sizes;
-  for (std::size_t s = 0; s < plan.classes.size(); ++s) sizes.push_back(group_size(plan, copies, s));
+  for (std::size_t s = 0; s < plan.classes.size(); ++s) {
+    if (!plan.classes[s].second) sizes.push_back(group_size(plan, copies, s));
+  }
   sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
   return fmt::format("{}", fmt::join(sizes, ", "));
 }

@@ -209,7 +209,8 @@ Bytes frozen_gathers(const Spec& spec, const Plan& plan, std::size_t slot, Dimen
 
 double frozen_bytes(const Spec& spec, const Plan& plan, std::size_t slot) {
   const Bytes width = storage_bytes(spec.strategy.precision);
-  const bool cut = row_of(spec.strategy.sharding).shards_parameters;
+  const Spec of_rank = spec_of_rank(spec, plan.classes[slot].representative);
+  const bool cut = row_of(of_rank.strategy.sharding).shards_parameters;
   const auto shards = [&](const LocalParameter& p) {
     const Dimension group = p.experts > 0 ? Dimension::expert_data : Dimension::data;
     return static_cast<double>(cut ? group_size(plan, group, slot) : 1);
