@@ -148,7 +148,7 @@ Id rows_of(LayerTape& layer, const std::string& name, const TokenRows& rows, std
 }
 
 // Returns whether a kernel finds the largest magnitude of what it writes: those of norms and activation functions
-// (Transformer Engine from 2.8 on, pull requests 2004 and 2013), with torch.compile all element-wise ones (reductions
+// (Transformer Engine since its pull requests 2004 and 2013), with torch.compile all element-wise ones (reductions
 // fuse with what they read).
 static bool finds_magnitude(const Work& work, bool compiles) {
   const auto is = [&]<class... Op>() { return (std::holds_alternative<Op>(work) || ...); };
