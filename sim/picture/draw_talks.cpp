@@ -104,9 +104,12 @@ std::vector<std::string> talk_lines(const DimensionTalk& talk, const std::vector
     shown = std::max(shown, g.members.size());
     all = std::max(all, g.all);
   }
-  lines.push_back(shown < all
-                      ? fmt::format("groups of {} ranks, of which {} {} shown", all, shown, shown == 1 ? "is" : "are")
-                      : fmt::format("groups of {} ranks", all));
+  if (all == 0)
+    lines.emplace_back("between ranks of the frozen model, which are not shown");
+  else
+    lines.push_back(shown < all
+                        ? fmt::format("groups of {} ranks, of which {} {} shown", all, shown, shown == 1 ? "is" : "are")
+                        : fmt::format("groups of {} ranks", all));
   const std::size_t most = talk.talks.size() > kMostTalkLines ? kMostTalkLines - 1 : talk.talks.size();
   for (std::size_t i = 0; i < most; ++i) {
     const Talk& t = talk.talks[i];

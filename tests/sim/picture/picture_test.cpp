@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "models/base/error.h"
+#include "models/load/load_spec.h"
 #include "sim/predict/predict.h"
 #include "tests/models/plans.h"
 #include "tests/models/vision_specs.h"
@@ -85,6 +86,19 @@ TEST(Picture, ChecksFindWhatIsWrong) {
   EXPECT_GT(wrong("data-ranks=\"0 1\"", "data-ranks=\"0\""), 0U);
   EXPECT_GT(wrong(">rank 0</text>", ">rank 0 and a long text beside it</text>"), 0U);
   EXPECT_GT(wrong("class=\"part\"", "class=\"other\""), 0U);
+}
+
+// A second model on ranks of its own is not drawn, but what its ranks send each other is told.
+TEST(Picture, SaysWhichRanksItLeavesOut) {
+  const Spec spec = parse_spec(
+      "{model: gpt2, teacher: gpt2, workload: distill, sequence: 256, distill: {gpus: 2, strategy: {tensor: 2}}, "
+      "cluster: {node: dgx-a100, nodes: 1}, gpus: 6, strategy: {data: 4, global_batch: 8}}",
+      "spec.yaml");
+  expect_right(spec);
+  const Prediction p = predict(spec);
+  const std::string svg = picture(spec, p.plan, p.report);
+  EXPECT_NE(svg.find("between ranks of the frozen model, which are not shown"), std::string::npos);
+  EXPECT_EQ(svg.find("groups of 0 ranks"), std::string::npos);
 }
 
 }  // namespace
