@@ -164,7 +164,10 @@ std::vector<GenerationPass> generation_passes(const Generation& g) {
   const std::int64_t chunk = g.chunk > 0 ? g.chunk : g.input;
   for (std::int64_t cached = 0; cached < g.input; cached += chunk)
     passes.push_back({std::min(chunk, g.input - cached), cached});
-  for (std::int64_t made = 1; made < g.output; ++made) passes.push_back({1, g.input + made - 1});
+  // Proposed tokens are taken to be accepted evenly, so that each pass adds the mean number of tokens.
+  const double added = g.tokens_a_pass();
+  for (double made = 1; made < static_cast<double>(g.output); made += added)
+    passes.push_back({g.checked(), g.input + static_cast<std::int64_t>(made) - 1});
   return passes;
 }
 

@@ -18,7 +18,7 @@ struct GenerationPass {
 };
 
 // Returns all passes of a generation in order: those over the prompts, whole or in chunks, then one for each further
-// token.
+// token, or with speculative decoding for each number of tokens that a pass adds on average.
 std::vector<GenerationPass> generation_passes(const Generation& g);
 
 // Returns the spec of one pass, whose plan (make_plan) is that pass alone.

@@ -171,7 +171,7 @@ Id served_experts(LayerTape& layer, Id x) {
 
 Block next_token_block(const BlockContext& context, std::vector<Op>& ops) {
   BlockContext c = context;
-  c.rows = c.local_rows = c.batch;
+  c.rows = c.local_rows = context.spec.generation->checks() ? context.rows : c.batch;
   LayerTape b(c, "output", BlockRole::output);
   b.tape.input(context.local_rows * c.hidden * c.width);
   const Id last = activation(b, "last hidden states", c.rows, c.hidden);

@@ -296,6 +296,8 @@ inline constexpr Feature kOrderOfTraining = {"strategy.schedule", "a schedule ma
                                              is::order_of_training};
 inline constexpr Feature kGenerates = {"workload", "text that is generated (workload: generate)",
                                        [](S s) { return s.generation.has_value(); }};
+inline constexpr Feature kSpeculates = {"generate.drafts", "speculative decoding (generate.drafts)",
+                                        [](S s) { return s.generation && s.generation->drafts > 0; }};
 inline constexpr Feature kNarrowLatentCache = {
     "generate.kv_precision", "keys and values of 8 bits or fewer of latent attention",
     [](S s) { return s.generation && is_eight_bit(s.generation->kv_precision) && s.model.mla; }};

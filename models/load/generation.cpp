@@ -1,5 +1,6 @@
 // This file reads the spec's sections `workload` and `generate`: the generation of text in place of a training step.
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -19,6 +20,8 @@ constexpr SpecKey kGenerateKeys[] = {
     {"kv_precision", "precision of the cached keys and values", "fp8", "fp32 | fp16 | bf16 | fp8 | int8 | int4",
      "that of activations"},
     {"kv_block", "tokens of a block of the cache", "16"},
+    {"drafts", "tokens that the model's module of multi-token prediction proposes for each pass to check", "3"},
+    {"acceptance", "probability that the model agrees to a proposed token if it agreed to those before", "0.7"},
     {"memory_fraction", "part of a GPU's memory that weights, cache and working memory may take", "0.9"},
 };
 constexpr std::string_view kKept[] = {"fp32", "fp16", "bf16", "fp8", "int8", "int4"};
@@ -67,6 +70,8 @@ void read_workload(const SpecSection& top, Spec& spec) {
   map.take_word("kv_precision", kept, kKept, "that of activations");
   g.kv_precision = find_precision(kept);
   map.take("kv_block", g.kv_block);
+  map.take("drafts", g.drafts);
+  map.take("acceptance", g.acceptance);
   map.take("memory_fraction", g.memory_fraction);
 }
 
@@ -89,12 +94,13 @@ void settle_generation(Spec& spec) {
   spec.sequence = g.chunk > 0 ? std::min(g.chunk, g.input) : g.input;
   m.frozen.assign(std::begin(kFrozenParts), std::end(kFrozenParts));
   m.dropout = 0;
-  m.mtp_layers = 0;
+  g.modules = std::exchange(m.mtp_layers, 0);
   s.clip = 0;
   s.sequence_parallel = s.sequence_parallel && is_said(spec, "strategy.sequence_parallel");
   // In text generation, each rank of a tensor group has all tokens, and the group's ranks together hold all experts.
   if (m.moe && s.tensor > 1 && !is_said(spec, "strategy.expert_tensor"))
     s.expert_tensor = std::max<std::int64_t>(1, s.tensor / s.expert);
+  if (!is_said(spec, "software.launch_us")) take_launch_time_on(spec.cluster.gpu.compute_capability, spec.software);
   const std::int64_t stated_batch = s.global_batch;
   set_batch(spec, g.batch);
   if (is_said(spec, "strategy.global_batch")) s.global_batch = stated_batch;
@@ -109,6 +115,28 @@ void settle_generation(Spec& spec) {
     if (o.key == "strategy.expert_tensor" && !is_given(o)) o.value = fmt::format("{}", s.expert_tensor);
     if (o.key == "generate.kv_precision" && !is_given(o)) o.value = name_of(g.kv_precision);
   }
+}
+
+// Proposed tokens need a module that proposes them, and how likely they are to be accepted.
+static Broken draft_rules(const Spec& spec) {
+  constexpr std::int64_t kMostDrafts = 64;
+  const Generation& g = *spec.generation;
+  if (g.drafts < 0 || g.drafts > kMostDrafts)
+    return broken("generate.drafts", "generate.drafts: {} is not between 0 and {}", g.drafts, kMostDrafts);
+  if (!(g.acceptance >= 0 && g.acceptance <= 1))
+    return broken("generate.acceptance", "generate.acceptance: {} is not between 0 and 1", g.acceptance);
+  const bool said = is_said(spec, "generate.acceptance");
+  if (g.drafts > 0 && !said)
+    return broken("generate.drafts",
+                  "generate.drafts: {}: generate.acceptance is missing, how likely the model is to agree to a token",
+                  g.drafts);
+  if (g.drafts == 0 && said)
+    return broken("generate.acceptance", "generate.acceptance: it goes with generate.drafts above 0");
+  if (g.drafts > 0 && g.modules == 0)
+    return broken("generate.drafts",
+                  "generate.drafts: {} has no module of multi-token prediction (model.mtp_layers) to propose tokens",
+                  spec.model.name);
+  return {};
 }
 
 Broken generation_rules(const Spec& spec) {
@@ -137,7 +165,7 @@ Broken generation_rules(const Spec& spec) {
     return broken("expert",
                   "strategy.expert: {} x expert_tensor: {} is not tensor: {}, whose ranks have the same tokens",
                   s.expert, s.expert_tensor, s.tensor);
-  return {};
+  return draft_rules(spec);
 }
 
 }  // namespace orrery

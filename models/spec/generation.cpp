@@ -6,6 +6,12 @@
 
 namespace orrery {
 
+double Generation::tokens_a_pass() const {
+  double tokens = 1, agreed = 1;
+  for (std::int64_t i = 0; i < drafts; ++i) tokens += agreed *= acceptance;
+  return tokens;
+}
+
 bool is_quantised(const Spec& spec) {
   return spec.generation && (spec.strategy.weights.narrow() || is_eight_bit(spec.generation->kv_precision));
 }

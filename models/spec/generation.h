@@ -21,11 +21,23 @@ struct Generation {
   std::int64_t kv_block = 16;  // number of tokens in a block of the KV cache; a sequence occupies whole blocks
   Precision kv_precision = Precision::bf16;  // precision of the cached keys and values
   double memory_fraction = 0.9;              // fraction of a GPU's memory for weights, KV cache and workspace
+  // Speculative decoding (Leviathan et al. 2023, arXiv 2211.17192): the model's module of multi-token prediction
+  // proposes `drafts` tokens, one after another, and a decode pass checks them all beside the token before them; 0:
+  // none. acceptance: the probability that the model agrees to a proposal if it agreed to those before it.
+  std::int64_t drafts = 0;
+  double acceptance = 0;
+  std::int64_t modules = 0;  // modules of multi-token prediction that the model has
   // The pass that a plan computes adds Spec::sequence tokens to each sequence. cached: number of tokens of each
   // sequence that the KV cache holds before the pass; 0 in a prompt's first pass.
   std::int64_t cached = 0;
 
   bool decodes() const { return cached > 0; }
+  // Number of tokens of each sequence that a decode pass computes, and that it adds to the text on average:
+  // 1 + a + ... + a^drafts with acceptance a.
+  std::int64_t checked() const { return 1 + drafts; }
+  double tokens_a_pass() const;
+  // Whether the pass checks proposed tokens, so that it chooses a token after each one.
+  bool checks() const { return drafts > 0 && cached >= input; }
 };
 
 // Returns whether the cache holds codes of whole numbers, which have a scale and a zero point, in fp16 each, for each

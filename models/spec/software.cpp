@@ -225,4 +225,13 @@ Software find_software(std::string_view name) {
   return stacks.of(name, [&] { return read_software(name); });
 }
 
+void take_launch_time_on(int compute_capability, Software& software) {
+  constexpr int kBlackwell = 100;
+  static const nlohmann::json launch =
+      nlohmann::json::parse(data_file("fitted.json")).at("generation").at("launch_us_on_blackwell");
+  const auto found = launch.find(software.name);
+  if (compute_capability >= kBlackwell && found != launch.end())
+    software.host.launch_us = software.host.collective_launch_us = found->get<double>();
+}
+
 }  // namespace orrery

@@ -263,5 +263,8 @@ std::span<const SoftwareKey> software_keys();
 // Returns a training stack by name: the settings of its file, which override the settings of the stack that it is
 // `like`, and the numbers that were fitted for it in models/data/fitted.json. Throws Error listing the known names.
 Software find_software(std::string_view name);
+// Sets the host's time of a launch to that of the stack on GPUs of a compute capability (10 x major + minor), where
+// another was fitted for them.
+void take_launch_time_on(int compute_capability, Software& software);
 
 }  // namespace orrery

@@ -4,6 +4,7 @@
 
 #include "models/layers/blocks.h"
 #include "models/plan/repeat_steps.h"
+#include "models/spec/prediction_module.h"
 #include "sim/engine/simulate.h"
 #include "sim/generate/largest_batch.h"
 #include "sim/predict/generation_profile.h"
@@ -30,7 +31,8 @@ struct Pass {
 // Simulates one pass. Without pipeline stages, the next pass begins when this one has ended. With stages, passes follow
 // each other without emptying the pipeline: the time from pass to pass is the simulated time of two passes less that of
 // one, or longer if the next pass of a micro-batch would otherwise begin before its token has left the last stage.
-Pass pass_of(const Spec& spec, const Profile& profile, std::int64_t tokens, std::int64_t cached,
+// drafts_s: time in which tokens are proposed for the pass.
+Pass pass_of(const Spec& spec, const Profile& profile, std::int64_t tokens, std::int64_t cached, double drafts_s,
              const std::atomic<bool>* stop) {
   Prediction p = predict(pass_spec(spec, tokens, cached), profile, false, stop);
   // The host's time between two passes, for scheduling, sampling and preparing the next pass (software.step_us).
@@ -42,8 +44,34 @@ Pass pass_of(const Spec& spec, const Profile& profile, std::int64_t tokens, std:
     const auto m = static_cast<double>(p.plan.micro_batches);
     period = std::max(two - one, one - (two - one) * (m - 1) / m) + host;
   }
-  const PassLimits limits = pass_limits(spec, p, period, host);
+  period += drafts_s;
+  const PassLimits limits = pass_limits(spec, p, period, host, drafts_s);
   return {{tokens, cached, period, std::move(p.report), limits, pass_reads(p.plan)}, std::move(p.plan)};
+}
+
+// Where tokens are proposed, prompts pass through the model and its module, whose weights and cache are in memory too.
+Spec prompt_spec(const Spec& spec) {
+  Spec prompts = spec;
+  if (spec.generation->drafts > 0) prompts.model = with_module(spec.model);
+  return prompts;
+}
+
+// Seconds in which the module proposes tokens: the first one from all tokens that a pass may have accepted, each
+// further one from the one before (TensorRT-LLM, tech_blog/blog2: MTP Eagle).
+double drafts_s(const Spec& spec, const Profile& profile, std::int64_t cached, const std::atomic<bool>* stop) {
+  const Generation& g = *spec.generation;
+  if (g.drafts == 0) return 0;
+  Spec module = spec;
+  module.model = module_alone(spec.model);
+  module.generation->drafts = 0;
+  const auto pass_s = [&](std::int64_t tokens) {
+    return predict(pass_spec(module, tokens, cached), profile, false, stop).report.step_time_s;
+  };
+  return pass_s(g.checked()) + (g.drafts > 1 ? static_cast<double>(g.drafts - 1) * pass_s(1) : 0);
+}
+
+Pass decode_pass(const Spec& spec, const Profile& profile, std::int64_t cached, const std::atomic<bool>* stop) {
+  return pass_of(spec, profile, spec.generation->checked(), cached, drafts_s(spec, profile, cached, stop), stop);
 }
 
 // Memory of the rank that needs the most in a pass over prompts.
@@ -85,12 +113,13 @@ GeneratedMemory kept_for_generation(const Spec& spec, const Plan& plan, std::siz
 
 void add_generation_figures(const Spec& spec, GenerationReport& r) {
   const Generation& g = *spec.generation;
-  const std::int64_t steps = g.output - 1;  // number of decode passes, as the prompt's last pass makes the first token
+  const std::int64_t steps = g.output - 1;  // tokens of decode passes, as the prompt's last pass makes the first token
   if (steps > 0) {
-    r.token_s = mean_of_decode(r, [](const GeneratedPass& p) { return p.period_s; });
+    const double period_s = mean_of_decode(r, [](const GeneratedPass& p) { return p.period_s; });
+    r.token_s = period_s / g.tokens_a_pass();
     const double peak = spec.cluster.gpu.memory_GBps * 1e9;
     if (peak > 0)
-      r.bandwidth_share = mean_of_decode(r, [](const GeneratedPass& p) { return p.reads.sum(); }) / r.token_s / peak;
+      r.bandwidth_share = mean_of_decode(r, [](const GeneratedPass& p) { return p.reads.sum(); }) / period_s / peak;
   }
   r.total_s = r.first_token_s + static_cast<double>(steps) * r.token_s;
   r.tokens_per_s = static_cast<double>(g.batch * g.output) / r.total_s;
@@ -100,7 +129,7 @@ GeneratedMemory generation_memory(const Spec& spec, Profile profile, const std::
   const Generation& g = *spec.generation;
   profile = generation_profile(spec, std::move(profile));
   const std::int64_t tokens = g.chunk > 0 ? std::min(g.chunk, g.input) : g.input;
-  const Prediction p = predict(pass_spec(spec, tokens, 0), std::move(profile), false, stop);
+  const Prediction p = predict(pass_spec(prompt_spec(spec), tokens, 0), std::move(profile), false, stop);
   return memory_of(spec, p.plan, p.report.memory);
 }
 
@@ -115,15 +144,16 @@ GenerationReport predict_batch(const Spec& spec, Profile profile, const std::ato
   profile = generation_profile(spec, std::move(profile));
   GenerationReport result;
   const std::int64_t chunk = g.chunk > 0 ? g.chunk : g.input;
+  const Spec prompts = prompt_spec(spec);
   for (std::int64_t cached = 0; cached < g.input; cached += chunk) {
-    Pass pass = pass_of(spec, profile, std::min(chunk, g.input - cached), cached, stop);
+    Pass pass = pass_of(prompts, profile, std::min(chunk, g.input - cached), cached, 0, stop);
     result.first_token_s += pass.made.report.step_time_s + spec.software.host.step_us * 1e-6;
     if (cached == 0) result.memory = memory_of(spec, pass.plan, pass.made.report.memory);
     result.prefill.push_back(std::move(pass.made));
   }
   const std::int64_t steps = g.output - 1;
   for (const std::int64_t done : {std::int64_t{0}, (steps - 1) / 2, steps - 1}) {
-    if (steps > 0) result.decode.push_back(pass_of(spec, profile, 1, g.input + done, stop).made);
+    if (steps > 0) result.decode.push_back(decode_pass(spec, profile, g.input + done, stop).made);
   }
   add_generation_figures(spec, result);
   return result;
@@ -131,20 +161,24 @@ GenerationReport predict_batch(const Spec& spec, Profile profile, const std::ato
 
 double decode_period_s(const Spec& spec, Profile profile, std::int64_t cached) {
   profile = generation_profile(spec, std::move(profile));
-  return pass_of(spec, profile, 1, cached, nullptr).made.period_s;
+  return decode_pass(spec, profile, cached, nullptr).made.period_s;
 }
 
 PromptTime prompt_time(const Spec& spec, Profile profile) {
   profile = generation_profile(spec, std::move(profile));
-  Prediction p = predict(pass_spec(spec, spec.generation->input, 0), profile);
+  Prediction p = predict(pass_spec(prompt_spec(spec), spec.generation->input, 0), profile);
   const RankClass& first = p.plan.classes.front();
-  Picoseconds launch = 0;
-  for (std::size_t t = first.begin; t < first.end; ++t) launch += p.costs.timing.of(0, p.plan.tasks[t].op).issue;
+  Picoseconds launch = 0, experts = 0;
+  for (std::size_t t = first.begin; t < first.end; ++t) {
+    const OpTiming& op = p.costs.timing.of(0, p.plan.tasks[t].op);
+    launch += op.issue;
+    if (std::holds_alternative<GroupedGemm>(p.plan.op_of(t).work)) experts += op.duration;
+  }
   for (std::vector<OpTiming>& row : p.costs.timing.rows)
     for (OpTiming& op : row) op.issue = 0;
   const Picoseconds device = simulate(p.plan, p.costs.timing).step_time;
   const Seconds between = spec.software.host.step_us * kMicrosecond;
-  return {seconds(device) + between, seconds(launch) + between};
+  return {seconds(device) + between, seconds(launch) + between, seconds(experts)};
 }
 
 }  // namespace orrery

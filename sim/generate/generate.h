@@ -48,6 +48,7 @@ struct GenerationReport {
   std::string source = "simulated";
   std::vector<GeneratedPass> prefill;  // the prefill passes (over a prompt), in order
   // decode passes (one token per sequence) at three lengths of the context: the first, the middle and the last
+  // (or those that are checked, with speculative decoding)
   std::vector<GeneratedPass> decode;
   GeneratedMemory memory;
   double first_token_s = 0;        // seconds of all passes over the prompts, the time to first token (TTFT)
@@ -74,12 +75,13 @@ double mean_of_decode(const GenerationReport& r, const Figure& of) {
 }
 
 // Returns the seconds from one decode pass to the next of a spec that generates text, with so many tokens of each
-// sequence in the cache.
+// sequence in the cache; with speculative decoding a pass proposes and checks tokens.
 double decode_period_s(const Spec& spec, Profile profile, std::int64_t cached);
 // Seconds of one pass over all prompts of a spec, by the GPU and by the host alone: for its kernels if they were
-// launched at once, and for launching them; both with what the host takes between passes.
+// launched at once, and for launching them; both with what the host takes between passes. experts_s: those of the GPU
+// in products of experts, which compute the tokens of all data ranks.
 struct PromptTime {
-  double device_s = 0, launch_s = 0;
+  double device_s = 0, launch_s = 0, experts_s = 0;
 };
 PromptTime prompt_time(const Spec& spec, Profile profile);
 

@@ -99,6 +99,7 @@ std::string to_json(const Spec& spec, const GenerationReport& r) {
                      {"batch", g.batch},
                      {"input", g.input},
                      {"output", g.output},
+                     {"tokens_per_pass", g.tokens_a_pass()},
                      {"ttft_s", r.first_token_s},
                      {"tpot_s", r.token_s},
                      {"total_s", r.total_s},
@@ -144,6 +145,9 @@ std::string generation_text(const Spec& spec, const GenerationReport& r, const S
          fmt::format("{}, {} tokens/s a sequence", time_text(r.token_s), grouped(1 / r.token_s)) +
              (r.bandwidth_share > 0 ? fmt::format(", {} of the memory bandwidth", percent_text(r.bandwidth_share))
                                     : ""));
+  if (g.drafts > 0)
+    line("each pass",
+         fmt::format("checks {} proposed tokens and yields {:.2f} tokens on average", g.drafts, g.tokens_a_pass()));
   line("all", fmt::format("{}, {} tokens/s, {} a GPU", time_text(r.total_s), grouped(r.tokens_per_s),
                           grouped(r.tokens_per_s / gpus)));
   if (r.source == "simulated") line("limited by", limit_text(r));

@@ -66,7 +66,7 @@ void add_reads(const Op& op, Bytes width, PassReads& reads) {
 
 }  // namespace
 
-PassLimits pass_limits(const Spec& spec, const Prediction& p, double period_s, double host_s) {
+PassLimits pass_limits(const Spec& spec, const Prediction& p, double period_s, double host_s, double drafts_s) {
   const auto time = [&](TimeKind k) { return p.report.time_s[static_cast<std::size_t>(k)] / period_s; };
   PassLimits limits = busy_times(spec, p);
   const double busy = limits.weights + limits.cache + limits.products + limits.kernels;
@@ -79,7 +79,9 @@ PassLimits pass_limits(const Spec& spec, const Prediction& p, double period_s, d
     limits.links += time(k);
   limits.launch = time(TimeKind::launch);
   limits.host = host_s / period_s;
-  const double left = std::max(0.0, 1 - time(TimeKind::compute) - limits.host), waits = limits.links + limits.launch;
+  limits.drafts = drafts_s / period_s;
+  const double left = std::max(0.0, 1 - time(TimeKind::compute) - limits.host - limits.drafts),
+               waits = limits.links + limits.launch;
   if (waits > left) {
     limits.links *= left / waits;
     limits.launch *= left / waits;

@@ -19,12 +19,13 @@ struct PassLimits {
   double links = 0;     // transfers that compute waits for
   double launch = 0;    // waiting for the host to launch
   double host = 0;      // the host's work between two passes (software.step_us)
+  double drafts = 0;    // proposing tokens for the next pass to check (generate.drafts)
   double idle = 0;      // waiting for other pipeline stages or ranks
 };
 
 // The limits of one simulated pass, a mean over its ranks. period_s: seconds from one pass to the next; host_s: those
-// of the host's work between them.
-PassLimits pass_limits(const Spec& spec, const Prediction& pass, double period_s, double host_s);
+// of the host's work between them; drafts_s: those of proposing tokens.
+PassLimits pass_limits(const Spec& spec, const Prediction& pass, double period_s, double host_s, double drafts_s = 0);
 // The largest shares, of at least a twentieth: "weights 61 %, links 19 %, keys and values 12 %".
 std::string text_of(const PassLimits& limits);
 // Calls f(name, share) for every share, in the order of the fields: the names that reports print.
@@ -37,6 +38,7 @@ void for_limits(const PassLimits& l, const F& f) {
   f("links", l.links);
   f("launch", l.launch);
   f("host between passes", l.host);
+  f("drafts", l.drafts);
   f("idle", l.idle);
 }
 

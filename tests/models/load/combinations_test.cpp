@@ -282,6 +282,8 @@ const std::vector<Values>& ways_of(const Feature& f) {
          {"strategy.zero_quantize", "{weights: int8}"}}}},
       {&kOrderOfTraining, {pipeline("dualpipe"), pipeline("pipedream"), pipeline("vocab-1f1b"), pipeline("bpipe")}},
       {&kGenerates, {{{"generate", kText}}}},
+      {&kSpeculates,
+       {{{"generate", "{batch: 32, input: 64, output: 8, drafts: 2, acceptance: 0.5}"}, {"model.mtp_layers", "1"}}}},
       {&kNarrowLatentCache,
        {{{"generate", "{batch: 32, input: 64, output: 8, kv_precision: fp8}"}, {"model.mla", kMla}}}},
       {&kOutliers, {{{"generate", kText}, {"strategy.quantise", "{weights: int4, group: 8, outliers: 0.01}"}}}},

@@ -51,5 +51,36 @@ TEST(GenerationKeys, FollowFromEachOther) {
   EXPECT_THROW(parse_spec(text, "t.yaml", {"workload=train", "generate.input=256"}), Error);
 }
 
+TEST(GenerationKeys, NameWhatProposedTokensNeed) {
+  const auto refusal = [](std::string_view model, std::string_view generate) {
+    try {
+      keys_spec(model, generate, "{}");
+    } catch (const Error& e) {
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  const auto has = [](const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; };
+  EXPECT_TRUE(has(refusal("deepseek-v3", "{input: 64, batch: 4, drafts: 2}"), "generate.acceptance is missing"));
+  EXPECT_TRUE(has(refusal("deepseek-v3", "{input: 64, batch: 4, acceptance: 0.5}"), "goes with generate.drafts"));
+  EXPECT_TRUE(has(refusal("deepseek-v3", "{input: 64, batch: 4, drafts: 2, acceptance: 1.5}"), "not between 0 and 1"));
+  EXPECT_TRUE(has(refusal("deepseek-v3", "{input: 64, batch: 4, drafts: 99, acceptance: 0.5}"), "between 0 and 64"));
+  EXPECT_TRUE(has(refusal("llama-3.2-1b", "{input: 64, batch: 4, drafts: 2, acceptance: 0.5}"), "has no module"));
+  EXPECT_EQ(refusal("deepseek-v3", "{input: 64, batch: 4, drafts: 2, acceptance: 0.5}"), "");
+}
+
+TEST(GenerationKeys, TakeTheLaunchTimeOfTheGpu) {
+  const auto launch_us = [](std::string_view node, std::string_view software) {
+    return parse_spec(fmt::format("{{model: llama-3.2-1b, workload: generate, generate: {{input: 64, batch: 4}}, "
+                                  "cluster: {{node: {}, nodes: 1}}, gpus: 1, software: {}}}",
+                                  node, software),
+                      "t.yaml")
+        .software.host.launch_us;
+  };
+  EXPECT_LT(launch_us("dgx-b200", "tensorrt-llm"), launch_us("dgx-h100", "tensorrt-llm"));
+  EXPECT_EQ(launch_us("dgx-b200", "{profile: tensorrt-llm, launch_us: 9}"), 9);
+  EXPECT_EQ(launch_us("dgx-b200", "vllm"), launch_us("dgx-h100", "vllm"));
+}
+
 }  // namespace
 }  // namespace orrery

@@ -291,5 +291,34 @@ TEST(Generation, FewRowsWaitForNarrowWeightsAlone) {
   EXPECT_GT(token_s("{}") / token_s("{weights: awq}"), 1.6);
 }
 
+Spec proposing(std::int64_t layers, std::string_view drafts) {
+  return generation(fmt::format("{{base: deepseek-v3, layers: {}}}", layers),
+                    fmt::format("{{batch: 8, input: 1000, output: 24{}}}", drafts), "{tensor: 8, precision: fp8}", 8);
+}
+
+// A pass whose tokens are all rejected yields one and costs more than a plain pass; where all are accepted it yields as
+// many as it checks in the same time.
+TEST(Generation, PassesCheckProposedTokens) {
+  const GenerationReport plain = predicted(proposing(8, ""));
+  const GenerationReport none = predicted(proposing(8, ", drafts: 3, acceptance: 0"));
+  const GenerationReport all = predicted(proposing(8, ", drafts: 3, acceptance: 1"));
+  EXPECT_GT(none.token_s, plain.token_s);
+  EXPECT_NEAR(none.token_s, 4 * all.token_s, 1e-12);
+  EXPECT_LT(all.token_s, plain.token_s);
+  EXPECT_EQ(all.decode.front().tokens, 4);
+  EXPECT_GT(all.decode.front().limits.drafts, 0);
+  double sum = 0;
+  for_limits(all.decode.front().limits, [&](const char*, double share) { sum += share; });
+  EXPECT_NEAR(sum, 1, 1e-9);
+}
+
+// The module is in memory, and prompts pass through it, as through a further layer.
+TEST(Generation, ModulesTakeTheRoomOfALayer) {
+  const GenerationReport proposes = predicted(proposing(8, ", drafts: 1, acceptance: 0.8"));
+  const GenerationReport further = predicted(proposing(9, ""));
+  EXPECT_EQ(proposes.memory.sum(), further.memory.sum());
+  EXPECT_EQ(proposes.first_token_s, further.first_token_s);
+}
+
 }  // namespace
 }  // namespace orrery
