@@ -6,9 +6,13 @@
 namespace orrery {
 
 // Clients that each send their next request when their last one has ended, to an inference stack that forms a pass from
-// whatever waits (continuous batching: Yu et al. 2022, Orca). At the begin all clients send a request at once.
+// whatever waits (continuous batching: Yu et al. 2022, Orca). At the begin all clients send a request at once. Numbers
+// of sequences and tokens, and bytes, are those of one data rank.
 struct ClosedLoop {
   std::int64_t clients = 1;
+  // Data ranks, which compute their passes together: each pass lasts as long as the fullest rank's. A request goes to
+  // the rank that has the fewest.
+  std::int64_t data_ranks = 1;
   std::int64_t requests = 1;                // of all clients together
   std::int64_t input = 1, output = 1;       // tokens of a request's prompt and of its answer, at most
   double shortest = 1;                      // lengths are spread evenly from this share of the longest up to it
@@ -27,15 +31,27 @@ struct ClosedLoop {
   // After so many passes of answers the stack looks for new requests; it does so too after a pass over prompts, and
   // when it has nothing to answer.
   std::int64_t poll_passes = 1;
-  // An answer is streamed in pieces of so many tokens: the first token reaches the client with the first piece.
-  std::int64_t stream_tokens = 1;
+  // An answer is streamed in pieces of what so many passes made: the first token reaches the client with the first
+  // piece.
+  std::int64_t stream_passes = 1;
+  // Whether a pass may take a part of a prompt (chunked prefill). If not, a prompt waits for a pass with room for it.
+  bool cuts_prompts = true;
+  // Prompts begin when every data rank has one that may begin, so that none computes prompts while others wait for it;
+  // but no later than after so many passes without. 0: they begin at once.
+  std::int64_t balance_passes = 0;
+  // Tokens that a pass of answers computes for each sequence, more than one with speculative decoding, and tokens of
+  // the answer that it yields on average.
+  std::int64_t checked_tokens = 1;
+  double tokens_a_pass = 1;
 };
 
 // Seconds of passes.
 struct PassTimes {
-  std::function<double(double sequences, double context)> decode;     // one token of each sequence
+  std::function<double(double sequences, double context)> decode;     // answers alone
   std::function<double(double sequences, double context)> attention;  // the part of it that reads the cache
   std::function<double(double tokens)> prompt;                        // so many tokens of prompts
+  // the part of it for experts, which compute the tokens of all data ranks
+  std::function<double(double tokens)> experts = [](double) { return 0.0; };
   // for which the host launches a pass with so many tokens of prompts; other passes are CUDA graphs
   std::function<double(double tokens)> launch = [](double) { return 0.0; };
 };

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "models/base/units.h"
+
 namespace orrery {
 namespace {
 
@@ -29,7 +31,8 @@ class PassTable {
   PassTable(const PredictPass& predict, const ClosedLoop& load) {
     const double a_request = load.state_bytes + static_cast<double>(load.input + 1) * load.token_bytes;
     const double fit = std::clamp(load.cache_bytes / a_request, 1.0, static_cast<double>(kMostSequences));
-    const std::int64_t most = std::min({load.clients, load.sequences, static_cast<std::int64_t>(fit)});
+    const std::int64_t most =
+        std::min({ceil_div(load.clients, load.data_ranks), load.sequences, static_cast<std::int64_t>(fit)});
     for (const std::int64_t part : {most, most / 4, std::int64_t{1}}) {
       const std::int64_t n = std::max<std::int64_t>(1, part);
       if (rows_.empty() || static_cast<double>(n) < rows_.front().sequences)
@@ -69,17 +72,19 @@ class PassTable {
 
 PassTimes pass_times(const PredictPass& predict, const ClosedLoop& load) {
   const PassTable table(predict, load);
-  const std::int64_t several =
-      std::clamp<std::int64_t>(load.pass_tokens / load.input, 2, std::max<std::int64_t>(2, load.clients));
+  const std::int64_t several = std::clamp<std::int64_t>(
+      load.pass_tokens / load.input, 2, std::max<std::int64_t>(2, ceil_div(load.clients, load.data_ranks)));
   const auto tokens = static_cast<double>(load.input);
   const PromptTime one = predict.prompts(1, load.input), all = predict.prompts(several, load.input);
   const double least = std::min(one.device_s, table.decode(1, tokens)), many = static_cast<double>(several) * tokens;
   const Line part = Line::through(0, least, tokens, one.device_s);
   const Line whole = Line::through(tokens, one.device_s, many, all.device_s);
+  const Line experts = Line::through(tokens, one.experts_s, many, all.experts_s);
   const Line launch = Line::through(tokens, one.launch_s, many, all.launch_s);
   return {.decode = [table](double n, double context) { return table.decode(n, context); },
           .attention = [table](double n, double context) { return table.attention(n, context); },
           .prompt = [=](double n) { return n < tokens ? part.at(n) : whole.at(n); },
+          .experts = [=](double n) { return n < tokens ? experts.at(tokens) * n / tokens : experts.at(n); },
           .launch = [=](double n) { return launch.at(std::max(n, tokens)); }};
 }
 

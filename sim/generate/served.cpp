@@ -44,7 +44,9 @@ void restate_ranks(ServedRow& row) {
   if (expert < 2 || row.gpus != tensor * expert) return;
   row.gpus = row.tensor = tensor;
   row.expert = expert;
-  row.attention_data = row.attention_data > 1 ? tensor : 1;
+  // vLLM's rows of this kind have the values of rows without data ranks, to a hundredth.
+  const bool vllm = row.framework.starts_with("vllm");
+  row.attention_data = row.attention_data > 1 && !vllm ? tensor : 1;
 }
 
 ServedRow row_of(const JsonValue& item) {
@@ -109,8 +111,9 @@ LoopFigures under_load(const ServedRow& row, std::int64_t clients, std::int64_t 
   const Spec alone = load(1, row.input, row.output);
   const GeneratedMemory memory = generation_memory(alone, profile_for(alone, ""));
   const ClosedLoop loop = {
-      .clients = ceil_div(clients, data),
-      .requests = ceil_div(requests > 0 ? requests : 10 * clients, data),
+      .clients = clients,
+      .data_ranks = data,
+      .requests = requests > 0 ? requests : 10 * clients,
       .input = row.input,
       .output = row.output,
       .shortest = options.shortest,
@@ -123,7 +126,11 @@ LoopFigures under_load(const ServedRow& row, std::int64_t clients, std::int64_t 
       .reserves = options.reserves,
       .overlaps = options.overlaps,
       .poll_passes = options.poll_passes,
-      .stream_tokens = options.stream_tokens};
+      .stream_passes = options.stream_passes,
+      .cuts_prompts = options.cuts_prompts,
+      .balance_passes = options.balance_passes,
+      .checked_tokens = alone.generation->checked(),
+      .tokens_a_pass = alone.generation->tokens_a_pass()};
   return play(loop, pass_times(predict, loop));
 }
 

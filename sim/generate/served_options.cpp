@@ -41,13 +41,53 @@ constexpr ServingHabit kServingHabits[] = {{"vllm", 1024, true, false, true},
 //   clients, and in none of the other lengths.
 struct LaunchOptions {
   std::string_view stack, model, gpu;
-  std::int64_t input, output, poll_passes, poll_passes_of_many, stream_tokens;
+  std::int64_t input, output, poll_passes, poll_passes_of_many, stream_passes;
 };
 constexpr LaunchOptions kInferenceX[] = {{"sglang", "deepseek-v3", "b200", 0, 0, 10, 30, 1},
                                          {"sglang", "deepseek-v3", "b300", 0, 0, 10, 30, 1},
                                          {"sglang", "qwen3.5-397b-a17b", "b200", 0, 0, 10, 30, 1},
                                          {"sglang", "qwen3.5-397b-a17b", "b300", 0, 0, 10, 30, 1},
                                          {"tensorrt-llm", "llama-3.1-70b", "", 1024, 1024, 1, 1, 20}};
+
+// How likely DeepSeek-R1 agrees to its module's tokens: to the first 85 to 90 % of the time (DeepSeek-V3, arXiv
+// 2412.19437, section 5.4.3); where the module goes on from its own tokens 7 proposals yield 3.20 tokens on average
+// (LK losses: the original module, model card of nebius/MTP-DeepSeek-V3-0324), as 70 % each would.
+constexpr double kOneDraftAccepted = 0.87, kChainAccepted = 0.7;
+
+// Releases of TensorRT-LLM whose rows of DeepSeek-R1 are taken to decode speculatively, with the model's module: an
+// inference from their times per token, 0.5 to 0.7 of those of the release before, and from their later first tokens.
+// In 1.1.0rc2.post2 it is those whose ranks hold different experts.
+bool speculates(const ServedRow& row) {
+  const auto is_of = [&](std::string_view release) { return row.framework.find(release) != std::string::npos; };
+  return is_of("1.2.0rc6.post3") || (is_of("1.1.0rc2.post2") && row.expert > 1);
+}
+
+// Options that TensorRT-LLM's own collection of configurations has for a model, its lengths and its number of clients
+// (NVIDIA/TensorRT-LLM, examples/configs/database, 2025 and 2026), which has the loads of these rows:
+// - DeepSeek-R1: max_batch_size is the number of clients of a data rank, max_num_tokens the tokens of all answers, one
+//   prompt and 64 more, rounded up to 64, so that a pass takes one prompt; with attention_dp, enable_balance and
+//   timeout_iters: 60; where it has speculative_config, MTP with three drafts, or one with attention_dp.
+//   stream_interval is 10, but only in the rows of 1.1.0rc2.post2 the first token comes ten passes late (later releases
+//   send it at once: py_executor.py, py_decoding_iter == 1).
+// - gpt-oss: max_num_tokens: 20000.
+// enable_chunked_prefill is off by default: a prompt is not cut.
+void take_database(const ServedRow& row, ServedOptions& options) {
+  const std::string model = canonical_model(row.model);
+  options.cuts_prompts = false;
+  if (model == "gpt-oss-120b") options.pass_tokens = 20'000;
+  if (model != "deepseek-v3") return;
+  constexpr std::int64_t kSpare = 64, kTimeoutPasses = 60, kStreamedPasses = 10;
+  const bool apart = row.attention_data > 1;
+  if (speculates(row)) {
+    options.drafts = apart ? 1 : 3;
+    options.acceptance = apart ? kOneDraftAccepted : kChainAccepted;
+  }
+  options.sequences = ceil_div(row.concurrency, row.attention_data);
+  const std::int64_t answers = options.sequences * (1 + options.drafts);
+  options.pass_tokens = ceil_div(answers + row.input + kSpare, kSpare) * kSpare;
+  if (apart) options.balance_passes = kTimeoutPasses;
+  if (row.framework.find("1.1.0rc2") != std::string::npos) options.stream_passes = kStreamedPasses;
+}
 
 // InferenceX's clients draw lengths from 80 % to 100 % of the stated ones (--random-range-ratio 0.8): of equal and of
 // drawn lengths its rows agree better with drawn ones, those of other sources with equal ones.
@@ -59,8 +99,9 @@ void take_inferencex(const ServedRow& row, ServedOptions& options) {
     const bool lengths = o.input == 0 || (o.input == row.input && o.output == row.output);
     if (o.stack != stack || o.model != model || (!o.gpu.empty() && o.gpu != row.gpu) || !lengths) continue;
     options.poll_passes = row.concurrency < kMany ? o.poll_passes : o.poll_passes_of_many;
-    options.stream_tokens = o.stream_tokens;
+    options.stream_passes = o.stream_passes;
   }
+  if (stack == "tensorrt-llm") take_database(row, options);
 }
 
 }  // namespace

@@ -14,7 +14,11 @@ struct ServedOptions {
   // share of what weights and working memory leave free that the cache gets; 0: what memory_fraction of the GPU leaves
   double of_free = 0;
   double shortest = 1;
-  std::int64_t poll_passes = 1, stream_tokens = 1;
+  std::int64_t poll_passes = 1, stream_passes = 1, balance_passes = 0;
+  bool cuts_prompts = true;
+  // speculative decoding: tokens that are proposed for a pass, and how likely one is accepted
+  std::int64_t drafts = 0;
+  double acceptance = 0;
 };
 
 // Options of a row's stack, release, source, model and GPU. None is fitted, but those of a source are told from its

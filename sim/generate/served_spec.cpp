@@ -10,6 +10,7 @@
 #include "models/cost/expert_law.h"
 #include "models/load/aliases.h"
 #include "models/load/load_spec.h"
+#include "sim/generate/served_options.h"
 
 namespace orrery {
 namespace {
@@ -131,17 +132,21 @@ Spec served_spec(const ServedRow& row, std::int64_t batch, std::int64_t output) 
   const std::string& precision = formats.precision;
   if (precision.empty()) throw Error(fmt::format("precision {} is not built in", row.precision));
   // NVIDIA's checkpoints in 8 and 4 bits ask for a cache in 8 bits (kv_cache_quant_algo), which TensorRT-LLM follows.
-  const bool narrow = (precision == "fp8" || row.precision == "nvfp4") && stack_of(row).starts_with("tensorrt-llm");
+  const bool narrow = (precision == "fp8" || row.precision == "nvfp4" || precision == "nvfp4") &&
+                      stack_of(row).starts_with("tensorrt-llm");
   const std::string cache =
       row.cache_precision == "fp8" || (row.cache_precision.empty() && narrow) ? ", kv_precision: fp8" : "";
+  const ServedOptions options = served_options(row);
+  const std::string drafts =
+      options.drafts > 0 ? fmt::format(", drafts: {}, acceptance: {}", options.drafts, options.acceptance) : "";
   const std::int64_t data = row.attention_data, tensor = std::max<std::int64_t>(1, row.tensor / data);
   const std::string experts =
       row.expert > 0 ? fmt::format(", expert: {}{}", row.expert, data > 1 ? ", expert_tensor: 1" : "") : "";
   const auto text = [&](std::string_view with_experts) {
     return fmt::format(
-        "{{model: {}, workload: generate, generate: {{batch: {}, input: {}, output: {}{}}}, cluster: {}, gpus: {}, "
+        "{{model: {}, workload: generate, generate: {{batch: {}, input: {}, output: {}{}{}}}, cluster: {}, gpus: {}, "
         "software: {}, strategy: {{tensor: {}, pipeline: {}, data: {}, precision: {}, quantise: {}{}}}}}",
-        model, (batch + data - 1) / data * data, row.input, output, cache, cluster_of(row), row.gpus,
+        model, (batch + data - 1) / data * data, row.input, output, cache, drafts, cluster_of(row), row.gpus,
         software_of(row, formats), tensor, row.pipeline, data, precision, formats.quantise, with_experts);
   };
   const Spec plain = parse_spec(text(""), "row");

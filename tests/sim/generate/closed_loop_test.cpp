@@ -99,7 +99,7 @@ TEST(ClosedLoop, CountsStatesOncePerRequest) {
 TEST(ClosedLoop, ShowsTheFirstTokenWithItsPiece) {
   ClosedLoop loop = loop_of(1, 3);
   const LoopFigures each = play(loop, kPasses);
-  loop.stream_tokens = 3;
+  loop.stream_passes = 3;
   const LoopFigures pieces = play(loop, kPasses);
   EXPECT_NEAR(pieces.first_token_s, each.first_token_s + 2 * each.token_s, 1e-9);
   EXPECT_NEAR(pieces.token_s, each.token_s * 2 / 4, 1e-9);
@@ -144,6 +144,53 @@ TEST(ClosedLoop, HidesLaunchesBehindThePassBefore) {
   ClosedLoop alone = loop_of(1, 3);
   alone.overlaps = true;
   EXPECT_NEAR(play(alone, times).first_token_s, 10, 1e-12) << "nothing runs before";
+}
+
+// Two data ranks with half of the clients each take as long as one of them alone, as both do the same.
+TEST(ClosedLoop, DataRanksComputePassesTogether) {
+  ClosedLoop two = loop_of(6, 12), one = loop_of(3, 6);
+  two.data_ranks = 2;
+  EXPECT_NEAR(play(two, kPasses).total_s, play(one, kPasses).total_s, 1e-9);
+  // With unlike lengths each waits for the other's prompts too.
+  one.shortest = two.shortest = 0.5;
+  one.requests = 600;
+  two.requests = 1200;
+  EXPECT_GT(play(two, kPasses).token_s, 1.05 * play(one, kPasses).token_s);
+}
+
+// Prompts that wait for each other's data ranks come later, but interrupt answers less often.
+TEST(ClosedLoop, PromptsWaitForThoseOfOtherDataRanks) {
+  ClosedLoop loop = loop_of(16, 1600);
+  loop.data_ranks = 4;
+  loop.shortest = 0.5;
+  loop.output = 60;
+  const LoopFigures at_once = play(loop, kPasses);
+  loop.balance_passes = 1;
+  EXPECT_EQ(play(loop, kPasses).first_token_s, at_once.first_token_s);
+  loop.balance_passes = 40;
+  const LoopFigures balanced = play(loop, kPasses);
+  EXPECT_GT(balanced.first_token_s, 1.5 * at_once.first_token_s);
+  EXPECT_LT(balanced.token_s, at_once.token_s);
+  EXPECT_LT(balanced.first_token_s, at_once.first_token_s + 40 * (1 + 16 * 100 / 1000.0));
+  EXPECT_EQ(balanced.tokens, at_once.tokens);
+}
+
+// Four further tokens take two passes of two tokens each.
+TEST(ClosedLoop, PassesYieldSeveralTokens) {
+  ClosedLoop loop = loop_of(1, 1);
+  loop.tokens_a_pass = 2;
+  loop.checked_tokens = 3;
+  EXPECT_NEAR(play(loop, kPasses).token_s, (2 + (41 + 43) / 1000.0) / 4, 1e-12);
+}
+
+// A pass of 60 tokens takes one prompt of 40 and half of the next one, or leaves it whole for the next pass.
+TEST(ClosedLoop, PromptsAreCutOrWaitForRoom) {
+  ClosedLoop loop = loop_of(2, 2);
+  loop.output = 1;
+  loop.pass_tokens = 60;
+  EXPECT_NEAR(play(loop, kPasses).first_token_s, (6 + 8) / 2.0, 1e-12);
+  loop.cuts_prompts = false;
+  EXPECT_NEAR(play(loop, kPasses).first_token_s, (4 + 8) / 2.0, 1e-12);
 }
 
 }  // namespace

@@ -31,9 +31,9 @@ TEST(ServedOptions, PollLessOftenForManyClients) {
 
 TEST(ServedOptions, StreamPiecesWhereRowsShowThem) {
   ServedRow row = row_of("trtllm ", "llama-3.1-70b", "h200-sxm", 4);
-  EXPECT_EQ(served_options(row).stream_tokens, 20);
+  EXPECT_EQ(served_options(row).stream_passes, 20);
   row.output = 8192;
-  EXPECT_EQ(served_options(row).stream_tokens, 1);
+  EXPECT_EQ(served_options(row).stream_passes, 1);
 }
 
 TEST(ServedOptions, OverlapByStackAndRelease) {
@@ -43,6 +43,28 @@ TEST(ServedOptions, OverlapByStackAndRelease) {
   EXPECT_FALSE(served_options(row_of("vLLM 0.9", "gpt-oss-120b", "b200", 4)).overlaps);
   EXPECT_FALSE(served_options(row_of("vllm ", "gpt-oss-120b", "b200", 4)).overlaps) << "an early one";
   EXPECT_FALSE(served_options(row_of("trtllm 1.0.0", "gpt-oss-120b", "b200", 4)).overlaps);
+}
+
+// A pass of TensorRT-LLM's configurations for DeepSeek-R1 takes the answers, one prompt and 64 tokens, in whole 64.
+TEST(ServedOptions, FollowTheCollectionOfConfigurations) {
+  ServedRow row = row_of("trtllm 1.2.0rc6.post2", "deepseek-r1", "b200", 128);
+  row.attention_data = 1;
+  EXPECT_EQ(served_options(row).pass_tokens, 1216);
+  EXPECT_EQ(served_options(row).balance_passes, 0);
+  EXPECT_FALSE(served_options(row).cuts_prompts);
+  row.framework = "trtllm 1.2.0rc6.post3";
+  row.concurrency = 16;
+  EXPECT_EQ(served_options(row).pass_tokens, 1152);
+  EXPECT_EQ(served_options(row).drafts, 3);
+  row.concurrency = 256;
+  row.attention_data = 4;
+  EXPECT_EQ(served_options(row).pass_tokens, 1216);
+  EXPECT_EQ(served_options(row).sequences, 64);
+  EXPECT_EQ(served_options(row).balance_passes, 60);
+  EXPECT_EQ(served_options(row).drafts, 1);
+  EXPECT_EQ(served_options(row_of("trtllm 1.2.0rc2", "gpt-oss-120b", "b200", 64)).pass_tokens, 20'000);
+  EXPECT_EQ(served_options(row_of("trtllm ", "llama-3.1-70b", "b200", 64)).pass_tokens, 8192);
+  EXPECT_EQ(served_options(row_of("vllm 0.18.0", "deepseek-r1", "b200", 64)).drafts, 0);
 }
 
 }  // namespace
