@@ -273,8 +273,7 @@ inline constexpr Feature kClip = {"strategy.clip", "clip above 0", [](S s) { ret
 // gathered and reduced together, or the number of bits in which they are transferred.
 inline constexpr Feature kGivenSync = {"strategy.no_sync", "no_sync",
                                        [](S s) { return s.strategy.no_sync.has_value(); }};
-inline constexpr Feature kReducedEachTime = {"strategy.no_sync",
-                                             "whole gradients that are reduced with every micro-batch",
+inline constexpr Feature kReducedEachTime = {"strategy.no_sync", "whole gradients reduced with every micro-batch",
                                              [](S s) { return reduces_each_time(s, is::sharding(s)); }};
 inline constexpr Feature kWholeSums = {
     "strategy.no_sync", "whole gradients beside shards (no_sync with zero3 or fsdp)",

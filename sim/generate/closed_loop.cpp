@@ -62,7 +62,7 @@ class Loop {
     if (idle) host_free_s_ = 0;
   }
 
-  // Whether prompts wait for those of other data ranks.
+  // Returns whether prompts wait for those of other data ranks.
   bool waits_for_ranks() {
     if (loop_.balance_passes == 0) return false;
     const bool all_begin = std::ranges::all_of(ranks_, &ServingRank::can_begin);

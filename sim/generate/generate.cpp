@@ -49,7 +49,8 @@ Pass pass_of(const Spec& spec, const Profile& profile, std::int64_t tokens, std:
   return {{tokens, cached, period, std::move(p.report), limits, pass_reads(p.plan)}, std::move(p.plan)};
 }
 
-// Where tokens are proposed, prompts pass through the model and its module, whose weights and cache are in memory too.
+// Returns the spec of passes over prompts, and of memory: where tokens are proposed, prompts pass through the model's
+// module too, whose weights and cache are in memory.
 Spec prompt_spec(const Spec& spec) {
   Spec prompts = spec;
   if (spec.generation->drafts > 0) prompts.model = with_module(spec.model);
@@ -169,7 +170,7 @@ PromptTime prompt_time(const Spec& spec, Profile profile) {
   Prediction p = predict(pass_spec(prompt_spec(spec), spec.generation->input, 0), profile);
   const RankClass& first = p.plan.classes.front();
   Picoseconds launch = 0, experts = 0;
-  for (std::size_t t = first.begin; t < first.end; ++t) {
+  for (TaskId t = first.begin; t < first.end; ++t) {
     const OpTiming& op = p.costs.timing.of(0, p.plan.tasks[t].op);
     launch += op.issue;
     if (std::holds_alternative<GroupedGemm>(p.plan.op_of(t).work)) experts += op.duration;
