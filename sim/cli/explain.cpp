@@ -21,6 +21,7 @@
 #include "sim/picture/picture.h"
 #include "sim/predict/predict.h"
 #include "sim/print/section.h"
+#include "sim/published/from_steps.h"
 #include "sim/report/critical_path.h"
 #include "sim/report/report_parts.h"
 #include "sim/report/report_text.h"
@@ -29,7 +30,7 @@
 namespace orrery {
 namespace {
 
-constexpr std::size_t kCriticalRows = 10, kValidatedRows = 5;
+constexpr std::size_t kCriticalRows = 10, kValidatedRows = 5, kProposals = 5;
 
 double as_double(std::int64_t n) { return static_cast<double>(n); }
 
@@ -377,6 +378,15 @@ std::optional<OutputFile> open_picture(const std::string& path) {
   }
 }
 
+// A table of the runs that would make predictions of this step and of its variations most certain.
+std::string next_run_text(const Spec& spec, const SpecText& file, const StepFit& known, const ExplainOptions& options,
+                          const Common& common) {
+  if (!options.next_run) return "";
+  const StackStep step{
+      .id = spec.name, .text = file.text, .path = file.path, .overrides = options.overrides, .spec = spec};
+  return next_runs_text(next_runs({step}, fit_of(known), kProposals, common.progress));
+}
+
 }  // namespace
 
 Outcome explain_command(const ExplainOptions& options, const Common& common) {
@@ -393,6 +403,7 @@ Outcome explain_command(const ExplainOptions& options, const Common& common) {
   Outcome outcome{title(spec, common.style) + fmt::format("  {}\n", parameters_text(spec)) +
                   text_of(first, common.style)};
   outcome.text += all ? text_of(others, common.style) : counts_text(spec);
+  outcome.text += next_run_text(spec, file, p.profile.steps, options, common);
   if (common.page) outcome.page = page_of_sections(spec, file, p.report, first, others, options, common);
   return outcome;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include <nlohmann/json.hpp>
 
@@ -89,6 +90,16 @@ std::vector<ValidatedRow> nearest_rows(const Spec& spec, std::size_t count) {
                    [&](const ValidatedRow& a, const ValidatedRow& b) { return distance(here, a) < distance(here, b); });
   rows.resize(std::min(rows.size(), count));
   return rows;
+}
+
+std::vector<std::string> validated_stacks() {
+  static const std::vector<std::string> names = [] {
+    std::set<std::string> all;
+    const nlohmann::json file = nlohmann::json::parse(data_file("validated_rows.json"));
+    for (const nlohmann::json& j : file.at("rows")) all.insert(row_of_json(j).software);
+    return std::vector<std::string>(all.begin(), all.end());
+  }();
+  return names;
 }
 
 }  // namespace orrery

@@ -37,4 +37,7 @@ double distance(const ValidatedRow& a, const ValidatedRow& b);
 // same distance are in the order of the file.
 std::vector<ValidatedRow> nearest_rows(const Spec& spec, std::size_t count);
 
+// Returns the names of the stacks of all built-in rows, sorted.
+std::vector<std::string> validated_stacks();
+
 }  // namespace orrery
