@@ -13,7 +13,6 @@
 #include "sim/print/table.h"
 #include "sim/published/from_steps.h"
 #include "sim/published/known_stacks.h"
-#include "sim/report/interval.h"
 
 namespace orrery {
 namespace {
@@ -105,12 +104,11 @@ Outcome calibrate_steps_command(const CalibrateOptions& options, const Common& c
   Responses responses = responses_of(steps, common);
   const std::string likely = take_likely_stack(steps, responses, common);
   const StepsFit fit = fit_steps(responses.all(), measured);
-  const Interval widest = interval_of(steps.front().spec);
   Profile profile;
   profile.name = fmt::format("{}, {}, from {}", steps.front().spec.cluster.gpu.id, steps.front().spec.software.name,
                              std::filesystem::path(options.from_steps).filename().string());
   profile.rest_built_in = true;
-  profile.steps = step_fit(responses.steps, measured, steps.front().spec.software.name, {widest.low, widest.high});
+  profile.steps = step_fit(responses.steps, measured, steps.front().spec.software.name);
   profile.fingerprint = {{"gpu", steps.front().spec.cluster.gpu.id}};
   if (options.out.empty()) return {.text = to_json(profile), .verbatim = true};
   const std::vector<NextRun> next = next_runs(steps, fit, kProposals, common.progress);

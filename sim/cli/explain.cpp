@@ -288,28 +288,6 @@ Section technique_effects(const Spec& spec, const Prediction& p, unsigned thread
   return section;
 }
 
-// A table of published steps that are similar to this step, with the errors of their predictions.
-Section validated(const Spec& spec) {
-  Table t;
-  t.columns = {{"published row", "", Align::left},
-               {"GPU", "", Align::left},
-               {"software", "", Align::left},
-               {"model", "", Align::left},
-               {"GPUs"},
-               {"layout", "", Align::left},
-               {"sequence"},
-               {"error", "%"}};
-  for (const ValidatedRow& r : nearest_rows(spec, kValidatedRows)) {
-    std::string layout = fmt::format("TP{} PP{}", r.tensor, r.pipeline);
-    if (r.context > 1) layout += fmt::format(" CP{}", r.context);
-    if (r.expert > 1) layout += fmt::format(" EP{}", r.expert);
-    if (r.sharding != "none") layout += ' ' + r.sharding;
-    t.rows.push_back({r.id, r.gpu, r.software, r.model, fmt::format("{}", r.gpus), layout,
-                      fmt::format("{}", r.sequence), fmt::format("{:+.1f}", 100 * r.error)});
-  }
-  return {"Nearest validated rows: predicted over measured step time", {}, t, {}};
-}
-
 std::string parameters_text(const Spec& spec) {
   const Model& m = spec.model;
   const auto count = [](const std::vector<Parameter>& list) {
@@ -338,8 +316,13 @@ std::vector<Section> deciding(const Spec& spec, const Prediction& p, unsigned th
 }
 
 std::vector<Section> rest(const Spec& spec, const Prediction& p) {
-  return {origins(spec),          states(spec, p), traffic(spec, p), routes(spec, p),
-          bubble(spec, p.report), coupling(spec),  validated(spec)};
+  return {origins(spec),
+          states(spec, p),
+          traffic(spec, p),
+          routes(spec, p),
+          bubble(spec, p.report),
+          coupling(spec),
+          nearest_section(spec, kValidatedRows)};
 }
 
 std::string text_of(const std::vector<Section>& sections, const Style& style) {
@@ -378,15 +361,6 @@ std::optional<OutputFile> open_picture(const std::string& path) {
   }
 }
 
-// A table of the runs that would make predictions of this step and of its variations most certain.
-std::string next_run_text(const Spec& spec, const SpecText& file, const StepFit& known, const ExplainOptions& options,
-                          const Common& common) {
-  if (!options.next_run) return "";
-  const StackStep step{
-      .id = spec.name, .text = file.text, .path = file.path, .overrides = options.overrides, .spec = spec};
-  return next_runs_text(next_runs({step}, fit_of(known), kProposals, common.progress));
-}
-
 }  // namespace
 
 Outcome explain_command(const ExplainOptions& options, const Common& common) {
@@ -403,7 +377,10 @@ Outcome explain_command(const ExplainOptions& options, const Common& common) {
   Outcome outcome{title(spec, common.style) + fmt::format("  {}\n", parameters_text(spec)) +
                   text_of(first, common.style)};
   outcome.text += all ? text_of(others, common.style) : counts_text(spec);
-  outcome.text += next_run_text(spec, file, p.profile.steps, options, common);
+  const StackStep step{
+      .id = spec.name, .text = file.text, .path = file.path, .overrides = options.overrides, .spec = spec};
+  if (options.next_run)
+    outcome.text += next_runs_text(next_runs({step}, fit_of(p.profile.steps), kProposals, common.progress));
   if (common.page) outcome.page = page_of_sections(spec, file, p.report, first, others, options, common);
   return outcome;
 }

@@ -91,6 +91,7 @@ Outcome judge_from_steps(const std::vector<PublishedRow>& rows, const ValidateOp
       });
   const std::vector<FewSteps>& judged = all.groups;
   save(options.priors, step_priors_json(all.priors, all.sources));
+  save(options.page, few_steps_page(judged, drawn));
   const Table table = few_steps_table(judged, drawn);
   Outcome outcome{common.json ? few_steps_json(judged, drawn) : print(table, "", common.style.columns)};
   if (common.page)

@@ -38,6 +38,8 @@ struct JudgedSteps {
 JudgedSteps judge_few_steps(const std::vector<PublishedRow>& rows, std::size_t drawn, const ForEach& for_each);
 
 Table few_steps_table(const std::vector<FewSteps>& judged, std::size_t drawn);
+// The table as a section of a Markdown page (docs/published.md).
+std::string few_steps_page(const std::vector<FewSteps>& judged, std::size_t drawn);
 std::string few_steps_json(const std::vector<FewSteps>& judged, std::size_t drawn);
 
 }  // namespace orrery

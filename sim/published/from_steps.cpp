@@ -185,7 +185,7 @@ double variance_of(const StepResponse& step, const StepsFit& fit) {
 }
 
 StepFit step_fit(const std::vector<StepResponse>& steps, const std::vector<double>& measured_s, std::string software,
-                 std::pair<double, double> widest, const StepPriors& priors) {
+                 const StepPriors& priors) {
   std::vector<const StepResponse*> all;
   for (const StepResponse& step : steps) all.push_back(&step);
   const StepsFit fit = fit_steps(all, measured_s, priors);
@@ -207,8 +207,8 @@ StepFit step_fit(const std::vector<StepResponse>& steps, const std::vector<doubl
   }
   constexpr double kEightyPercent = 1.2816;  // standard deviations on each side of the mean that hold 80 %
   const double half = std::exp(kEightyPercent * std::sqrt(variance));
-  result.low = std::max(widest.first, 1 / half);
-  result.high = std::min(widest.second, half);
+  result.low = 1 / half;
+  result.high = half;
   return result;
 }
 

@@ -63,9 +63,9 @@ StepsFit fit_steps(const std::vector<const StepResponse*>& steps, const std::vec
 double variance_of(const StepResponse& step, const StepsFit& fit);
 
 // The fit as a profile keeps it. The interval is that of a new step, averaged over the measured ones, each predicted
-// without itself; it is never wider than `widest`.
+// without itself: steps that scatter much make it wider than that of a known stack.
 StepFit step_fit(const std::vector<StepResponse>& steps, const std::vector<double>& measured_s, std::string software,
-                 std::pair<double, double> widest, const StepPriors& priors = built_in_priors());
+                 const StepPriors& priors = built_in_priors());
 
 // The state of knowledge that a profile keeps of steps (what they told of several factors together is not kept);
 // without steps, the priors.

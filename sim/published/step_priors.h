@@ -43,7 +43,7 @@ std::string step_priors_json(const StepPriors& estimated, const std::vector<std:
 StepCovariance covariance_of(const StepPriors& priors);
 
 // The levels of noise for which steps are explained one after another, and the probability of each with the priors.
-inline constexpr std::array<double, 8> kNoiseLevels = {.01, .016, .025, .04, .063, .1, .16, .25};
+inline constexpr std::array<double, 10> kNoiseLevels = {.01, .016, .025, .04, .063, .1, .16, .25, .4, .63};
 std::array<double, kNoiseLevels.size()> noise_weights(const StepPriors& priors);
 
 // The logarithm of the probability density of residuals, ln(measured / predicted) of steps of one stack, up to a

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <set>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "models/base/data.h"
@@ -100,6 +101,27 @@ std::vector<std::string> validated_stacks() {
     return std::vector<std::string>(all.begin(), all.end());
   }();
   return names;
+}
+
+Section nearest_section(const Spec& spec, std::size_t count) {
+  Table t;
+  t.columns = {{"published row", "", Align::left},
+               {"GPU", "", Align::left},
+               {"software", "", Align::left},
+               {"model", "", Align::left},
+               {"GPUs"},
+               {"layout", "", Align::left},
+               {"sequence"},
+               {"error", "%"}};
+  for (const ValidatedRow& r : nearest_rows(spec, count)) {
+    std::string layout = fmt::format("TP{} PP{}", r.tensor, r.pipeline);
+    if (r.context > 1) layout += fmt::format(" CP{}", r.context);
+    if (r.expert > 1) layout += fmt::format(" EP{}", r.expert);
+    if (r.sharding != "none") layout += ' ' + r.sharding;
+    t.rows.push_back({r.id, r.gpu, r.software, r.model, fmt::format("{}", r.gpus), layout,
+                      fmt::format("{}", r.sequence), fmt::format("{:+.1f}", 100 * r.error)});
+  }
+  return {"Nearest validated rows: predicted over measured step time", {}, t, {}};
 }
 
 }  // namespace orrery

@@ -97,20 +97,29 @@ TEST(FromSteps, MoreStepsTellMore) {
   const Measured m = measured();
   const auto part = [&](std::size_t n) {
     return step_fit({m.responses.begin(), m.responses.begin() + static_cast<std::ptrdiff_t>(n)},
-                    {m.seconds.begin(), m.seconds.begin() + static_cast<std::ptrdiff_t>(n)}, "megatron-core",
-                    {.75, 1.35});
+                    {m.seconds.begin(), m.seconds.begin() + static_cast<std::ptrdiff_t>(n)}, "megatron-core");
   };
   const StepFit two = part(2), five = part(5);
   EXPECT_LT(five.high / five.low, two.high / two.low);
-  EXPECT_LT(two.high / two.low, 1.35 / .75);
+  EXPECT_LT(two.high / two.low, 1.35 / .75) << "the interval of an unknown stack";
   EXPECT_LT(five.numbers[0].spread, five.numbers[0].prior_spread);
+}
+
+// Steps that no factors explain make the interval of new ones as wide as they scatter.
+TEST(FromSteps, StepsThatScatterWidenTheInterval) {
+  Measured m = measured();
+  const StepFit calm = step_fit(m.responses, m.seconds, "megatron-core");
+  for (std::size_t i = 0; i < m.seconds.size(); ++i) m.seconds[i] *= i % 2 == 0 ? 1.3 : .75;
+  const StepFit wild = step_fit(m.responses, m.seconds, "megatron-core");
+  EXPECT_GT(wild.high, 1.2);
+  EXPECT_LT(calm.high, 1.15);
 }
 
 // A new step is predicted with the profile nearer to what the slower cluster takes.
 TEST(FromSteps, TheProfilePredictsNewSteps) {
   const Measured m = measured();
   Profile p = find_profile(find_gpu("h100-sxm"));
-  p.steps = step_fit(m.responses, m.seconds, "megatron-core", {.75, 1.35});
+  p.steps = step_fit(m.responses, m.seconds, "megatron-core");
   apply(p.steps, p);
   const Spec spec = step_with({"strategy.pipeline=2", "sequence=4096"}).spec;
   const double truth = predict_report(spec, slower()).step_time_s;
