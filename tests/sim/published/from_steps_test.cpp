@@ -189,7 +189,7 @@ TEST(FromSteps, AnUnknownStackIsLikeAKnownOne) {
   const LikelyStack likely = likely_stack(steps, responses);
   EXPECT_NEAR(std::exp(*ln_seconds_with(steps[0], likely.name)) / steps[0].step_time_s, 1, .02) << likely.name;
   EXPECT_NE(likely.name, kAnyStack);
-  EXPECT_GT(likely.probability, .3);
+  EXPECT_GT(likely.probability, .2) << "stacks of one family share it";
   EXPECT_TRUE(names_stack(with_stack(steps[0], likely.name)));
 }
 
