@@ -7,11 +7,12 @@
 
 #include "models/base/error.h"
 #include "models/base/output_file.h"
+#include "models/load/load_spec.h"
 #include "sim/cli/commands.h"
 #include "sim/predict/predict.h"
 #include "sim/print/table.h"
 #include "sim/published/from_steps.h"
-#include "sim/report/interval.h"
+#include "sim/published/known_stacks.h"
 
 namespace orrery {
 namespace {
@@ -57,53 +58,70 @@ Table table_of_numbers(const StepFit& fit) {
   return t;
 }
 
-std::string proposals_text(const std::vector<NextRun>& runs) {
-  if (runs.empty()) return "";
-  Table t;
-  t.columns = {{"measure next, most telling first", "", Align::left},
-               {"predicted", "s"},
-               {"uncertain by", "%"},
-               {"others then less uncertain by", "%"}};
-  for (const NextRun& run : runs)
-    t.rows.push_back({fmt::format("{} with {}", run.of, run.override), fmt::format("{:.4g}", run.predicted_s),
-                      fmt::format("{:.0f}", 100 * run.spread), fmt::format("{:.0f}", 100 * (1 - run.narrower))});
-  return '\n' + print(t);
+// Steps with what is needed to fit the factors of their stack.
+struct Responses {
+  std::vector<StepResponse> steps;
+  std::vector<const StepResponse*> all() const {
+    std::vector<const StepResponse*> list;
+    for (const StepResponse& r : steps) list.push_back(&r);
+    return list;
+  }
+};
+
+Responses responses_of(const std::vector<StackStep>& steps, const Common& common) {
+  Responses r;
+  for (const StackStep& step : steps) {
+    common.progress(fmt::format("{} of {}: {}", r.steps.size() + 1, steps.size(), step.id));
+    r.steps.push_back(response_of(step.spec, profile_for(step.spec, "")));
+  }
+  return r;
+}
+
+// Gives steps whose specs name no stack that of the known ones which they look like, and says so.
+std::string take_likely_stack(std::vector<StackStep>& steps, Responses& responses, const Common& common) {
+  if (std::ranges::any_of(steps, [](const StackStep& step) { return names_stack(step.spec); })) return "";
+  common.progress("which known stack the steps look like");
+  const LikelyStack likely = likely_stack(steps, responses.steps);
+  const std::string line = fmt::format("no stack is named; of the known ones the steps look like {} ({:.0f} % likely)",
+                                       likely.name, 100 * likely.probability);
+  if (likely.name == kAnyStack) return line + ", which holds where a spec names none\n\n";
+  for (StackStep& step : steps) {
+    step.overrides.push_back("software.profile=" + likely.name);
+    step.spec = parse_spec(step.text, step.path, step.overrides);
+  }
+  responses = responses_of(steps, common);
+  return line +
+         fmt::format(": write software: {} in their specs, or --set software.profile={}\n\n", likely.name, likely.name);
 }
 
 }  // namespace
 
 Outcome calibrate_steps_command(const CalibrateOptions& options, const Common& common) {
-  const std::vector<StackStep> steps = read_steps(options.from_steps);
+  std::vector<StackStep> steps = read_steps(options.from_steps);
   require_alike(steps, options.from_steps);
-  const Profile built_in = profile_for(steps.front().spec, "");
-  std::vector<StepResponse> responses;
-  std::vector<const StepResponse*> all;
   std::vector<double> measured;
-  for (const StackStep& step : steps) {
-    common.progress(fmt::format("{} of {}: {}", responses.size() + 1, steps.size(), step.id));
-    responses.push_back(response_of(step.spec, built_in));
-    measured.push_back(step.step_time_s);
-  }
-  for (const StepResponse& r : responses) all.push_back(&r);
-  const StepsFit fit = fit_steps(all, measured);
-  const Interval widest = interval_of(steps.front().spec);
+  for (const StackStep& step : steps) measured.push_back(step.step_time_s);
+  Responses responses = responses_of(steps, common);
+  const std::string likely = take_likely_stack(steps, responses, common);
+  const StepsFit fit = fit_steps(responses.all(), measured);
   Profile profile;
   profile.name = fmt::format("{}, {}, from {}", steps.front().spec.cluster.gpu.id, steps.front().spec.software.name,
                              std::filesystem::path(options.from_steps).filename().string());
   profile.rest_built_in = true;
-  profile.steps = step_fit(responses, measured, steps.front().spec.software.name, {widest.low, widest.high});
+  profile.steps = step_fit(responses.steps, measured, steps.front().spec.software.name);
   profile.fingerprint = {{"gpu", steps.front().spec.cluster.gpu.id}};
   if (options.out.empty()) return {.text = to_json(profile), .verbatim = true};
   const std::vector<NextRun> next = next_runs(steps, fit, kProposals, common.progress);
   OutputFile file(options.out);
   file.write(to_json(profile));
   file.commit();
-  std::string text = print(table_of_steps(steps, responses, fit)) + '\n' + print(table_of_numbers(profile.steps));
+  std::string text =
+      likely + print(table_of_steps(steps, responses.steps, fit)) + '\n' + print(table_of_numbers(profile.steps));
   text += fmt::format("\na new step is expected within {:.2f} to {:.2f} times its prediction (80 %)\n",
                       profile.steps.low, profile.steps.high);
   if (steps.size() < kFewSteps)
     text += fmt::format("{} measured steps tell little apart; {} or more are better\n", steps.size(), kFewSteps);
-  return {text + proposals_text(next)};
+  return {text + next_runs_text(next)};
 }
 
 }  // namespace orrery

@@ -76,9 +76,9 @@ struct ValidateOptions {
   // the steps are predicted as they are.
   std::int64_t from_steps = 0;
 
-  // Paths of files to write, "" for none: a scatter plot (SVG), a page (Markdown), models/data/intervals.json and
-  // models/data/validated_rows.json.
-  std::string scatter, page, intervals, rows;
+  // Paths of files to write, "" for none: a scatter plot (SVG), a page (Markdown), models/data/intervals.json,
+  // models/data/validated_rows.json and models/data/step_priors.json.
+  std::string scatter, page, intervals, rows, priors;
   std::string profile;
   std::string device = "cpu";
   std::int64_t ranks = 0;  // number of ranks; 0: the number that each spec states
@@ -117,6 +117,7 @@ struct ExplainOptions {
   std::string profile;
   std::string picture;
   bool all = false;
+  bool next_run = false;  // whether to say which step to measure next
 };
 Outcome explain_command(const ExplainOptions& options, const Common& common);
 // The same for a spec that generates text (explain_generation.cpp). text: that of the spec's file.

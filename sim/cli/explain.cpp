@@ -21,6 +21,7 @@
 #include "sim/picture/picture.h"
 #include "sim/predict/predict.h"
 #include "sim/print/section.h"
+#include "sim/published/from_steps.h"
 #include "sim/report/critical_path.h"
 #include "sim/report/report_parts.h"
 #include "sim/report/report_text.h"
@@ -29,7 +30,7 @@
 namespace orrery {
 namespace {
 
-constexpr std::size_t kCriticalRows = 10, kValidatedRows = 5;
+constexpr std::size_t kCriticalRows = 10, kValidatedRows = 5, kProposals = 5;
 
 double as_double(std::int64_t n) { return static_cast<double>(n); }
 
@@ -287,28 +288,6 @@ Section technique_effects(const Spec& spec, const Prediction& p, unsigned thread
   return section;
 }
 
-// A table of published steps that are similar to this step, with the errors of their predictions.
-Section validated(const Spec& spec) {
-  Table t;
-  t.columns = {{"published row", "", Align::left},
-               {"GPU", "", Align::left},
-               {"software", "", Align::left},
-               {"model", "", Align::left},
-               {"GPUs"},
-               {"layout", "", Align::left},
-               {"sequence"},
-               {"error", "%"}};
-  for (const ValidatedRow& r : nearest_rows(spec, kValidatedRows)) {
-    std::string layout = fmt::format("TP{} PP{}", r.tensor, r.pipeline);
-    if (r.context > 1) layout += fmt::format(" CP{}", r.context);
-    if (r.expert > 1) layout += fmt::format(" EP{}", r.expert);
-    if (r.sharding != "none") layout += ' ' + r.sharding;
-    t.rows.push_back({r.id, r.gpu, r.software, r.model, fmt::format("{}", r.gpus), layout,
-                      fmt::format("{}", r.sequence), fmt::format("{:+.1f}", 100 * r.error)});
-  }
-  return {"Nearest validated rows: predicted over measured step time", {}, t, {}};
-}
-
 std::string parameters_text(const Spec& spec) {
   const Model& m = spec.model;
   const auto count = [](const std::vector<Parameter>& list) {
@@ -337,8 +316,13 @@ std::vector<Section> deciding(const Spec& spec, const Prediction& p, unsigned th
 }
 
 std::vector<Section> rest(const Spec& spec, const Prediction& p) {
-  return {origins(spec),          states(spec, p), traffic(spec, p), routes(spec, p),
-          bubble(spec, p.report), coupling(spec),  validated(spec)};
+  return {origins(spec),
+          states(spec, p),
+          traffic(spec, p),
+          routes(spec, p),
+          bubble(spec, p.report),
+          coupling(spec),
+          nearest_section(spec, kValidatedRows)};
 }
 
 std::string text_of(const std::vector<Section>& sections, const Style& style) {
@@ -393,6 +377,10 @@ Outcome explain_command(const ExplainOptions& options, const Common& common) {
   Outcome outcome{title(spec, common.style) + fmt::format("  {}\n", parameters_text(spec)) +
                   text_of(first, common.style)};
   outcome.text += all ? text_of(others, common.style) : counts_text(spec);
+  const StackStep step{
+      .id = spec.name, .text = file.text, .path = file.path, .overrides = options.overrides, .spec = spec};
+  if (options.next_run)
+    outcome.text += next_runs_text(next_runs({step}, fit_of(p.profile.steps), kProposals, common.progress));
   if (common.page) outcome.page = page_of_sections(spec, file, p.report, first, others, options, common);
   return outcome;
 }

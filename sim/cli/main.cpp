@@ -204,6 +204,8 @@ void add_explain(CLI::App& app, Options& o) {
   CLI::App& c = *app.add_subcommand("explain", "every value and its origin, and the formulas behind the prediction");
   specs(c.add_option("SPEC", o.explain.spec, "what to train, on what, and how (YAML or JSON)"))->required();
   c.add_flag("--all", o.explain.all, "show every value and formula too, not only what decides the step");
+  c.add_flag("--next-run", o.explain.next_run,
+             "say which run to measure for calibrate --from-steps: this step or a variation of it");
   c.add_option("--picture", o.explain.picture,
                "draw how matrices are cut over ranks, what each rank holds, and who talks to whom (.svg)")
       ->type_name("FILE");
@@ -290,6 +292,9 @@ void add_validate(CLI::App& app, Options& o) {
        "known")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{20}))
       ->type_name("N");
+  c.add_option("--priors", o.validate.priors,
+               "published, from steps: estimate what is known of a new stack from all sources and write it, JSON")
+      ->type_name("FILE");
   c.add_option("--page", o.validate.page, "published: write the errors per source, Markdown")->type_name("FILE");
   c.add_option("--scatter", o.validate.scatter, "published: write predicted over measured, SVG")->type_name("FILE");
   c.add_option("--intervals", o.validate.intervals, "published: write the 80 % intervals of like rows, JSON")

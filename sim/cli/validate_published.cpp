@@ -68,6 +68,13 @@ Refit refit_rows(const std::vector<PublishedRow>& rows, const Common& common) {
   });
 }
 
+void save(const std::string& path, const std::string& text) {
+  if (path.empty()) return;
+  OutputFile file(path);
+  file.write(text);
+  file.commit();
+}
+
 // Judges how well a few steps of each source tell the time of the others, with a stack that is not known.
 Outcome judge_from_steps(const std::vector<PublishedRow>& rows, const ValidateOptions& options, const Common& common) {
   if (options.leave_one_out || !options.profile.empty())
@@ -75,12 +82,16 @@ Outcome judge_from_steps(const std::vector<PublishedRow>& rows, const ValidateOp
   const auto drawn = static_cast<std::size_t>(options.from_steps);
   std::atomic<std::size_t> done = 0;
   const ForEach run = on_threads(common.threads);
-  const auto judged = judge_few_steps(rows, drawn, [&](std::size_t n, const std::function<void(std::size_t)>& body) {
-    run(n, [&](std::size_t i) {
-      common.progress(fmt::format("steps of unknown stacks: {} of {}", ++done, n));
-      body(i);
-    });
-  });
+  const JudgedSteps all =
+      judge_few_steps(rows, drawn, [&](std::size_t n, const std::function<void(std::size_t)>& body) {
+        run(n, [&](std::size_t i) {
+          common.progress(fmt::format("steps of unknown stacks: {} of {}", ++done, n));
+          body(i);
+        });
+      });
+  const std::vector<FewSteps>& judged = all.groups;
+  save(options.priors, step_priors_json(all.priors, all.sources));
+  save(options.page, few_steps_page(judged, drawn));
   const Table table = few_steps_table(judged, drawn);
   Outcome outcome{common.json ? few_steps_json(judged, drawn) : print(table, "", common.style.columns)};
   if (common.page)
@@ -89,13 +100,6 @@ Outcome judge_from_steps(const std::vector<PublishedRow>& rows, const ValidateOp
                                   .command = common.command,
                                   .version = common.version});
   return outcome;
-}
-
-void save(const std::string& path, const std::string& text) {
-  if (path.empty()) return;
-  OutputFile file(path);
-  file.write(text);
-  file.commit();
 }
 
 // Reorders the sections for the HTML page: it begins with summaries of the errors, and ends with the three tables of
@@ -121,6 +125,8 @@ Outcome validate_published_command(const ValidateOptions& options, const Common&
     for (PublishedRow& row : read_published(path)) rows.push_back(std::move(row));
   }
   if (options.from_steps > 0) return judge_from_steps(rows, options, common);
+  if (!options.priors.empty())
+    throw Error("--priors: needs --from-steps; priors are those of steps of unknown stacks", 2);
   if (options.leave_one_out && !options.profile.empty())
     throw Error("--leave-one-out: fits numbers of the built-in profiles; leave --profile out", 2);
   if (!options.leave_one_out && !options.intervals.empty())

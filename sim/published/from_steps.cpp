@@ -14,28 +14,19 @@ namespace {
 using Vector = Eigen::Matrix<double, kFitParts, 1>;
 using Matrix = Eigen::Matrix<double, kFitParts, kFitParts>;
 
-// FittedPart is a part of a step as it is known before any step of the stack is measured. spread: standard deviation of
-// the logarithm of the part's factor from stack to stack, estimated by judgement, not yet over published stacks.
-// shifts: logarithms of factors at which a step is simulated to see how its time depends on the part. The host's work
-// differs most: a call of the framework takes from 0 (compiled, CUDA graphs) to 120 us in the known stacks.
+// FittedPart is a part of a step, and the logarithms of factors on its time at which a step is simulated to see how its
+// time depends on the part. The host's work differs most: a call of the framework takes from 0 (compiled, CUDA graphs)
+// to 120 us in the known stacks.
 struct FittedPart {
   FitPart part;
-  double spread;
   std::vector<double> shifts;
 };
 const std::vector<FittedPart>& parts() {
-  static const std::vector<FittedPart> all = {
-      {FitPart::products, .10, {-.3, .3}}, {FitPart::attention, .15, {-.4, .4}},
-      {FitPart::memory, .15, {-.4, .4}},   {FitPart::host, .6, {-1.4, -.5, .5, 1.0}},
-      {FitPart::inside, .25, {-.7, .7}},   {FitPart::between, .3, {-.7, .7}}};
+  static const std::vector<FittedPart> all = {{FitPart::products, {-.3, .3}}, {FitPart::attention, {-.4, .4}},
+                                              {FitPart::memory, {-.4, .4}},   {FitPart::host, {-1.4, -.5, .5, 1.0}},
+                                              {FitPart::inside, {-.7, .7}},   {FitPart::between, {-.7, .7}}};
   return all;
 }
-// The standard deviation of the logarithm of a factor that all parts share: clocks, or work that is in no part.
-constexpr double kSharedSpread = .08;
-
-// The standard deviation of ln(measured / predicted) that the factors leave unexplained, as it is expected before any
-// step is measured, and the number of measured steps that this expectation counts for.
-constexpr double kStepNoise = .04, kNoiseSteps = 6;
 
 constexpr int kIterations = 12;
 constexpr double kFarthestTold = 1.5;  // a factor goes no farther than e^1.5 from 1
@@ -97,6 +88,41 @@ double squares(const std::vector<const StepResponse*>& steps, const std::vector<
   return sum;
 }
 
+// The most likely shifts for one level of noise, their covariance, and the logarithm of the measured steps' probability
+// density (Laplace's approximation, up to a constant).
+struct AtLevel {
+  Vector shifts = Vector::Zero();
+  Matrix covariance;
+  double ln_evidence = 0;
+};
+
+AtLevel fit_at(const std::vector<const StepResponse*>& steps, const std::vector<double>& measured_s,
+               const Matrix& prior, double noise) {
+  AtLevel fit{.covariance = prior};
+  const Matrix strict = prior.inverse();
+  StepShifts at{};
+  for (int iteration = 0; iteration < kIterations && !steps.empty(); ++iteration) {
+    Matrix a = strict;
+    Vector b = Vector::Zero();
+    const double weight = 1 / (noise * noise);
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      const Vector s = vector_of(steps[i]->slopes(at));
+      a += weight * s * s.transpose();
+      b += weight * s * (std::log(measured_s[i]) - steps[i]->at(at) + s.dot(fit.shifts));
+    }
+    fit.covariance = a.inverse();
+    // Half of the way to the solution, so that shifts do not jump between two straight parts of a curve.
+    fit.shifts = (.5 * fit.shifts + .5 * (fit.covariance * b)).cwiseMax(-kFarthestTold).cwiseMin(kFarthestTold).eval();
+    std::copy(fit.shifts.data(), fit.shifts.data() + kFitParts, at.begin());
+  }
+  const double n = static_cast<double>(steps.size());
+  fit.ln_evidence =
+      -(squares(steps, measured_s, at) / (noise * noise) + 2 * n * std::log(noise) +
+        fit.shifts.dot(strict * fit.shifts) + std::log(prior.determinant() / fit.covariance.determinant())) /
+      2;
+  return fit;
+}
+
 }  // namespace
 
 double StepResponse::at(const StepShifts& shifts) const {
@@ -125,36 +151,31 @@ StepResponse response_of(const Spec& spec, const Profile& profile) {
   return r;
 }
 
-StepCovariance prior_covariance() {
-  StepCovariance c{};
-  for (std::size_t i = 0; i < kFitParts; ++i) {
-    c[i].fill(kSharedSpread * kSharedSpread);
-    c[i][i] += parts()[i].spread * parts()[i].spread;
+StepsFit fit_steps(const std::vector<const StepResponse*>& steps, const std::vector<double>& measured_s,
+                   const StepPriors& priors) {
+  const Matrix prior = matrix_of(covariance_of(priors));
+  const auto weights = noise_weights(priors);
+  std::vector<AtLevel> levels;
+  std::vector<double> ln_weights;
+  for (std::size_t i = 0; i < kNoiseLevels.size(); ++i) {
+    levels.push_back(fit_at(steps, measured_s, prior, kNoiseLevels[i]));
+    ln_weights.push_back(levels.back().ln_evidence + std::log(weights[i]));
   }
-  return c;
-}
-
-StepsFit fit_steps(const std::vector<const StepResponse*>& steps, const std::vector<double>& measured_s) {
-  StepsFit fit{.covariance = prior_covariance(), .noise = kStepNoise, .steps = static_cast<std::int64_t>(steps.size())};
-  const Matrix prior = matrix_of(fit.covariance).inverse();
-  for (int iteration = 0; iteration < kIterations && !steps.empty(); ++iteration) {
-    Matrix a = prior;
-    Vector b = Vector::Zero();
-    const Vector x = vector_of(fit.shifts);
-    const double weight = 1 / (fit.noise * fit.noise);
-    for (std::size_t i = 0; i < steps.size(); ++i) {
-      const Vector s = vector_of(steps[i]->slopes(fit.shifts));
-      a += weight * s * s.transpose();
-      b += weight * s * (std::log(measured_s[i]) - steps[i]->at(fit.shifts) + s.dot(x));
-    }
-    const Matrix covariance = a.inverse();
-    // Half of the way to the solution, so that shifts do not jump between two straight parts of a curve.
-    const Vector next = (.5 * x + .5 * (covariance * b)).cwiseMax(-kFarthestTold).cwiseMin(kFarthestTold);
-    std::copy(next.data(), next.data() + kFitParts, fit.shifts.begin());
-    fit.covariance = covariance_of(covariance);
-    const double seen = squares(steps, measured_s, fit.shifts), n = static_cast<double>(steps.size());
-    fit.noise = std::sqrt((kNoiseSteps * kStepNoise * kStepNoise + seen) / (kNoiseSteps + n));
+  const double all = ln_sum(ln_weights);
+  Vector mean = Vector::Zero();
+  for (std::size_t i = 0; i < levels.size(); ++i) mean += std::exp(ln_weights[i] - all) * levels[i].shifts;
+  Matrix covariance = Matrix::Zero();
+  double squared = 0;
+  for (std::size_t i = 0; i < levels.size(); ++i) {
+    const double weight = std::exp(ln_weights[i] - all);
+    const Vector off = levels[i].shifts - mean;
+    covariance += weight * (levels[i].covariance + off * off.transpose());
+    squared += weight * kNoiseLevels[i] * kNoiseLevels[i];
   }
+  StepsFit fit{.covariance = covariance_of(covariance),
+               .noise = std::sqrt(squared),
+               .steps = static_cast<std::int64_t>(steps.size())};
+  std::copy(mean.data(), mean.data() + kFitParts, fit.shifts.begin());
   return fit;
 }
 
@@ -164,14 +185,14 @@ double variance_of(const StepResponse& step, const StepsFit& fit) {
 }
 
 StepFit step_fit(const std::vector<StepResponse>& steps, const std::vector<double>& measured_s, std::string software,
-                 std::pair<double, double> widest) {
+                 const StepPriors& priors) {
   std::vector<const StepResponse*> all;
   for (const StepResponse& step : steps) all.push_back(&step);
-  const StepsFit fit = fit_steps(all, measured_s);
+  const StepsFit fit = fit_steps(all, measured_s, priors);
   StepFit result;
   result.steps = fit.steps;
   result.software = std::move(software);
-  const StepCovariance before = prior_covariance();
+  const StepCovariance before = covariance_of(priors);
   for (std::size_t i = 0; i < kFitParts; ++i)
     result.numbers[i] = {std::exp(fit.shifts[i]), std::sqrt(fit.covariance[i][i]), std::sqrt(before[i][i])};
   double variance = 0;
@@ -180,15 +201,27 @@ StepFit step_fit(const std::vector<StepResponse>& steps, const std::vector<doubl
     std::vector<double> times = measured_s;
     others.erase(others.begin() + static_cast<std::ptrdiff_t>(left_out));
     times.erase(times.begin() + static_cast<std::ptrdiff_t>(left_out));
-    StepsFit without = fit_steps(others, times);
+    StepsFit without = fit_steps(others, times, priors);
     without.noise = std::max(without.noise, fit.noise);
     variance += variance_of(*all[left_out], without) / static_cast<double>(all.size());
   }
   constexpr double kEightyPercent = 1.2816;  // standard deviations on each side of the mean that hold 80 %
   const double half = std::exp(kEightyPercent * std::sqrt(variance));
-  result.low = std::max(widest.first, 1 / half);
-  result.high = std::min(widest.second, half);
+  result.low = 1 / half;
+  result.high = half;
   return result;
+}
+
+StepsFit fit_of(const StepFit& kept) {
+  StepsFit fit = fit_steps({}, {});
+  if (kept.steps == 0) return fit;
+  fit.steps = kept.steps;
+  for (std::size_t i = 0; i < kFitParts; ++i) {
+    fit.shifts[i] = std::log(kept.numbers[i].factor);
+    fit.covariance[i].fill(0);
+    fit.covariance[i][i] = kept.numbers[i].spread * kept.numbers[i].spread;
+  }
+  return fit;
 }
 
 }  // namespace orrery

@@ -13,6 +13,7 @@
 #include "models/plan/hash.h"
 #include "models/planner/make_plan.h"
 #include "sim/predict/predict.h"
+#include "sim/print/table.h"
 #include "sim/published/from_steps.h"
 
 namespace orrery {
@@ -93,9 +94,13 @@ std::vector<NextRun> next_runs(const std::vector<StackStep>& steps, const StepsF
                                const std::function<void(std::string_view)>& say) {
   std::vector<Candidate> all;
   std::set<std::string> known;
-  for (const StackStep& step : steps) known.insert(plan_hash(make_plan(step.spec)));
   for (const StackStep& step : steps) {
-    for (const Overrides& change : changes_of(step.spec)) {
+    if (step.step_time_s > 0) known.insert(plan_hash(make_plan(step.spec)));
+  }
+  for (const StackStep& step : steps) {
+    std::vector<Overrides> changes = changes_of(step.spec);
+    if (step.step_time_s <= 0) changes.insert(changes.begin(), Overrides{});
+    for (const Overrides& change : changes) {
       say(fmt::format("what to measure next: {} {}", step.id, fmt::join(change, " ")));
       if (const auto found = candidate(step, change, fit, known)) all.push_back(*found);
     }
@@ -115,6 +120,20 @@ std::vector<NextRun> next_runs(const std::vector<StackStep>& steps, const StepsF
     if (result.size() < most) result.push_back(c.run);
   }
   return result;
+}
+
+std::string next_runs_text(const std::vector<NextRun>& runs) {
+  if (runs.empty()) return "";
+  Table t;
+  t.columns = {{"measure next, most telling first", "", Align::left},
+               {"predicted", "s"},
+               {"uncertain by", "%"},
+               {"others then less uncertain by", "%"}};
+  for (const NextRun& run : runs)
+    t.rows.push_back({run.of + (run.override.empty() ? " as it is" : " with " + run.override),
+                      fmt::format("{:.4g}", run.predicted_s), fmt::format("{:.0f}", 100 * run.spread),
+                      fmt::format("{:.0f}", 100 * (1 - run.narrower))});
+  return '\n' + print(t);
 }
 
 }  // namespace orrery

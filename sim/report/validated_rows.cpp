@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "models/base/data.h"
@@ -89,6 +91,37 @@ std::vector<ValidatedRow> nearest_rows(const Spec& spec, std::size_t count) {
                    [&](const ValidatedRow& a, const ValidatedRow& b) { return distance(here, a) < distance(here, b); });
   rows.resize(std::min(rows.size(), count));
   return rows;
+}
+
+std::vector<std::string> validated_stacks() {
+  static const std::vector<std::string> names = [] {
+    std::set<std::string> all;
+    const nlohmann::json file = nlohmann::json::parse(data_file("validated_rows.json"));
+    for (const nlohmann::json& j : file.at("rows")) all.insert(row_of_json(j).software);
+    return std::vector<std::string>(all.begin(), all.end());
+  }();
+  return names;
+}
+
+Section nearest_section(const Spec& spec, std::size_t count) {
+  Table t;
+  t.columns = {{"published row", "", Align::left},
+               {"GPU", "", Align::left},
+               {"software", "", Align::left},
+               {"model", "", Align::left},
+               {"GPUs"},
+               {"layout", "", Align::left},
+               {"sequence"},
+               {"error", "%"}};
+  for (const ValidatedRow& r : nearest_rows(spec, count)) {
+    std::string layout = fmt::format("TP{} PP{}", r.tensor, r.pipeline);
+    if (r.context > 1) layout += fmt::format(" CP{}", r.context);
+    if (r.expert > 1) layout += fmt::format(" EP{}", r.expert);
+    if (r.sharding != "none") layout += ' ' + r.sharding;
+    t.rows.push_back({r.id, r.gpu, r.software, r.model, fmt::format("{}", r.gpus), layout,
+                      fmt::format("{}", r.sequence), fmt::format("{:+.1f}", 100 * r.error)});
+  }
+  return {"Nearest validated rows: predicted over measured step time", {}, t, {}};
 }
 
 }  // namespace orrery

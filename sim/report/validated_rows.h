@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "models/spec/spec.h"
+#include "sim/print/section.h"
 
 namespace orrery {
 
@@ -36,5 +37,11 @@ double distance(const ValidatedRow& a, const ValidatedRow& b);
 // Returns the `count` built-in rows (measured steps) with the least distance() to the spec, nearest first; rows at the
 // same distance are in the order of the file.
 std::vector<ValidatedRow> nearest_rows(const Spec& spec, std::size_t count);
+
+// The same as a table, with the errors of the rows' predictions.
+Section nearest_section(const Spec& spec, std::size_t count);
+
+// Returns the names of the stacks of all built-in rows, sorted.
+std::vector<std::string> validated_stacks();
 
 }  // namespace orrery
