@@ -80,8 +80,9 @@ class RouteFinder {
     std::map<std::int32_t, double> on_leaf;
     for (const Nic& nic : taken_) ++on_leaf[nic.leaf];
     for (const std::int32_t from : leaves) {
-      for (const auto& [to, count] : on_leaf)
-        routes.visit_links(from, to, [&, n = count](std::int64_t link, double share) { even_[link] += n * share; });
+      for (const auto& [to, count] : on_leaf) {
+        for (const auto& [link, share] : routes.shares(from, to)) even_[link] += count * share;
+      }
     }
   }
 
