@@ -43,6 +43,15 @@ constexpr SpecKey kStoreKeys[] = {
     {"read_GBps", "rate of reading", "25"},
     {"write_GBps", "rate of writing", "20"},
 };
+constexpr SpecKey kStorageKeys[] = {
+    {"TB", "size", "30"},
+    {"GBps", "rate of reading and of writing", "200"},
+    {"read_GBps", "rate of reading", "400", "", "GBps"},
+    {"write_GBps", "rate of writing", "200", "", "GBps"},
+    {"path", "whether it is reached over a network of its own, or over the NICs and switches of the training",
+     "backend", "frontend | backend"},
+};
+constexpr std::string_view kStoragePaths[] = {"frontend", "backend"};
 constexpr SpecKey kPcieKeys[] = {
     {"gpus_per_switch", "GPUs that share a PCIe switch", "2"},
 };
@@ -99,6 +108,22 @@ void read_store(const SpecSection& cluster, std::string_view name, std::optional
   take_bytes(section, "TB", store->bytes, kTB, from);
   section.take("read_GBps", store->read_GBps, from);
   section.take("write_GBps", store->write_GBps, from);
+}
+
+void read_storage(const SpecSection& cluster, Cluster& c) {
+  const SpecNode* node = cluster.find("storage");
+  if (node == nullptr) return;
+  Store& store = c.storage.emplace();
+  const SpecSection section(cluster.reader(), node, "cluster.storage", kStorageKeys);
+  take_bytes(section, "TB", store.bytes, kTB, "default");
+  double both = 0;
+  section.take("GBps", both);
+  store.read_GBps = store.write_GBps = both;
+  section.take("read_GBps", store.read_GBps, "GBps");
+  section.take("write_GBps", store.write_GBps, "GBps");
+  std::string path = "frontend";
+  section.take_word("path", path, kStoragePaths);
+  c.storage_on_backend = path == "backend";
 }
 
 void read_wiring(const SpecSection& cluster, Cluster& c, std::string_view from) {
@@ -200,7 +225,7 @@ Cluster read_cluster(SpecReader& reader, const SpecNode* node) {
   for (const MemoryTier tier : kTiersBeyond) {
     if (behind_host(tier)) read_store(section, row_of(tier).name, c.stores[index_of(tier)], from);
   }
-  read_store(section, "storage", c.storage, from);
+  read_storage(section, c);
   read_troubles(section, c);
   return c;
 }

@@ -16,11 +16,14 @@ constexpr SpecKey kNetworkKeys[] = {
     {"name", "built-in network (orrery list networks)", "llama3-roce", "name"},
     {"file", "keys of this map from a file that orrery import-topology wrote", "fabric.yaml"},
     {"kind", "rails: a leaf for each NIC of a node; fat-tree: one for all; rail-only: rails that are not joined",
-     "rails", "rails | fat-tree | rail-only | dragonfly | torus"},
+     "rails", "rails | fat-tree | rail-only | dragonfly | torus | graph"},
     {"leaf", "a leaf switch", "{nodes: 32, uplinks: 32, Gbps: 400}"},
     {"spine", "parts of the spine, whose links to each other are shared", "{leaves: 64, ratio: 7}"},
     {"groups", "groups of leaves (dragonfly)", "{leaves: 16, links: 8, Gbps: 400}", "", "none"},
     {"torus", "grid of nodes without switches (torus)", "{shape: [8, 8, 4], Gbps: 400}", "", "none"},
+    {"graph", "switches that are cabled in any way, as orrery import-topology writes them (graph)",
+     "{switches: 1, cables: [], nodes: []}", "", "none"},
+    {"planes", "networks with leaves and a spine of their own, over which the ports of every NIC are divided", "2"},
     {"routing", "choice among equal links", "{kind: ecmp, queue_pairs: 4}"},
     {"load", "share of the uplinks' rate that other jobs take", "0.3"},
     {"sites", "buildings, and the links between them", "{nodes: 1024, Gbps: 12800, ms: 5}"},
@@ -63,6 +66,7 @@ constexpr SpecKey kFaultKeys[] = {
     {"Gbps", "rate of each of these NICs", "100"},
     {"leaf", "a leaf some of whose uplinks are down", "3"},
     {"uplinks", "uplinks of this leaf that work", "20"},
+    {"plane", "a plane that is down: at the node or leaf that is given, or everywhere", "1", "", "none"},
 };
 constexpr SpecKey kFaultShareKeys[] = {
     {"share", "share of NICs that are slow, drawn by the seed", "0.001"},
@@ -71,7 +75,7 @@ constexpr SpecKey kFaultShareKeys[] = {
 constexpr SpecKey kLeafKeys[] = {
     {"nodes", "nodes on a leaf", "32"},
     {"uplinks", "links of a leaf to the spine", "32", "", "as many as NICs below it"},
-    {"Gbps", "rate of an uplink, each way", "400", "", "a NIC's"},
+    {"Gbps", "rate of an uplink, each way", "400", "", "a NIC's in one plane"},
 };
 constexpr SpecKey kSpineKeys[] = {
     {"leaves", "leaves (of each rail) that a part of the spine joins", "64"},
@@ -81,7 +85,12 @@ constexpr SpecKey kRoutingKeys[] = {
     {"kind", "adaptive: even; ecmp: by a hash for each queue pair; d-mod-k: by destination", "ecmp",
      "adaptive | ecmp | d-mod-k"},
     {"queue_pairs", "queue pairs of a connection", "4"},
+    {"planes", "how a NIC uses its planes: evenly, or the plane of every queue pair by a hash", "hashed",
+     "even | hashed", "hashed with ecmp, else even"},
 };
+constexpr std::string_view kPlaneChoices[] = {"even", "hashed"};
+// As many as the network that DeepSeek describes has (arXiv:2505.09343).
+constexpr std::int64_t kMostPlanes = 8;
 // More queue pairs than NCCL_IB_QPS_PER_CONNECTION accepts (128; NCCL's environment variables).
 constexpr std::int64_t kMostQueuePairs = 128;
 
@@ -144,7 +153,7 @@ static const SpecNode* of_kind(const SpecSection& network, const SpecNode& at, s
   if (node == nullptr && wanted) network.reader().fail(at, network.name(key), "missing");
   if (node != nullptr && !wanted)
     network.reader().fail(*node, network.name(key),
-                          fmt::format("needs cluster.network.kind: {}", key == "torus" ? "torus" : "dragonfly"));
+                          fmt::format("needs cluster.network.kind: {}", key == "groups" ? "dragonfly" : key));
   return node;
 }
 
@@ -175,6 +184,11 @@ static void read_torus(const SpecSection& network, const SpecNode& at, const Clu
   torus.take("wraps", n.torus.wraps);
 }
 
+static void read_fabric_graph(const SpecSection& network, const SpecNode& at, const Cluster& c, Network& n) {
+  const SpecNode* node = of_kind(network, at, "graph", n.kind == NetworkKind::graph);
+  if (node != nullptr) read_graph(network.reader(), *node, c, n.graph);
+}
+
 static void read_neighbours(const SpecSection& network, Network& n) {
   const SpecNode* node = network.find("neighbours");
   const SpecSection neighbours(network.reader(), node, "cluster.network.neighbours", kNeighbourKeys);
@@ -201,15 +215,17 @@ static void read_leaf(const SpecSection& network, const SpecNode& at, const Clus
   const SpecSection leaf(network.reader(), network.find("leaf"), "cluster.network.leaf", kLeafKeys);
   const bool other = std::ranges::any_of(std::array{"sites", "faults", "flaps"},
                                          [&](const char* key) { return network.find(key) != nullptr; });
-  if (n.kind == NetworkKind::torus) {
-    for (const std::string_view key : {"leaf", "spine", "routing"}) {
+  if (n.kind == NetworkKind::torus || n.kind == NetworkKind::graph) {
+    for (const std::string_view key : {"leaf", "spine", "routing", "planes"}) {
       if (const SpecNode* switches = network.find(key); switches != nullptr)
-        network.reader().fail(*switches, network.name(key), "a torus has no switches");
+        network.reader().fail(
+            *switches, network.name(key),
+            n.kind == NetworkKind::torus ? "a torus has no switches" : "a graph says all of its links");
     }
     return;
   }
   if (network.find("leaf") == nullptr && other) {
-    for (const std::string_view key : {"kind", "spine", "routing", "load", "neighbours"}) {
+    for (const std::string_view key : {"kind", "spine", "planes", "routing", "load", "neighbours"}) {
       if (const SpecNode* alone = network.find(key); alone != nullptr)
         network.reader().fail(*alone, network.name(key), "has no effect without cluster.network.leaf");
     }
@@ -219,8 +235,19 @@ static void read_leaf(const SpecSection& network, const SpecNode& at, const Clus
   leaf.take_count("nodes", n.leaf_nodes, kMostRanks);
   n.leaf_uplinks = n.leaf_nodes * (has_rails(n.kind) ? 1 : std::max(1, c.nics));
   leaf.take_count("uplinks", n.leaf_uplinks, kMostRanks, "as many as NICs below a leaf");
-  n.leaf_Gbps = c.nic_Gbps;
-  leaf.take("Gbps", n.leaf_Gbps, "a NIC's");
+  network.take_count("planes", n.planes, kMostPlanes);
+  n.leaf_Gbps = c.nic_Gbps / static_cast<double>(n.planes);
+  leaf.take("Gbps", n.leaf_Gbps, "a NIC's in one plane");
+}
+
+static void read_routing(const SpecSection& network, Network& n) {
+  const SpecSection routing(network.reader(), network.find("routing"), "cluster.network.routing", kRoutingKeys);
+  routing.take_named(
+      "kind", n.routing, find_routing, [](Routing r) { return name_of(r); }, "default");
+  routing.take_count("queue_pairs", n.queue_pairs, kMostQueuePairs);
+  std::string planes = n.routing == Routing::ecmp ? "hashed" : "even";
+  routing.take_word("planes", planes, kPlaneChoices);
+  n.hashed_planes = planes == "hashed";
 }
 
 static void read_sites(const SpecSection& network, Network& n) {
@@ -249,6 +276,13 @@ static void read_flaps(const SpecSection& network, Network& n) {
 
 // Returns a text on the first mistake in a fault; "" if there is none.
 static std::string wrong_with(const LinkFault& f, const Cluster& c, const Network& n) {
+  if (f.plane >= 0) {
+    if (n.planes < 2 || f.plane >= n.planes)
+      return fmt::format("plane {} is none of {}, of which one is left", f.plane, n.planes);
+    if (f.leaf >= 0 && f.leaf > (c.nodes - 1) / n.leaf_nodes) return fmt::format("there is no leaf {}", f.leaf);
+    if (f.node >= c.nodes) return fmt::format("node {} is not one of {}", f.node, c.nodes);
+    return "";
+  }
   if (f.leaf >= 0) {
     if (n.leaf_nodes == 0 || f.leaf > (c.nodes - 1) / n.leaf_nodes) return fmt::format("there is no leaf {}", f.leaf);
     if (f.uplinks < 1 || f.uplinks > n.leaf_uplinks)
@@ -284,8 +318,13 @@ static void read_faults(const SpecSection& network, const Cluster& c, Network& n
     section.take("uplinks", fault.uplinks);
     const bool of_node = section.find("node") != nullptr && section.find("Gbps") != nullptr;
     const bool of_leaf = section.find("leaf") != nullptr && section.find("uplinks") != nullptr;
-    if (item.keys.size() != 2 || of_node == of_leaf)
-      network.reader().fail(item, "cluster.network.faults", "a node with Gbps, or a leaf with uplinks, is needed here");
+    section.take("plane", fault.plane);
+    const bool of_plane = section.find("plane") != nullptr && fault.plane >= 0;
+    const bool wrong_plane = fault.Gbps > 0 || fault.uplinks > 0 || item.keys.size() > 2;
+    if (of_plane ? wrong_plane : item.keys.size() != 2 || of_node == of_leaf)
+      network.reader().fail(item, "cluster.network.faults",
+                            "a node with Gbps, or a leaf with uplinks, or a plane (of a node, a leaf or all) is needed "
+                            "here");
     if (std::string wrong = wrong_with(fault, c, n); !wrong.empty())
       network.reader().fail(item, "cluster.network.faults", wrong);
   }
@@ -305,14 +344,12 @@ void read_network(const SpecSection& cluster, Cluster& c) {
   read_leaf(network, *node, c, n);
   read_groups(network, *node, c, n);
   read_torus(network, *node, c, n);
+  read_fabric_graph(network, *node, c, n);
   read_neighbours(network, n);
   const SpecSection spine(cluster.reader(), network.find("spine"), "cluster.network.spine", kSpineKeys);
   spine.take_count("leaves", n.spine_leaves, kMostRanks);
   spine.take("ratio", n.spine_ratio);
-  const SpecSection routing(cluster.reader(), network.find("routing"), "cluster.network.routing", kRoutingKeys);
-  routing.take_named(
-      "kind", n.routing, find_routing, [](Routing r) { return name_of(r); }, "default");
-  routing.take_count("queue_pairs", n.queue_pairs, kMostQueuePairs);
+  read_routing(network, n);
   read_sites(network, n);
   read_placement(network, n);
   read_faults(network, c, n);

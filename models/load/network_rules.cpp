@@ -61,10 +61,20 @@ static Broken flap_rules(const Network& n) {
   return {};
 }
 
+// Transfers go on over the planes that two nodes have in common. Nodes that no fault names are like the others.
+static Broken plane_rules(const Network& n) {
+  std::set<std::int64_t> nodes = {0};
+  for (const LinkFault& f : n.faults)
+    nodes.insert(f.node >= 0 ? f.node : std::max<std::int64_t>(0, f.leaf) * n.leaf_nodes);
+  if (common_planes(n, nodes, true) > 0) return {};
+  return broken("cluster.network.faults", "cluster.network.faults: two nodes have none of {} planes left", n.planes);
+}
+
 Broken network_rules(const Spec& spec) {
   if (!spec.cluster.network) return {};
   const Network& n = *spec.cluster.network;
   if (const Broken wrong = flap_rules(n); !wrong.key.empty()) return wrong;
+  if (const Broken wrong = plane_rules(n); !wrong.key.empty()) return wrong;
   if (!(n.site_buffer_MiB > 0))
     return broken("cluster.network.sites.buffer_MiB", "cluster.network.sites.buffer_MiB: {} is no size of a buffer",
                   n.site_buffer_MiB);

@@ -140,7 +140,9 @@ void read_units(const SpecSection& strategy, const Spec& spec, Strategy& s);
 void read_frozen(const SpecSection& model, Model& m);
 void read_checkpoint(const SpecSection& strategy, Strategy& s);  // reads strategy.checkpoint
 void read_network(const SpecSection& cluster, Cluster& c);       // reads cluster.network (network.cpp)
-void read_placement(const SpecSection& network, Network& n);     // reads which nodes a job has (placement.cpp)
+// Reads cluster.network.graph (graph.cpp), after the cluster's nodes and NICs.
+void read_graph(SpecReader& reader, const SpecNode& node, const Cluster& cluster, FabricGraph& graph);
+void read_placement(const SpecSection& network, Network& n);  // reads which nodes a job has (placement.cpp)
 // Reads the section `sequence`: a length, or a length and the documents that samples are packed from.
 void read_sequence(SpecReader& reader, const SpecNode* node, Spec& spec);
 // These functions read model.vision and sequence.images. settle_images() removes the model's vision encoder, and adds a

@@ -41,7 +41,8 @@ constexpr const char* kSpecs[] = {
     "sequence: 8\n"
     "dpo: {gpus: 1}\n"
     "gpus: 2\n"
-    "cluster: {gpu: h100-sxm}\n"};
+    "cluster: {gpu: h100-sxm, nics: 1, network: {kind: graph, graph: {switches: 2, cables: [[0, 1, 1, 1]], nodes: "
+    "[{switches: [0]}]}}}\n"};
 
 std::string default_of(const Origin& origin) {
   if (is_given(origin)) return "required";

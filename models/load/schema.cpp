@@ -165,6 +165,8 @@ class Schema {
     }
     if (part == "list of paths") return {{"type", "array"}, {"items", kText}};
     if (part == "list of lists of layers") return {{"type", "array"}, {"items", {{"type", "array"}, {"minItems", 1}}}};
+    if (part == "list of cables")
+      return {{"type", "array"}, {"items", {{"type", "array"}, {"minItems", 4}, {"maxItems", 4}}}};
     if (part == "list of maps") return {{"type", "array"}, {"items", map_at(row.key)}};
     if (part == "map of lists")  // a spec may give a single value for a list of one
       return {{"type", "object"},

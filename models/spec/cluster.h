@@ -104,7 +104,9 @@ struct Cluster {
   // have a value
   std::array<std::optional<Store>, kTiers> stores;
   std::optional<Store> storage;  // storage that all nodes share
-  double power_kW = 0;           // power draw of a node, kW
+  // whether it is reached over the NICs and switches of the training's transfers; else over a network of its own
+  bool storage_on_backend = false;
+  double power_kW = 0;  // power draw of a node, kW
   std::vector<Straggler> stragglers;
   // every rank that is not in `stragglers` is slow with probability straggler_share, drawn with the spec's seed; its
   // compute then takes straggler_slowdown times as long

@@ -1,5 +1,7 @@
 #include "models/spec/network.h"
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "models/base/names.h"
@@ -7,11 +9,9 @@
 namespace orrery {
 namespace {
 
-constexpr Named<NetworkKind> kNetworkKinds[] = {{"fat-tree", NetworkKind::fat_tree},
-                                                {"rails", NetworkKind::rails},
-                                                {"rail-only", NetworkKind::rail_only},
-                                                {"dragonfly", NetworkKind::dragonfly},
-                                                {"torus", NetworkKind::torus}};
+constexpr Named<NetworkKind> kNetworkKinds[] = {
+    {"fat-tree", NetworkKind::fat_tree},   {"rails", NetworkKind::rails}, {"rail-only", NetworkKind::rail_only},
+    {"dragonfly", NetworkKind::dragonfly}, {"torus", NetworkKind::torus}, {"graph", NetworkKind::graph}};
 constexpr Named<Routing> kRoutings[] = {
     {"adaptive", Routing::adaptive}, {"ecmp", Routing::ecmp}, {"d-mod-k", Routing::d_mod_k}};
 
@@ -19,6 +19,29 @@ constexpr Named<Placement> kPlacements[] = {
     {"contiguous", Placement::contiguous}, {"scattered", Placement::scattered}, {"random", Placement::random}};
 
 }  // namespace
+
+double left_beside(double Gbps, double other) { return std::max(Gbps - other, Gbps / 2); }
+
+// A bit for each plane that is down for a node, by its leaf or also by its own ports.
+static std::uint64_t planes_down(const Network& n, std::int64_t node, bool ports) {
+  std::uint64_t down = 0;
+  for (const LinkFault& f : n.faults) {
+    const bool all = f.node < 0 && f.leaf < 0;
+    const bool at_leaf = f.leaf >= 0 && n.leaf_nodes > 0 && node / n.leaf_nodes == f.leaf;
+    if (f.plane >= 0 && (all || at_leaf || (ports && f.node == node))) down |= std::uint64_t{1} << f.plane;
+  }
+  return down;
+}
+
+std::int64_t common_planes(const Network& n, const std::set<std::int64_t>& nodes, bool ports) {
+  std::set<std::uint64_t> down;
+  for (const std::int64_t node : nodes) down.insert(planes_down(n, node, ports));
+  std::int64_t least = n.planes;
+  for (const std::uint64_t a : down) {
+    for (const std::uint64_t b : down) least = std::min<std::int64_t>(least, n.planes - std::popcount(a | b));
+  }
+  return least;
+}
 
 double held_by_flap(double down_s) { return std::ceil(down_s / kResend_s) * kResend_s; }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,8 +17,8 @@ enum class Routing : std::uint8_t { adaptive, ecmp, d_mod_k };
 // every node is on a leaf of rail i, so that there is a leaf for each NIC of a node. rail_only: the same, without links
 // between rails (Wang et al. 2023, arXiv:2307.12169). dragonfly: as fat_tree, but leaves form groups, and have links of
 // their own to other groups in the place of a spine (Kim et al. 2008). torus: no switches; nodes are cabled to their
-// neighbours in a grid.
-enum class NetworkKind : std::uint8_t { fat_tree, rails, rail_only, dragonfly, torus };
+// neighbours in a grid. graph: switches that are cabled in any way.
+enum class NetworkKind : std::uint8_t { fat_tree, rails, rail_only, dragonfly, torus, graph };
 inline bool has_rails(NetworkKind k) { return k == NetworkKind::rails || k == NetworkKind::rail_only; }
 
 // Which of the cluster's nodes a job has, in the order of its ranks. contiguous: the first ones. scattered: one of each
@@ -25,11 +26,13 @@ inline bool has_rails(NetworkKind k) { return k == NetworkKind::rails || k == Ne
 enum class Placement : std::uint8_t { contiguous, scattered, random, listed };
 
 // A link that is slower than its kind: the NICs of a node at Gbps each, or a leaf (all leaves of its nodes, with rails)
-// of which only `uplinks` links work. Of node and leaf one is -1.
+// of which only `uplinks` links work; of node and leaf one is -1. Or, if `plane` is not -1, what is down of this plane:
+// the ports of a node, the switches of a leaf, or all of the plane if node and leaf are -1.
 struct LinkFault {
   std::int64_t node = -1, leaf = -1;
   double Gbps = 0;
   std::int64_t uplinks = 0;
+  std::int64_t plane = -1;
 };
 
 // The groups of a dragonfly. links: from a leaf to leaves of other groups, Gbps each way each; they are spread evenly
@@ -37,6 +40,19 @@ struct LinkFault {
 struct LeafGroups {
   std::int64_t leaves = 0, links = 0;
   double Gbps = 0;
+};
+
+// Switches that are cabled in any way, as a fabric's own tools print them. Switches are numbered from 0.
+struct FabricGraph {
+  // Links between two switches, Gbps each way each.
+  struct Cable {
+    std::int32_t from = 0, to = 0;
+    std::int32_t count = 1;
+    double Gbps = 0;
+  };
+  std::int32_t switches = 0;
+  std::vector<Cable> cables;
+  std::vector<std::vector<std::int32_t>> leaves;  // for each node, the switch that each of its NICs is cabled to
 };
 
 // A grid of nodes with a link between neighbours, Gbps each way. shape: nodes along each axis; nodes are numbered with
@@ -55,11 +71,20 @@ struct Network {
   double leaf_Gbps = 0;           // rate of one of these links, each way
   std::int64_t spine_leaves = 1;  // number of leaves (with rails: of every rail) that a part of the spine joins
   double spine_ratio = 1;         // rate of the uplinks of such a part's leaves over the rate that leaves the part
+  // Number of networks, each with leaves and a spine of its own, over which the ports of every NIC are divided: a port
+  // has 1/planes of the NIC's rate, and leaf_uplinks and leaf_Gbps are those of a leaf of one plane (Qian et al. 2024,
+  // Alibaba HPN, section 4: two ports of 200 Gb/s; with rail-only the rails are planes besides).
+  std::int64_t planes = 1;
+  bool hashed_planes = false;  // whether a hash draws the plane of every queue pair; else all planes are used evenly
   Routing routing = Routing::adaptive;
   LeafGroups groups;             // of a dragonfly
   Torus torus;                   // of a torus
+  FabricGraph graph;             // of a graph
   std::int64_t queue_pairs = 1;  // number of queue pairs of a connection, among which its bytes are divided
   double load = 0;               // share of the uplinks' rate that other jobs take
+  // Rate at which every NIC of the job sends to storage beside the training's transfers; 0 unless a step is predicted
+  // during which a checkpoint is written (checkpoint_flows.h).
+  double storage_Gbps = 0;
 
   // Sites (buildings) of `site_nodes` nodes each, 0: all nodes are at one site. site_Gbps: rate of all links of a site
   // to the others, each way; site_ms: the time of a bit from one site to another, milliseconds.
@@ -91,6 +116,13 @@ inline constexpr int kMostResends = 7;
 // Returns the seconds for which an outage of a link holds a job up: what was lost meanwhile is resent when a timer
 // ends.
 double held_by_flap(double down_s);
+
+// Returns what is left of a link of `Gbps` that a transfer shares with one that takes up to `other`: all but this, or
+// half of the link if that is more (max-min fairness).
+double left_beside(double Gbps, double other);
+// Returns the number of planes that work for two of the nodes, those which have fewest in common. ports: whether ports
+// of nodes that are down count, or switches of leaves alone.
+std::int64_t common_planes(const Network& network, const std::set<std::int64_t>& nodes, bool ports);
 
 NetworkKind find_network_kind(std::string_view name);  // throws Error listing the known names
 Routing find_routing(std::string_view name);           // throws Error listing the known names

@@ -38,6 +38,14 @@ NetworkParts torus_parts(const Torus& torus, double used, Counter count) {
   return count.parts;
 }
 
+// All switches and cables of a fabric, also those that a job does not use.
+NetworkParts graph_parts(const Cluster& c, Counter count) {
+  count.parts.switches = c.network->graph.switches;
+  count.add_links(count.ports(static_cast<double>(c.nodes * c.nics), c.nic_Gbps));
+  for (const FabricGraph::Cable& cable : c.network->graph.cables) count.add_links(count.ports(cable.count, cable.Gbps));
+  return count.parts;
+}
+
 }  // namespace
 
 NetworkParts network_parts(const Cluster& c, std::int64_t nodes, const SwitchPrice& price) {
@@ -45,10 +53,12 @@ NetworkParts network_parts(const Cluster& c, std::int64_t nodes, const SwitchPri
   const Network& n = *c.network;
   Counter count(price);
   if (n.kind == NetworkKind::torus) return torus_parts(n.torus, static_cast<double>(nodes), count);
+  if (n.kind == NetworkKind::graph) return graph_parts(c, count);
   if (n.leaf_nodes == 0) return {};
   const std::int64_t rails = has_rails(n.kind) ? std::max(1, c.nics) : 1;
   const std::int64_t leaves = ceil_div(nodes, n.leaf_nodes);  // of each rail
-  const auto all = static_cast<double>(leaves * rails);
+  const std::int64_t switches = leaves * rails * n.planes;    // of all leaves
+  const auto all = static_cast<double>(switches);
   const double nics = count.ports(static_cast<double>(nodes * c.nics), c.nic_Gbps);
   const bool dragonfly = n.kind == NetworkKind::dragonfly;
   // A single leaf needs nothing above it; the only leaves of several rails do, unless rails are not joined.
@@ -57,13 +67,13 @@ NetworkParts network_parts(const Cluster& c, std::int64_t nodes, const SwitchPri
   const bool groups = dragonfly && leaves > n.groups.leaves;  // whether there is another group
   const double global = groups ? count.ports(static_cast<double>(n.groups.links), n.groups.Gbps) : 0;
   count.add_links(nics);
-  count.add_switches(leaves * rails, nics / all + up + global);
+  count.add_switches(switches, nics / all + up + global);
   if (dragonfly) {  // every link joins two leaves
     count.add_links(all * (up + global) / 2);
     return count.parts;
   }
   count.add_links(all * up);
-  const std::int64_t planes = n.kind == NetworkKind::rail_only ? rails : 1;  // spines that are not joined
+  const std::int64_t planes = n.planes * (n.kind == NetworkKind::rail_only ? rails : 1);  // spines that are not joined
   const std::int64_t parts = ceil_div(leaves, n.spine_leaves > 1 ? n.spine_leaves : leaves);
   const double below = all * up / static_cast<double>(parts * planes);
   const double above = parts > 1 ? below / n.spine_ratio : 0;

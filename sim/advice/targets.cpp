@@ -11,12 +11,20 @@
 namespace orrery {
 namespace {
 
+std::string plane_fault_of(const LinkFault& f) {
+  std::string text = fmt::format("{{plane: {}", f.plane);
+  if (f.node >= 0) text += fmt::format(", node: {}", f.node);
+  if (f.leaf >= 0) text += fmt::format(", leaf: {}", f.leaf);
+  return text + "}";
+}
+
 std::string faults_of(const Network& n) {
   if (n.fault_share > 0) return fmt::format(", faults: {{share: {}, Gbps: {}}}", n.fault_share, n.fault_Gbps);
   std::vector<std::string> faults;
   for (const LinkFault& f : n.faults)
-    faults.push_back(f.node >= 0 ? fmt::format("{{node: {}, Gbps: {}}}", f.node, f.Gbps)
-                                 : fmt::format("{{leaf: {}, uplinks: {}}}", f.leaf, f.uplinks));
+    faults.push_back(f.plane >= 0  ? plane_fault_of(f)
+                     : f.node >= 0 ? fmt::format("{{node: {}, Gbps: {}}}", f.node, f.Gbps)
+                                   : fmt::format("{{leaf: {}, uplinks: {}}}", f.leaf, f.uplinks));
   return faults.empty() ? "" : fmt::format(", faults: [{}]", fmt::join(faults, ", "));
 }
 
@@ -26,12 +34,16 @@ std::string network_of(const Network& n) {
   if (n.kind == NetworkKind::torus)
     text += fmt::format(", kind: torus, torus: {{shape: [{}], wraps: {}}}, load: {}", fmt::join(n.torus.shape, ", "),
                         n.torus.wraps, n.load);
+  if (n.kind == NetworkKind::graph)
+    throw Error("cluster.network.kind: a graph has the nodes of its fabric, and cannot be given to others");
   if (n.kind == NetworkKind::dragonfly)
     text += fmt::format(", groups: {{leaves: {}, links: {}}}", n.groups.leaves, n.groups.links);
   if (n.leaf_nodes > 0)
-    text +=
-        fmt::format(", kind: {}, leaf: {{nodes: {}, uplinks: {}}}, routing: {{kind: {}, queue_pairs: {}}}, load: {}",
-                    name_of(n.kind), n.leaf_nodes, n.leaf_uplinks, name_of(n.routing), n.queue_pairs, n.load);
+    text += fmt::format(
+        ", kind: {}, leaf: {{nodes: {}, uplinks: {}}}, planes: {}, routing: {{kind: {}, queue_pairs: {}, "
+        "planes: {}}}, load: {}",
+        name_of(n.kind), n.leaf_nodes, n.leaf_uplinks, n.planes, name_of(n.routing), n.queue_pairs,
+        n.hashed_planes ? "hashed" : "even", n.load);
   if (n.leaf_nodes > 0 && n.kind != NetworkKind::dragonfly)
     text += fmt::format(", spine: {{leaves: {}, ratio: {}}}", n.spine_leaves, n.spine_ratio);
   if (n.site_nodes > 0)

@@ -12,7 +12,9 @@ Outcome run_length_command(const RunLengthOptions& options, const Common& common
   Spec step = spec;
   step.cluster.failures.reset();  // which are no part of a single step
   const Report report = predict_report(step, profile_for(step, options.profile));
-  const LongRun run = long_run(spec, report, options.days);
+  const std::optional<Spec> broken = without_a_switch(step);
+  const Seconds slowed = broken ? predict_report(*broken, profile_for(step, options.profile)).step_time_s : 0;
+  const LongRun run = long_run(spec, report, options.days, slowed);
   const auto plays = static_cast<std::int64_t>(options.plays);
   const RunQuantiles q = play_often(run, options.seed, plays);
   if (common.json) return {run_length_json(report, run, q, plays)};

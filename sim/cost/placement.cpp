@@ -60,14 +60,27 @@ std::vector<std::int64_t> places_of(const Cluster& c, std::int64_t node_gpus) {
   return {};
 }
 
+WorkingPlanes working_planes(const Cluster& c, std::int64_t node_gpus, const std::vector<std::int64_t>& places,
+                             std::int64_t gpus) {
+  const Network& n = *c.network;
+  const auto of_plane = [](const LinkFault& f) { return f.plane >= 0; };
+  if (!std::ranges::any_of(n.faults, of_plane)) return {n.planes, n.planes, n.planes};
+  const std::set<std::int64_t> nodes = nodes_of(c, node_gpus, places, gpus);
+  const auto whole = [&](const LinkFault& f) { return of_plane(f) && f.node < 0 && f.leaf < 0; };
+  return {common_planes(n, nodes, false), common_planes(n, nodes, true),
+          n.planes - std::ranges::count_if(n.faults, whole)};
+}
+
 double slowest_nic_Gbps(const Cluster& c, std::int64_t node_gpus, const std::vector<std::int64_t>& places,
                         std::int64_t gpus) {
   const Network& n = *c.network;
   double slowest = c.nic_Gbps;
-  if (n.faults.empty() && n.fault_share == 0) return slowest;
+  if (n.faults.empty() && n.fault_share == 0) return left_beside(slowest, n.storage_Gbps);
+  const WorkingPlanes working = working_planes(c, node_gpus, places, gpus);
+  slowest *= static_cast<double>(working.of_nics) / static_cast<double>(n.planes);
   const std::set<std::int64_t> nodes = nodes_of(c, node_gpus, places, gpus);
   for (const LinkFault& fault : n.faults) {
-    if (nodes.contains(fault.node)) slowest = std::min(slowest, fault.Gbps);
+    if (fault.plane < 0 && nodes.contains(fault.node)) slowest = std::min(slowest, fault.Gbps);
   }
   for (const std::int64_t node : nodes) {
     for (int nic = 0; nic < c.nics && n.fault_share > 0; ++nic) {
@@ -76,7 +89,7 @@ double slowest_nic_Gbps(const Cluster& c, std::int64_t node_gpus, const std::vec
         slowest = std::min(slowest, n.fault_Gbps);
     }
   }
-  return slowest;
+  return left_beside(slowest, n.storage_Gbps);
 }
 
 std::int64_t least_uplinks(const Cluster& c, std::int64_t node_gpus, const std::vector<std::int64_t>& places,
@@ -87,7 +100,7 @@ std::int64_t least_uplinks(const Cluster& c, std::int64_t node_gpus, const std::
   std::set<std::int64_t> leaves;
   for (const std::int64_t node : nodes_of(c, node_gpus, places, gpus)) leaves.insert(node / n.leaf_nodes);
   for (const LinkFault& fault : n.faults) {
-    if (leaves.contains(fault.leaf)) least = std::min(least, fault.uplinks);
+    if (fault.plane < 0 && leaves.contains(fault.leaf)) least = std::min(least, fault.uplinks);
   }
   return least;
 }

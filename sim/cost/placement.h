@@ -13,11 +13,19 @@ namespace orrery {
 // (cluster.network.placement); empty: the job has the first ones.
 std::vector<std::int64_t> places_of(const Cluster& cluster, std::int64_t node_gpus);
 
-// Returns the rate of the slowest NIC of a job of `gpus` GPUs, and the number of uplinks that work on the leaf of the
-// job that has fewest (cluster.network.faults). cluster.network must be set.
+// Returns the rate that the slowest NIC of a job of `gpus` GPUs has for the training's transfers, and the number of
+// uplinks that work on the leaf of the job that has fewest (cluster.network.faults). cluster.network must be set.
 double slowest_nic_Gbps(const Cluster& cluster, std::int64_t node_gpus, const std::vector<std::int64_t>& places,
                         std::int64_t gpus);
 std::int64_t least_uplinks(const Cluster& cluster, std::int64_t node_gpus, const std::vector<std::int64_t>& places,
                            std::int64_t gpus);
+
+// The number of planes (cluster.network.planes) that work between the two leaves of the job that share fewest, between
+// its two NICs that share fewest, and above all leaves. cluster.network must be set.
+struct WorkingPlanes {
+  std::int64_t of_leaves = 1, of_nics = 1, of_spine = 1;
+};
+WorkingPlanes working_planes(const Cluster& cluster, std::int64_t node_gpus, const std::vector<std::int64_t>& places,
+                             std::int64_t gpus);
 
 }  // namespace orrery

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <map>
 #include <set>
@@ -35,15 +36,22 @@ class LevelMaker {
 
  private:
   void add(UplinkLevel level, double gpu_rate);
+  WorkingPlanes planes_of_job() const;
   void add_leaves();
+  void add_ports();
   void add_groups();
   void add_torus();
+  void add_graph();
   void add_rail_change();
   void add_sites();
   void add_slow_nics();
   void count_edges(UplinkLevel& level, std::size_t dimension) const;
   void count_pairs(UplinkLevel& level, std::size_t dimension) const;
-  void count_torus_pairs(UplinkLevel& level, std::size_t dimension) const;
+  void count_link_pairs(UplinkLevel& level, std::size_t dimension) const;
+  void visit_links_of(const UplinkLevel& level, std::int64_t from, std::int64_t to,
+                      const std::function<void(std::int64_t, double)>& visit) const;
+  // the node of the cluster that a rank is on
+  std::int64_t node_of(std::int64_t rank) const { return seats_.domain_of(cluster_.gpus_per_node, rank); }
   void count_domains(UplinkLevel& level) const;
 
   const Plan& plan_;
@@ -60,8 +68,10 @@ std::vector<UplinkLevel> LevelMaker::run() {
   }
   if (cluster_.network) {
     add_leaves();
+    add_ports();
     add_groups();
     add_torus();
+    add_graph();
     add_rail_change();
     add_sites();
     add_slow_nics();
@@ -75,8 +85,9 @@ std::vector<UplinkLevel> LevelMaker::run() {
     count_domains(level);
     for (std::size_t d = 0; d < kDimensions; ++d) {
       count_edges(level, d);
-      if (to_all[d] && level.torus != nullptr) count_torus_pairs(level, d);
-      if (to_all[d] && level.torus == nullptr) count_pairs(level, d);
+      const bool links = level.torus != nullptr || level.graph != nullptr;
+      if (to_all[d] && links) count_link_pairs(level, d);
+      if (to_all[d] && !links) count_pairs(level, d);
     }
   }
   return std::move(levels_);
@@ -85,7 +96,7 @@ std::vector<UplinkLevel> LevelMaker::run() {
 // Adds a level, unless its uplinks spread flows evenly and are as fast as the NICs below them.
 void LevelMaker::add(UplinkLevel level, double gpu_rate) {
   const bool short_of = level.capacity < gpu_rate * static_cast<double>(level.gpus) * (1 - 1e-9);
-  const bool routed = level.one_way > 0 || level.torus != nullptr || level.forward > 0;
+  const bool routed = level.one_way > 0 || level.torus != nullptr || level.graph != nullptr || level.forward > 0;
   if (short_of || routed || level.hashed_uplinks > 0 || level.away > 0) levels_.push_back(level);
 }
 
@@ -94,23 +105,51 @@ void LevelMaker::add_leaves() {
   if (n.leaf_nodes == 0) return;
   const double gpu_rate = cluster_.nics * cluster_.nic_Gbps * kGbps / cluster_.gpus_per_node;
   const std::int64_t switches = has_rails(n.kind) ? std::max(1, cluster_.nics) : 1;
-  const double uplink = n.leaf_Gbps * kGbps * (1 - n.load);
   const std::int64_t working = least_uplinks(cluster_, seats_.node_gpus(), seats_.places(), plan_.workers());
-  const double leaf = static_cast<double>(switches * working) * uplink;
+  const WorkingPlanes planes = planes_of_job();
+  // Storage is taken to be on leaves of its own in the job's part of the spine.
+  const double to_storage = n.storage_Gbps * static_cast<double>(n.leaf_nodes * cluster_.nics) /
+                            static_cast<double>(switches * working * planes.of_leaves);
+  const double free = n.leaf_Gbps * (1 - n.load);
+  const double uplink = left_beside(free, std::max(0.0, to_storage - n.leaf_Gbps * n.load)) * kGbps;
+  const double leaf = static_cast<double>(switches * working * planes.of_leaves) * uplink;
   const bool apart = n.spine_leaves > 1;  // whether the spine's parts are a level above the leaves
   add({.gpus = n.leaf_nodes * cluster_.gpus_per_node,
        .capacity = apart ? leaf : leaf / n.spine_ratio,
-       .hashed_uplinks = n.routing == Routing::ecmp ? working : 0,
+       .hashed_uplinks = n.routing == Routing::ecmp ? working * (n.hashed_planes ? planes.of_leaves : 1) : 0,
        .queue_pairs = n.queue_pairs,
        .switches = switches,
        .uplink = uplink,
-       .switch_nics = static_cast<double>(n.leaf_nodes * cluster_.nics) / static_cast<double>(switches)},
+       .switch_nics = static_cast<double>(n.leaf_nodes * cluster_.nics) / static_cast<double>(switches),
+       .planes = n.hashed_planes ? 1 : planes.of_leaves},
       gpu_rate);
   if (apart)
     add({.gpus = n.spine_leaves > kAllGpus / n.leaf_nodes ? kAllGpus
                                                           : n.spine_leaves * n.leaf_nodes * cluster_.gpus_per_node,
-         .capacity = static_cast<double>(switches * n.leaf_uplinks * n.spine_leaves) * uplink / n.spine_ratio},
+         .capacity = static_cast<double>(switches * n.leaf_uplinks * n.spine_leaves * planes.of_spine) * uplink /
+                     n.spine_ratio},
         gpu_rate);
+}
+
+WorkingPlanes LevelMaker::planes_of_job() const {
+  return working_planes(cluster_, seats_.node_gpus(), seats_.places(), plan_.workers());
+}
+
+// A NIC's queue pairs meet on its ports, each of which has its part of the NIC's rate.
+void LevelMaker::add_ports() {
+  const Network& n = *cluster_.network;
+  if (n.planes < 2 || !n.hashed_planes) return;
+  const auto nics =
+      static_cast<double>(cluster_.nics) * static_cast<double>(seats_.node_gpus()) / cluster_.gpus_per_node;
+  add({.gpus = seats_.node_gpus(),
+       .capacity = std::numeric_limits<double>::infinity(),
+       .hashed_uplinks = planes_of_job().of_nics,
+       .queue_pairs = n.queue_pairs,
+       .switches = std::max<std::int64_t>(1, std::llround(nics)),
+       .uplink = cluster_.nic_Gbps * kGbps / static_cast<double>(n.planes),
+       .switch_nics = 1,
+       .kind = UplinkKind::ports},
+      0);
 }
 
 void LevelMaker::add_groups() {
@@ -119,7 +158,8 @@ void LevelMaker::add_groups() {
   const std::int64_t nodes = n.leaf_nodes > kAllGpus / n.groups.leaves ? kAllGpus : n.leaf_nodes * n.groups.leaves;
   const std::int64_t groups = ceil_div(static_cast<std::int64_t>(cluster_.nodes), nodes);
   if (groups < 2) return;
-  const double all = static_cast<double>(n.groups.leaves * n.groups.links) * n.groups.Gbps * kGbps * (1 - n.load);
+  const std::int64_t links = n.groups.leaves * n.groups.links * planes_of_job().of_spine;
+  const double all = static_cast<double>(links) * n.groups.Gbps * kGbps * (1 - n.load);
   add({.gpus = nodes * cluster_.gpus_per_node,
        .capacity = all,
        .one_way = all / static_cast<double>(groups - 1),
@@ -136,6 +176,29 @@ void LevelMaker::add_torus() {
        .torus = &n.torus,
        .kind = UplinkKind::torus},
       0);
+}
+
+void LevelMaker::add_graph() {
+  const Network& n = *cluster_.network;
+  if (n.kind != NetworkKind::graph) return;
+  add({.gpus = cluster_.gpus_per_node,
+       .capacity = cluster_.nics * cluster_.nic_Gbps * kGbps,
+       .graph = std::make_shared<GraphRoutes>(n.graph),
+       .kind = UplinkKind::graph},
+      0);
+}
+
+// Calls visit(link, weight) for every link of a torus or graph between two nodes of the cluster.
+void LevelMaker::visit_links_of(const UplinkLevel& level, std::int64_t from, std::int64_t to,
+                                const std::function<void(std::int64_t, double)>& visit) const {
+  if (level.torus != nullptr) return visit_links(*level.torus, from, to, [&](std::int64_t link) { visit(link, 1); });
+  const auto &out = cluster_.network->graph.leaves[from], &in = cluster_.network->graph.leaves[to];
+  for (std::size_t nic = 0; nic < out.size(); ++nic) {
+    level.graph->visit_links(out[nic], in[nic], [&](std::int64_t link, double share) {
+      const double rate = level.graph->rate_of(link) * (1 - cluster_.network->load);
+      visit(link, share / static_cast<double>(out.size()) * level.capacity / rate);
+    });
+  }
 }
 
 // Adds the way over NVLink that an all-to-all's bytes for all rails but a GPU's own take.
@@ -188,11 +251,13 @@ void LevelMaker::count_edges(UplinkLevel& level, std::size_t dimension) const {
   const auto leave = [&](std::int64_t from, std::int64_t to, Leaving& leaving) {
     const std::int64_t domain = seats_.domain_of(level.gpus, from), other = seats_.domain_of(level.gpus, to);
     if (domain == other || seats_.node_of(from) == seats_.node_of(to)) return;
-    const auto count = [&](std::int64_t link) { most = std::max(most, ++leaving.by_link[link]); };
-    if (level.torus != nullptr)
-      visit_links(*level.torus, seats_.place_of(from), seats_.place_of(to), count);
+    const auto count = [&](std::int64_t link, double weight) {
+      most = std::max(most, leaving.by_link[link] += weight);
+    };
+    if (level.torus != nullptr || level.graph != nullptr)
+      visit_links_of(level, node_of(from), node_of(to), count);
     else
-      count(domain);
+      count(domain, 1);
     if (level.one_way > 0)
       level.one_way_edges[dimension] = std::max(level.one_way_edges[dimension], ++leaving.one_way[{domain, other}]);
     ++boundaries;
@@ -252,21 +317,27 @@ void LevelMaker::count_pairs(UplinkLevel& level, std::size_t dimension) const {
     level.one_way_pairs[dimension] = std::max(level.one_way_pairs[dimension], pairs);
 }
 
-void LevelMaker::count_torus_pairs(UplinkLevel& level, std::size_t dimension) const {
-  std::vector<double> on_link(static_cast<std::size_t>(link_count(*level.torus)));
+void LevelMaker::count_link_pairs(UplinkLevel& level, std::size_t dimension) const {
+  const std::int64_t links = level.torus != nullptr ? link_count(*level.torus) : level.graph->link_count();
+  std::vector<double> on_link(static_cast<std::size_t>(links));
   for (const auto& group : plan_.dimensions[dimension].groups) {
-    std::map<std::int64_t, double> at;  // members at each node of the torus
-    for (const std::int32_t rank : group) ++at[seats_.place_of(rank)];
+    std::map<std::int64_t, double> at, in_domain;  // members at each node, and in each NVLink domain
+    for (const std::int32_t rank : group) {
+      ++at[node_of(rank)];
+      ++in_domain[seats_.node_of(rank)];
+    }
     const auto size = static_cast<double>(group.size());
-    const double node = pairs_of_busiest_node(at, size);
+    const double node = pairs_of_busiest_node(in_domain, size);
     if (node == 0) continue;
     level.node_pairs[dimension] = std::max(level.node_pairs[dimension], node);
     for (const auto& [from, a] : at) {
       for (const auto& [to, b] : at)
-        visit_links(*level.torus, from, to, [&, pairs = a * b / node](std::int64_t link) { on_link[link] += pairs; });
+        visit_links_of(level, from, to, [&, pairs = a * b / node](std::int64_t link, double weight) {
+          on_link[link] += pairs * weight;
+        });
     }
   }
-  level.pairs[dimension] = *std::max_element(on_link.begin(), on_link.end());
+  for (const double pairs : on_link) level.pairs[dimension] = std::max(level.pairs[dimension], pairs);
 }
 
 }  // namespace

@@ -2,18 +2,21 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "models/base/units.h"
 #include "models/plan/plan.h"
 #include "models/spec/cluster.h"
+#include "sim/cost/graph_routes.h"
 
 namespace orrery {
 
 // The links of a level: those above a switch (of a leaf, a part of the spine, a pod), those between groups of a
-// dragonfly, those of a torus, those between sites, the NICs of a node that has a slow one, or the NVLinks over which
-// bytes reach the NIC of another rail, where rails are not joined.
-enum class UplinkKind : std::uint8_t { switches, groups, torus, sites, slow_nics, rail_change };
+// dragonfly, those of a torus, those between sites, the NICs of a node that has a slow one, the NVLinks over which
+// bytes reach the NIC of another rail, where rails are not joined, the ports of a NIC, where a hash draws the plane, or
+// those between switches that are cabled in any way.
+enum class UplinkKind : std::uint8_t { switches, groups, torus, sites, slow_nics, rail_change, ports, graph };
 
 // The nodes that a job's ranks lie on. Nodes, or NVLink domains that are larger than a node, are counted in sets of
 // node_gpus GPUs.
@@ -46,14 +49,19 @@ struct UplinkLevel {
   // second, the switches of a domain, and the NICs on one of them.
   std::int64_t hashed_uplinks = 0, queue_pairs = 1, switches = 1;
   double uplink = 0, switch_nics = 0;
-  Seconds away = 0;   // time of a bit from one domain to another
-  double buffer = 0;  // bytes that a connection to another domain may have on their way
+  std::int64_t planes = 1;  // number of planes over which every flow is divided evenly, each hashed on its own
+  Seconds away = 0;         // time of a bit from one domain to another
+  double buffer = 0;        // bytes that a connection to another domain may have on their way
   // For groups of a dragonfly: rate from one to one other, bytes per second (0: no groups), and whether bytes may go
   // over others.
   double one_way = 0;
   bool detours = false;
   const Torus* torus = nullptr;  // whose links are the level
-  double forward = 0;            // seconds that NVLink takes for a byte on its way to the NIC of another rail
+  // The switches whose links are the level. `edges` and `pairs` are then those of the link that needs longest, times
+  // the rate of a node's NICs (which is `capacity`) over that of the link; a node's bytes are divided evenly over its
+  // NICs.
+  std::shared_ptr<GraphRoutes> graph;
+  double forward = 0;  // seconds that NVLink takes for a byte on its way to the NIC of another rail
   UplinkKind kind = UplinkKind::switches;
   std::int64_t domains = 1;  // number of domains that the job has ranks in
   // For each dimension, the most domain boundaries that the ring of one group crosses, and the pairs of ranks between

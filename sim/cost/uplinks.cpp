@@ -29,8 +29,11 @@ Uplinks::Uplinks(const Plan& plan, const Cluster& cluster, std::int64_t node_gpu
 
 std::uint32_t Uplinks::crossed(std::int64_t from, std::int64_t to) const {
   std::uint32_t levels = 0;
-  for (std::size_t l = 0; l < levels_.size(); ++l)
-    levels |= seats_.domain_of(levels_[l].gpus, from) != seats_.domain_of(levels_[l].gpus, to) ? 1U << l : 0;
+  for (std::size_t l = 0; l < levels_.size(); ++l) {
+    const std::int64_t domain = seats_.domain_of(levels_[l].gpus, from), other = seats_.domain_of(levels_[l].gpus, to);
+    const bool leaves = levels_[l].graph != nullptr ? !levels_[l].graph->beside(domain, other) : domain != other;
+    levels |= leaves ? 1U << l : 0;
+  }
   return levels;
 }
 
@@ -39,8 +42,9 @@ std::uint32_t Uplinks::crossed(Dimension d, std::int64_t rank) const {
   const GroupTable& table = plan_.dimensions[static_cast<std::size_t>(d)];
   const auto& group = table.groups[table.member_of[rank]];
   // Members are in rank order, so if nodes are too, the group is in more than one domain if its first and last members
-  // are.
-  if (seats_.in_order()) return crossed(group.front(), group.back());
+  // are. The nodes of a graph are in no order.
+  const bool graph = std::ranges::any_of(levels_, [](const UplinkLevel& l) { return l.graph != nullptr; });
+  if (seats_.in_order() && !graph) return crossed(group.front(), group.back());
   std::uint32_t levels = 0;
   for (const std::int32_t member : group) levels |= crossed(group.front(), member);
   return levels;
@@ -54,7 +58,7 @@ Seconds Uplinks::need(const UplinkLevel& level, Dimension d, Pattern pattern, co
   const double crossing = (pairs ? level.pairs : level.edges)[static_cast<std::size_t>(d)];
   const double away = sent.doubling ? crossing * doubled(level, d) : crossing;
   const double nics = away * static_cast<double>(std::max<std::int64_t>(1, sent.nics));
-  const double rails = pairs ? 1 : std::min(1.0, nics / static_cast<double>(level.switches));
+  const double rails = pairs || level.graph != nullptr ? 1 : std::min(1.0, nics / static_cast<double>(level.switches));
   const double part = std::min(1.0, static_cast<double>(level.gpus) / static_cast<double>(seats_.node_gpus()));
   const Seconds all = away > 0 ? away * part * sent.bytes / (level.capacity * rails) : 0;
   if (level.one_way == 0) return all;
@@ -68,7 +72,7 @@ Seconds Uplinks::need(const UplinkLevel& level, Dimension d, Pattern pattern, co
 // much.
 double Uplinks::doubled(const UplinkLevel& level, Dimension d) const {
   const auto nodes = static_cast<double>(plan_.dimensions[static_cast<std::size_t>(d)].groups.front().size());
-  if (level.torus != nullptr || nodes < 2) return 1;
+  if (level.torus != nullptr || level.graph != nullptr || nodes < 2) return 1;
   return doubling_edges(nodes, static_cast<double>(std::max<std::int64_t>(1, level.gpus / seats_.node_gpus())));
 }
 
@@ -138,8 +142,10 @@ Seconds Uplinks::hashed_time(const UplinkLevel& level, std::size_t d, Pattern pa
   const std::int64_t connections =
       ceil_div(std::max<std::int64_t>(1, sent.channels), std::max<std::int64_t>(1, sent.nics));
   const HashedFlows hashed = {static_cast<std::int64_t>(std::ceil(flows)), level.hashed_uplinks,
-                              level.queue_pairs * connections, level.domains * level.switches};
-  const double demand = sent.bytes / nics / sent.seconds / level.uplink * flows / static_cast<double>(hashed.flows);
+                              ceil_div(level.queue_pairs * connections, level.planes),
+                              level.domains * level.switches * level.planes};
+  const double demand =
+      sent.bytes / nics / sent.seconds / level.uplink * flows / static_cast<double>(hashed.flows * level.planes);
   return sent.seconds * (1 - away + away * mean_slowdown(hashed, demand));
 }
 

@@ -131,11 +131,14 @@ Table machine_table(const Spec& spec) {
   if (c.oversubscription > 1)
     add("oversubscription", fmt::format("{:.3g} to 1 above {} GPUs", c.oversubscription, c.oversubscribed_above_gpus));
   if (const auto& n = c.network; n && n->leaf_nodes > 0)
-    add("leaf switches", fmt::format("{}, {} nodes and {} uplinks of {:.4g} Gbit/s each, {} routing", name_of(n->kind),
-                                     n->leaf_nodes, n->leaf_uplinks, n->leaf_Gbps, name_of(n->routing)));
+    add("leaf switches", fmt::format("{}, {} nodes and {} uplinks of {:.4g} Gbit/s each, {} routing{}",
+                                     name_of(n->kind), n->leaf_nodes, n->leaf_uplinks, n->leaf_Gbps,
+                                     name_of(n->routing), n->planes > 1 ? fmt::format(", {} planes", n->planes) : ""));
   if (const auto& n = c.network; n && n->kind == NetworkKind::dragonfly)
     add("groups of leaves", fmt::format("{} leaves each, of {} links of {:.4g} Gbit/s to other groups",
                                         n->groups.leaves, n->groups.links, n->groups.Gbps));
+  if (const auto& n = c.network; n && n->kind == NetworkKind::graph)
+    add("switches", fmt::format("{}, joined by {} cables", n->graph.switches, n->graph.cables.size()));
   if (const auto& n = c.network; n && n->kind == NetworkKind::torus)
     add("torus", fmt::format("{} nodes, links of {:.4g} Gbit/s{}", fmt::join(n->torus.shape, " x "), n->torus.Gbps,
                              n->torus.wraps ? "" : ", rows are not closed"));

@@ -10,6 +10,7 @@
 #include "models/planner/make_plan.h"
 #include "models/schedule/schedules.h"
 #include "models/spec/asynchrony.h"
+#include "sim/predict/checkpoint_flows.h"
 #include "sim/predict/predict.h"
 #include "sim/report/remarks.h"
 #include "sim/report/steps_overlap.h"
@@ -43,6 +44,7 @@ bool may_repeat(const Spec& spec) {
 }
 
 Report report_of(Spec spec, std::int64_t micro_batches, const Profile& profile, const std::atomic<bool>* stop) {
+  spec.strategy.checkpoint.reset();
   spec.strategy.global_batch = micro_batches * spec.strategy.micro_batch * spec.strategy.data;
   return predict(spec, profile, false, stop).report;
 }
@@ -134,6 +136,7 @@ Report extrapolated(const Spec& spec, const ShortSteps& s, const Profile& profil
   r.simulation.tasks = plan.task_count();
   r.step_time_low_s = r.step_time_high_s = r.step_time_s;
   add_rates(r, spec, plan);
+  if (spec.strategy.checkpoint) add_checkpoint(r, spec, plan);
   add_interval(r, spec, profile);
   return r;
 }
@@ -152,6 +155,8 @@ Report predict_report(const Spec& spec, const Profile& profile, const std::atomi
   }
   if (!steps || !repeats(*steps)) return predict(spec, profile, false, stop).report;
   Report r = extrapolated(spec, *steps, profile);
+  if (const std::optional<Spec> beside = while_a_checkpoint_leaves(spec))
+    slow_steps(*r.checkpoint, spec, r.step_time_s, predict_report(*beside, profile, stop).step_time_s);
   r.simulation.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return r;
 }

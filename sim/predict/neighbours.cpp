@@ -127,8 +127,10 @@ double load_on(const NeighbourJob& job, const std::vector<NeighbourJob>& jobs) {
 
 std::vector<NeighbourJob> neighbours_of(const Spec& spec, const Profile& profile, const std::atomic<bool>* stop) {
   const Network& n = *spec.cluster.network;
-  if (spec.cluster.nvlink_domain > spec.cluster.gpus_per_node || n.kind == NetworkKind::torus)
-    fail_neighbours(spec, "not built yet on a torus, and where NVLink domains span nodes; give cluster.network.load");
+  if (spec.cluster.nvlink_domain > spec.cluster.gpus_per_node || n.kind == NetworkKind::torus ||
+      n.kind == NetworkKind::graph)
+    fail_neighbours(
+        spec, "not built yet on a torus or a graph, and where NVLink domains span nodes; give cluster.network.load");
   if (spec.generation) fail_neighbours(spec, "not built yet for generated text; give cluster.network.load");
   std::vector<NeighbourJob> jobs = {{.path = "this spec", .spec = spec, .profile = profile}};
   for (const std::string& path : n.jobs) {

@@ -1,4 +1,5 @@
 #include "sim/predict/predict.h"
+#include "sim/predict/checkpoint_flows.h"
 
 #include <algorithm>
 #include <chrono>
@@ -173,6 +174,9 @@ Prediction predict(const Spec& spec, Profile profile, bool unfolded, const std::
     p.report.variation = step_quantiles(
         spec, folded, unfolded ? costs_of(folded, spec, p.profile).timing : p.costs.timing, p.report.step_time_s, stop);
   }
+  if (const std::optional<Spec> beside = while_a_checkpoint_leaves(spec))
+    slow_steps(*p.report.checkpoint, spec, p.report.step_time_s,
+               predict(*beside, p.profile, false, stop).report.step_time_s);
   add_interval(p.report, spec, p.profile);
   // A plan is named by the hash of its folded form (one rank of each class of equal ranks), also where all ranks are
   // simulated.

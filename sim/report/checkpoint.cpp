@@ -27,13 +27,15 @@ Bytes bytes_of_rank(const Spec& spec, const Plan& plan, std::uint32_t slot) {
 }
 
 // The rate, in bytes per second, at which a node writes while all nodes of the job do: that of its disks, or its part
-// of the shared storage, which its network interfaces limit.
+// of the shared storage, which its network interfaces limit. A NIC that the training's transfers want all of is shared
+// evenly with an asynchronous checkpoint.
 double write_rate(const Spec& spec) {
   const Cluster& c = spec.cluster;
   constexpr double kGiga = 1e9;
   if (!spec.strategy.checkpoint->to_storage) return store_of(c, MemoryTier::nvme)->write_GBps * kGiga;
   const auto nodes = static_cast<double>(ceil_div(spec.gpus, static_cast<std::int64_t>(c.gpus_per_node)));
-  const double nics = c.nics * c.nic_Gbps / 8;
+  const bool shares = c.storage_on_backend && spec.strategy.checkpoint->asynchronous;
+  const double nics = c.nics * c.nic_Gbps / 8 / (shares ? 2 : 1);
   const double part = c.storage->write_GBps / nodes;
   return (nics > 0 ? std::min(part, nics) : part) * kGiga;
 }
@@ -47,6 +49,35 @@ Bytes checkpoint_width(const Spec& spec) {
   return width + (width < o.master_bytes ? o.master_bytes : 0) + moments;
 }
 
+// Sets the shares of a run's time from the stall.
+static void find_shares(CheckpointCost& cost, const Spec& spec, Seconds step) {
+  const Checkpoint& c = *spec.strategy.checkpoint;
+  const std::int64_t in_node = std::min<std::int64_t>(spec.gpus, spec.cluster.gpus_per_node);
+  const Seconds between = static_cast<double>(c.every) * step;
+  cost.step_share = cost.stall / (between + cost.stall);
+  FailurePlan run = failure_plan(spec.cluster, ceil_div(spec.gpus, in_node), 0, step);
+  run.checkpoint = cost.stall;
+  run.interval = between;
+  // A failure while an asynchronous checkpoint is being written loses the work since the previous checkpoint.
+  run.restart = run.restart.value_or(0) + (c.asynchronous ? cost.writing : 0);
+  cost.run_share = 1 - goodput(run);
+}
+
+double storage_Gbps(const Spec& spec) {
+  const Cluster& c = spec.cluster;
+  if (!spec.strategy.checkpoint || !spec.strategy.checkpoint->asynchronous || !c.storage_on_backend) return 0;
+  if (!spec.strategy.checkpoint->to_storage || c.nics < 1) return 0;
+  return write_rate(spec) * 8e-9 / c.nics;
+}
+
+void slow_steps(CheckpointCost& cost, const Spec& spec, Seconds step, Seconds step_in_flight) {
+  const Seconds meanwhile = std::min(cost.writing, static_cast<double>(spec.strategy.checkpoint->every) * step);
+  cost.step_in_flight = step_in_flight;
+  cost.slowed = meanwhile * std::max(0.0, 1 - step / step_in_flight);
+  cost.stall += cost.slowed;
+  find_shares(cost, spec, step);
+}
+
 CheckpointCost checkpoint_cost(const Spec& spec, Bytes bytes, Bytes of_rank, Seconds step) {
   const Checkpoint& c = *spec.strategy.checkpoint;
   const std::int64_t in_node = std::min<std::int64_t>(spec.gpus, spec.cluster.gpus_per_node);
@@ -58,13 +89,7 @@ CheckpointCost checkpoint_cost(const Spec& spec, Bytes bytes, Bytes of_rank, Sec
   cost.stall =
       c.asynchronous ? cost.copies + std::max(0.0, cost.writing - between) : std::max(cost.copies, cost.writing);
   cost.host_bytes = c.asynchronous ? cost.of_node : 0;
-  cost.step_share = cost.stall / (between + cost.stall);
-  FailurePlan run = failure_plan(spec.cluster, ceil_div(spec.gpus, in_node), 0, step);
-  run.checkpoint = cost.stall;
-  run.interval = between;
-  // A failure while an asynchronous checkpoint is being written loses the work since the previous checkpoint.
-  run.restart = run.restart.value_or(0) + (c.asynchronous ? cost.writing : 0);
-  cost.run_share = 1 - goodput(run);
+  find_shares(cost, spec, step);
   return cost;
 }
 
@@ -92,6 +117,10 @@ std::string checkpoint_text(const Spec& spec, const CheckpointCost& cost, std::s
                     indent, cost.copies, cost.writing, static_cast<double>(cost.host_bytes) / 1e9)
               : fmt::format("{}  written in {:.3g} s, copied to the hosts meanwhile ({:.3g} s)\n", indent, cost.writing,
                             cost.copies);
+  if (cost.step_in_flight > 0)
+    text += fmt::format(
+        "{}  it leaves over the NICs of the training, whose steps take {:.4g} s meanwhile, {:.3g} s in all\n", indent,
+        cost.step_in_flight, cost.slowed);
   return text + fmt::format(
                     "{}  checkpoints take {:.2g} % of the time; with failures and restarts a run of 30 days loses "
                     "{:.3g} days\n",

@@ -26,13 +26,22 @@ struct CheckpointCost {
   // memory of a host that holds the copies of its ranks while an asynchronous checkpoint is written
   Bytes host_bytes = 0;
   double step_share = 0;  // stall divided by the time between two checkpoints
-  double run_share = 0;   // share of a run's time that checkpoints, failures and restarts take (goodput.h)
+  // The time of a step while a checkpoint leaves over the training's NICs, and by how much all of these steps together
+  // are longer, which is in `stall`; 0 where it leaves over others.
+  Seconds step_in_flight = 0, slowed = 0;
+  double run_share = 0;  // share of a run's time that checkpoints, failures and restarts take (goodput.h)
 };
 
 // of_rank: bytes written by the rank that writes most; step: time of a step without a checkpoint.
 // spec.strategy.checkpoint must be set.
 CheckpointCost checkpoint_cost(const Spec& spec, Bytes bytes, Bytes of_rank, Seconds step);
 CheckpointCost checkpoint_cost(const Spec& spec, const Plan& plan, Seconds step);
+
+// Returns the rate at which every NIC of a job sends an asynchronous checkpoint beside the training's transfers, Gb/s;
+// 0 where it does not leave over their NICs.
+double storage_Gbps(const Spec& spec);
+// Adds to the cost that steps take `step_in_flight` instead of `step` while a checkpoint is written.
+void slow_steps(CheckpointCost& cost, const Spec& spec, Seconds step, Seconds step_in_flight);
 
 // Returns lines for people about the cost of checkpoints.
 std::string checkpoint_text(const Spec& spec, const CheckpointCost& cost, std::string_view indent);

@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 
 #include "models/cost/nccl/model.h"
-#include "models/cost/nccl/topology.h"
 #include "sim/cost/uplink_levels.h"
 #include "sim/engine/contention.h"
 
@@ -99,12 +98,12 @@ class SpeedReplay {
 enum class LinkKind : std::uint8_t { nic, nvlink, uplink };
 
 // One direction of one link. id: that of the link that classes of ranks share, or one of the class's own.
-struct LinkWay {
+struct LinkSide {
   LinkKind kind = LinkKind::nic;
   std::uint8_t level = 0;
   std::uint64_t id = 0;
   bool in = false;
-  auto operator<=>(const LinkWay&) const = default;
+  auto operator<=>(const LinkSide&) const = default;
 };
 
 class LoadFinder {
@@ -113,24 +112,24 @@ class LoadFinder {
       : plan_(plan), timing_(timing), step_(trace.step_time), runs_(SpeedReplay(plan, timing, trace).run()) {}
 
   // Returns the wires that carry most, one for each kind and level.
-  std::vector<LinkWay> fullest() const {
-    std::map<LinkWay, double> sums;
-    for_each_use([&](const SteadyRun& run, const LinkWay& wire, Dimension, std::int64_t rate, std::uint32_t) {
+  std::vector<LinkSide> fullest() const {
+    std::map<LinkSide, double> sums;
+    for_each_use([&](const SteadyRun& run, const LinkSide& wire, Dimension, std::int64_t rate, std::uint32_t) {
       sums[wire] += static_cast<double>(rate) * static_cast<double>(run.end - run.begin);
     });
-    std::map<std::pair<LinkKind, std::uint8_t>, std::pair<double, LinkWay>> most;
+    std::map<std::pair<LinkKind, std::uint8_t>, std::pair<double, LinkSide>> most;
     for (const auto& [wire, sum] : sums) {
       auto& [best, which] = most[{wire.kind, wire.level}];
       if (sum <= best) continue;
       best = sum;
       which = wire;
     }
-    std::vector<LinkWay> wires;
+    std::vector<LinkSide> wires;
     for (const auto& [kind, of] : most) wires.push_back(of.second);
     return wires;
   }
 
-  LinkLoad load_of(const LinkWay& wire) const {
+  LinkLoad load_of(const LinkSide& wire) const {
     struct Delta {
       Picoseconds time = 0;
       Dimension group = Dimension::data;
@@ -139,7 +138,7 @@ class LoadFinder {
     std::vector<Delta> deltas;
     std::set<Dimension> groups;
     LinkLoad load;
-    for_each_use([&](const SteadyRun& run, const LinkWay& w, Dimension group, std::int64_t rate, std::uint32_t slot) {
+    for_each_use([&](const SteadyRun& run, const LinkSide& w, Dimension group, std::int64_t rate, std::uint32_t slot) {
       if (w != wire) return;
       if (load.of.empty()) load.of = plan_.classes[slot].name + (wire.in ? ", receiving" : ", sending");
       groups.insert(group);
@@ -175,7 +174,7 @@ class LoadFinder {
       for (const TaskId m : match == kNone ? std::span(&run.lead, 1) : plan_.members_of(match)) {
         const std::uint32_t slot = plan_.slot_of(m);
         uses_of(slot, timing_.of(slot, plan_.tasks[m].op),
-                [&](const LinkWay& wire, Dimension group, std::int64_t full) {
+                [&](const LinkSide& wire, Dimension group, std::int64_t full) {
                   const double rate = static_cast<double>(full) * Contention::kAlone / run.stretch;
                   function(run, wire, group, std::llround(rate), slot);
                 });
@@ -189,8 +188,8 @@ class LoadFinder {
     const SlotLinks& links = timing_.links.empty() ? kNoLinks : timing_.links[slot];
     const auto use = [&](LinkKind kind, std::uint8_t level, LinkId out, LinkId in, std::int64_t rate) {
       const std::uint64_t own = std::uint64_t{slot} + (std::uint64_t{1} << 32);
-      if (rate > 0 && t.out) function(LinkWay{kind, level, out == kNone ? own : out, false}, t.group, rate);
-      if (rate > 0 && t.in) function(LinkWay{kind, level, in == kNone ? own : in, true}, t.group, rate);
+      if (rate > 0 && t.out) function(LinkSide{kind, level, out == kNone ? own : out, false}, t.group, rate);
+      if (rate > 0 && t.in) function(LinkSide{kind, level, in == kNone ? own : in, true}, t.group, rate);
     };
     const std::int64_t flows = links.nic_out == kNone ? 1 : links.flows[static_cast<std::size_t>(t.group)];
     use(LinkKind::nic, 0, links.nic_out, links.nic_in, t.nic * flows);
@@ -215,8 +214,12 @@ std::string name_of(const UplinkLevel& level) {
       return fmt::format("links of {} GPUs", level.gpus);
     case UplinkKind::torus:
       return "link of the torus";
+    case UplinkKind::graph:
+      return "link between switches";
     case UplinkKind::rail_change:
       return "NVLink to other rails";
+    case UplinkKind::ports:
+      return "ports of NICs";
     case UplinkKind::switches:
       break;
   }
@@ -226,7 +229,8 @@ std::string name_of(const UplinkLevel& level) {
 // Bytes per second of a level in one direction. The levels of groups and of rails have several limits, of which any may
 // be the one that a share is of.
 double capacity_of(const UplinkLevel& level) {
-  const bool several = level.kind == UplinkKind::groups || level.kind == UplinkKind::rail_change;
+  const bool several = level.kind == UplinkKind::groups || level.kind == UplinkKind::rail_change ||
+                       level.kind == UplinkKind::ports || level.kind == UplinkKind::graph;
   return several ? 0 : level.capacity;
 }
 
@@ -237,7 +241,7 @@ std::vector<LinkLoad> link_loads(const Plan& plan, const Timing& timing, const T
   const int node = nccl_node_gpus(cluster);
   std::vector<UplinkLevel> levels;
   std::vector<LinkLoad> loads;
-  for (const LinkWay& wire : finder.fullest()) {
+  for (const LinkSide& wire : finder.fullest()) {
     LinkLoad load = finder.load_of(wire);
     if (wire.kind == LinkKind::nic) {
       load.name = "NIC";

@@ -310,7 +310,7 @@ Report make_report(const Spec& spec, const Plan& plan, const Trace& trace, std::
   return r;
 }
 
-static void add_checkpoint(Report& r, const Spec& spec, const Plan& plan) {
+void add_checkpoint(Report& r, const Spec& spec, const Plan& plan) {
   r.checkpoint = checkpoint_cost(spec, plan, r.step_time_s);
   const Bytes has = spec.cluster.host ? spec.cluster.host->dram_bytes : 0;
   if (has > 0 && r.checkpoint->host_bytes > has)
@@ -329,8 +329,12 @@ static std::string text_of(const UplinkUse& use) {
       return fmt::format("between groups of {} GPUs, whose links are {:.0f} % full", use.gpus, 100 * use.share);
     case UplinkKind::torus:
       return fmt::format("over the torus, whose busiest link is {:.0f} % full", 100 * use.share);
+    case UplinkKind::graph:
+      return fmt::format("over the switches, whose busiest link is {:.0f} % full", 100 * use.share);
     case UplinkKind::rail_change:
       return "through NVLink to the NICs of other rails";
+    case UplinkKind::ports:
+      return "over the ports of NICs, of which hashes use one more than others";
     case UplinkKind::switches:
       break;
   }

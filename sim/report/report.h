@@ -166,6 +166,8 @@ std::vector<MemorySample> memory_samples(const Spec& spec, const Plan& plan, con
 
 // Fills in the figures that follow from a report's step time and time_s: rates, shares, and what limits the step.
 void add_rates(Report& report, const Spec& spec, const Plan& plan);
+// Sets the cost of the checkpoints of a report whose step time is set, with a remark where hosts have no room for them.
+void add_checkpoint(Report& report, const Spec& spec, const Plan& plan);
 
 // Returns JSON of schema orrery.report/2, indented by two spaces, with a final newline
 std::string to_json(const Report& report);

@@ -118,6 +118,10 @@ std::string to_json(const Report& r) {
                           {"copies_s", r.checkpoint->copies},       {"writing_s", r.checkpoint->writing},
                           {"stall_s", r.checkpoint->stall},         {"host_bytes", r.checkpoint->host_bytes},
                           {"step_share", r.checkpoint->step_share}, {"run_share", r.checkpoint->run_share}};
+  if (r.checkpoint && r.checkpoint->step_in_flight > 0) {
+    root["checkpoint"]["step_in_flight_s"] = r.checkpoint->step_in_flight;
+    root["checkpoint"]["slowed_s"] = r.checkpoint->slowed;
+  }
   if (r.roll_back_s > 0) root["roll_back_s"] = r.roll_back_s;
   if (!r.weights.empty()) root["weights"] = weights_json(r.weights);
   if (!r.losses.empty()) root["losses"] = r.losses;

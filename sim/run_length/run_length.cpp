@@ -59,7 +59,17 @@ class Random {
   std::uint64_t state_;
 };
 
-std::size_t kind_of(double drawn) {
+// The row of a cause that planes survive.
+constexpr std::size_t kSwitches = 3;
+
+// The cause of a failure that ends the job, drawn from 0 to below 1. survives: whether failures of switches do not.
+std::size_t kind_of(double drawn, bool survives) {
+  if (survives) {
+    drawn *= 1 - kFailureKinds[kSwitches].share;
+    double before = 0;
+    for (std::size_t k = 0; k < kSwitches; ++k) before += kFailureKinds[k].share;
+    if (drawn >= before) drawn += kFailureKinds[kSwitches].share;
+  }
   for (std::size_t k = 0; k + 1 < std::size(kFailureKinds); ++k) {
     if (drawn < kFailureKinds[k].share) return k;
     drawn -= kFailureKinds[k].share;
@@ -86,6 +96,7 @@ class Play {
   void train(Seconds time, bool ends) {
     now_ += time;
     time -= hold_up(time);
+    time -= slow_down(time);
     const Seconds interval = run_.interval > 0 ? run_.interval : time, period = interval + run_.stall;
     const double whole = period > 0 ? std::floor(time / period) : 0;
     const Seconds rest = time - whole * period;
@@ -109,6 +120,16 @@ class Play {
     return held;
   }
 
+  // Returns how much of a time is lost because steps take longer while switches or cables are broken.
+  Seconds slow_down(Seconds time) {
+    if (!(run_.between_lost_planes > 0)) return 0;
+    const double broken = random_.poisson(time / run_.between_lost_planes);
+    times_.failures[kSwitches] += broken;
+    const Seconds lost = std::min(time, broken * run_.repair) * run_.slowed_share;
+    times_.slowed += lost;
+    return lost;
+  }
+
   void spend(Seconds& part, Seconds time) {
     const Seconds left = std::min(time, run_.length - now_);
     part += left;
@@ -130,7 +151,7 @@ class Play {
   }
 
   void strike() {
-    const std::size_t kind = kind_of(random_.uniform());
+    const std::size_t kind = kind_of(random_.uniform(), run_.between_lost_planes > 0);
     times_.failures[kind] += 1;
     if (kFailureKinds[kind].breaks_node && run_.spares >= 0) repaired_.push(now_ + run_.detection + run_.repair);
   }
@@ -162,6 +183,8 @@ std::array<double, 3> quantiles(const std::vector<double>& values) {
 
 std::span<const FailureKind> failure_kinds() { return kFailureKinds; }
 
+double share_of_switches() { return kFailureKinds[kSwitches].share; }
+
 double RunTimes::all_failures() const { return std::accumulate(failures.begin(), failures.end(), 0.0); }
 
 RunTimes play(const LongRun& run, std::uint64_t seed, std::uint64_t number) { return Play(run, seed, number).whole(); }
@@ -184,6 +207,7 @@ RunQuantiles play_often(const LongRun& run, std::uint64_t seed, std::int64_t pla
     q.mean.training += part * t.training;
     q.mean.undone += part * t.undone;
     q.mean.flaps += part * t.flaps;
+    q.mean.slowed += part * t.slowed;
     q.mean.checkpoints += part * t.checkpoints;
     q.mean.restarting += part * t.restarting;
     q.mean.waiting += part * t.waiting;

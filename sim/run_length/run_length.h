@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -22,6 +23,7 @@ struct FailureKind {
 // The unexpected interruptions of Llama 3 405B by cause, 419 in 54 days on 2,048 nodes of eight GPUs (arXiv 2407.21783,
 // table 5). Shares sum to 1.
 std::span<const FailureKind> failure_kinds();
+double share_of_switches();  // the share of failures of switches and cables
 
 // A long run of one job. All times are in seconds.
 struct LongRun {
@@ -34,8 +36,12 @@ struct LongRun {
   Seconds restart = 0;           // time from then to the first new step
   Seconds between_flaps = 0;     // mean time between outages of links that the job survives; 0: none
   Seconds flap = 0;              // time for which such an outage holds training up
-  Seconds repair = 0;            // time until a broken node can be used again
-  std::int64_t spares = -1;      // number of nodes that stand in for broken ones; -1: always enough
+  // Mean time between failures of switches and cables that the job survives on other planes, 0: there are none; how
+  // much of the time until such a repair a step's slow-down takes, as a share.
+  Seconds between_lost_planes = 0;
+  double slowed_share = 0;
+  Seconds repair = 0;        // time until a broken node, switch or cable can be used again
+  std::int64_t spares = -1;  // number of nodes that stand in for broken ones; -1: always enough
 };
 
 // The parts of one run's time, which sum to LongRun::length, and its failures.
@@ -43,6 +49,7 @@ struct RunTimes {
   Seconds training = 0;               // steps that no failure undid
   Seconds undone = 0;                 // steps that were repeated after a failure
   Seconds flaps = 0;                  // outages of links that the job survives
+  Seconds slowed = 0;                 // what steps take longer while a switch or cable of a plane is broken
   Seconds checkpoints = 0;            // checkpoints holding training up
   Seconds restarting = 0;             // detection and restarts
   Seconds waiting = 0;                // waiting for a node to be repaired
@@ -67,7 +74,13 @@ RunQuantiles play_often(const LongRun& run, std::uint64_t seed, std::int64_t pla
 
 // The run of a spec's job for some days: failures, checkpoints and restarts as the cluster and the strategy state them
 // (cluster.failures, strategy.checkpoint), or else as goodput.h estimates them. report: the prediction of a step.
-LongRun long_run(const Spec& spec, const Report& report, double days);
+// slowed_step: the time of a step while a switch of one plane is broken (without_a_switch); 0: the job does not survive
+// that.
+LongRun long_run(const Spec& spec, const Report& report, double days, Seconds slowed_step = 0);
+
+// Returns the spec with a switch of one plane broken, on the leaf of the job's first node, which the job survives on
+// the others; nullopt if it does not, or has one plane only.
+std::optional<Spec> without_a_switch(const Spec& spec);
 
 std::string run_length_text(const Spec& spec, const Report& report, const LongRun& run, const RunQuantiles& q,
                             std::int64_t plays);

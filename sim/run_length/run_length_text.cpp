@@ -33,8 +33,9 @@ Table time_table(const LongRun& run, const RunTimes& mean) {
   Table table{{{"where the time goes", "", Align::left}, {"time", "days"}, {"share", "%"}}, {}};
   for (const auto& [name, time] :
        {std::pair("training", mean.training), std::pair("steps undone by failures", mean.undone),
-        std::pair("outages of links", mean.flaps), std::pair("checkpoints", mean.checkpoints),
-        std::pair("detection and restarts", mean.restarting), std::pair("waiting for a repair", mean.waiting)}) {
+        std::pair("outages of links", mean.flaps), std::pair("slower steps without a switch", mean.slowed),
+        std::pair("checkpoints", mean.checkpoints), std::pair("detection and restarts", mean.restarting),
+        std::pair("waiting for a repair", mean.waiting)}) {
     if (time > 0)
       table.rows.push_back({name, fmt::format("{:.2f}", time / kDay), fmt::format("{:.2f}", 100 * time / run.length)});
   }
@@ -80,6 +81,11 @@ std::string run_length_text(const Spec& spec, const Report& report, const LongRu
   if (run.between_flaps > 0)
     text += fmt::format("  a link goes down every {}, which holds training up for {}\n",
                         seconds_text(run.between_flaps), seconds_text(run.flap));
+  if (run.between_lost_planes > 0)
+    text += fmt::format(
+        "  a switch or cable breaks every {} and is repaired in {}; meanwhile the job goes on over other planes, its "
+        "steps {:.3g} times as long\n",
+        seconds_text(run.between_lost_planes), seconds_text(run.repair), 1 / (1 - run.slowed_share));
   text += run.spares < 0 ? "  spare nodes never run out\n\n"
                          : fmt::format("  {} spare nodes; a repair takes {}\n\n", run.spares, seconds_text(run.repair));
   text += print(quantile_table(report, run, q), "  ") + "\n" + print(time_table(run, q.mean), "  ") + "\n" +
@@ -109,6 +115,7 @@ std::string run_length_json(const Report& report, const LongRun& run, const RunQ
                                      {{"training", q.mean.training},
                                       {"undone", q.mean.undone},
                                       {"flaps", q.mean.flaps},
+                                      {"slowed", q.mean.slowed},
                                       {"checkpoints", q.mean.checkpoints},
                                       {"restarting", q.mean.restarting},
                                       {"waiting", q.mean.waiting}}},

@@ -5,6 +5,7 @@
 #include <set>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "models/base/error.h"
 #include "models/base/host_list.h"
@@ -50,8 +51,27 @@ void add_line(std::string& text, std::string_view key, const std::optional<std::
   if (value) text += fmt::format("  {}: {}\n", key, *value);
 }
 
+// Nodes that follow each other and are cabled alike are one entry.
+std::string graph_text(const ClusterFacts& f) {
+  const FabricGraph& g = *f.graph;
+  std::string text =
+      fmt::format("  network:\n    kind: graph\n    graph:\n      switches: {}\n      cables:\n", g.switches);
+  for (const FabricGraph::Cable& c : g.cables)
+    text += fmt::format("        - [{}, {}, {}, {}]\n", c.from, c.to, c.count, c.Gbps);
+  text += "      nodes:\n";
+  for (std::size_t i = 0; i < g.leaves.size();) {
+    std::size_t next = i;
+    while (next < g.leaves.size() && g.leaves[next] == g.leaves[i]) ++next;
+    text += fmt::format("        - {{nodes: {}, switches: [{}]}}\n", next - i, fmt::join(g.leaves[i], ", "));
+    i = next;
+  }
+  if (!f.places.empty()) text += fmt::format("    node_names: \"{}\"\n", host_list(f.places));
+  return text;
+}
+
 // Uplinks are relative to the NICs below the leaf, so that the map needs a number of nodes.
 std::string network_text(const ClusterFacts& f) {
+  if (f.graph) return graph_text(f);
   if (!f.leaf_nodes) return "";
   std::string text = "  network:\n";
   if (f.kind) text += fmt::format("    kind: {}\n", name_of(*f.kind));
@@ -83,6 +103,8 @@ void complete(ClusterFacts& facts, const ClusterFacts& more) {
   take(facts.even_uplinks, more.even_uplinks);
   for (const auto& [leaf, hosts] : more.hosts_on_leaf) facts.hosts_on_leaf[leaf] += hosts;
   if (facts.names_by_leaf.empty()) facts.names_by_leaf = more.names_by_leaf;
+  if (facts.fabric.switches.empty()) facts.fabric.switches = more.fabric.switches;
+  facts.fabric.tables.insert(more.fabric.tables.begin(), more.fabric.tables.end());
   facts.remarks.insert(facts.remarks.end(), more.remarks.begin(), more.remarks.end());
 }
 
@@ -93,6 +115,25 @@ void count_uneven_uplinks(ClusterFacts& facts) {
 // Returns whether a name can stand in a list of hosts between quotes.
 static bool fits_in_list(const std::string& name) {
   return !name.empty() && name != "-" && is_printable(name) && name.find_first_of("[], \t\"\\") == std::string::npos;
+}
+
+void route_fabric(ClusterFacts& facts) {
+  std::vector<std::string> names;
+  for (const auto& leaf : facts.names_by_leaf) names.insert(names.end(), leaf.begin(), leaf.end());
+  const auto routes = fabric_routes(facts.fabric, names, facts.nics.value_or(0));
+  if (!routes) return;
+  if (routes->routes > 0)
+    facts.remarks.push_back(fmt::format(
+        "forwarding tables: {} of {} routes are shortest; the fullest link carries {:.3g} times what it would if all "
+        "shortest ways were used evenly",
+        routes->routes - routes->longer, routes->routes, routes->table_load));
+  if (routes->regular) return;
+  facts.remarks.emplace_back(
+      "the fabric is kept as a graph, since its leaves are not alike, or links beyond them are fuller than their "
+      "uplinks");
+  facts.graph = routes->graph;
+  facts.nodes = std::ssize(routes->nodes);
+  if (std::ranges::all_of(routes->nodes, fits_in_list)) facts.places = routes->nodes;
 }
 
 void number_nodes(ClusterFacts& facts) {
@@ -130,7 +171,8 @@ ClusterFacts read_cluster_facts(const std::vector<std::string>& files) {
   // A single host does not tell how many others are on its leaves.
   if (!facts.leaf_nodes && most > 1) facts.leaf_nodes = most;
   count_uneven_uplinks(facts);
-  number_nodes(facts);
+  route_fabric(facts);
+  if (!facts.graph) number_nodes(facts);
   return facts;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "models/spec/network.h"
+#include "sim/topology/fabric.h"
 
 namespace orrery {
 
@@ -28,6 +29,8 @@ struct ClusterFacts {
   std::vector<std::vector<std::string>> names_by_leaf;  // names of the nodes of every leaf; empty: not known
   // names of the nodes in the order of their numbers, a leaf's nodes together; "-" is a place without a node
   std::vector<std::string> places;
+  FabricLinks fabric;                // links between switches, and forwarding tables
+  std::optional<FabricGraph> graph;  // of the fabric, if its leaves are not alike or not evenly used
   std::vector<std::string> remarks;  // sentences on what was read from which file, and what is uneven or unknown
 };
 
@@ -40,6 +43,11 @@ void count_uneven_uplinks(ClusterFacts& facts);
 // Numbers the nodes whose names are known, leaf by leaf. Where leaves have fewer nodes than facts.leaf_nodes, places
 // are left free. Does nothing but add a remark where names are doubled or do not fit on their leaves.
 void number_nodes(ClusterFacts& facts);
+
+// Keeps a fabric as a graph whose leaves are not alike, or which has links that are fuller than a leaf's uplinks;
+// checks the forwarding tables, if there are any, against all shortest ways. Does nothing where the links are not
+// known.
+void route_fabric(ClusterFacts& facts);
 
 // These functions read the text of one file each; `path` names the file in messages. They throw Error "path:line: what,
 // and what to do" for a text that is not of the kind.

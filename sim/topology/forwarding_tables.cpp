@@ -53,27 +53,44 @@ std::string switch_name(std::string_view line) {
   return found ? std::string(line.substr(begin + 1, end - begin - 1)) : "without a name";
 }
 
-void add_destination(std::string_view line, ForwardingTable& table) {
+// The LID that a table's first line says.
+int lid_of(std::string_view line) {
+  constexpr std::string_view kWord = " Lid ";
+  const std::size_t at = line.find(kWord);
+  int lid = 0;
+  if (at != std::string_view::npos) std::from_chars(line.data() + at + kWord.size(), line.data() + line.size(), lid);
+  return lid;
+}
+
+// routes: the port by which the switch sends to each LID, in the fabric.
+void add_destination(std::string_view line, ForwardingTable& table, std::map<int, int>& routes) {
   const std::vector<std::string_view> words = words_of(line);
   if (words.size() < 5 || words[2] != ":" || words[3] != "(Channel" || line.find("Aggregation Node") != line.npos)
     return;
   int port = 0;
   const auto [end, error] = std::from_chars(words[1].data(), words[1].data() + words[1].size(), port);
-  if (error == std::errc{} && end == words[1].data() + words[1].size() && port > 0) ++table.adapters[port];
+  if (error != std::errc{} || end != words[1].data() + words[1].size() || port < 1) return;
+  ++table.adapters[port];
+  int lid = 0;
+  if (words[0].starts_with("0x")) std::from_chars(words[0].data() + 2, words[0].data() + words[0].size(), lid, 16);
+  if (lid > 0) routes[lid] = port;
 }
 
 }  // namespace
 
 ClusterFacts forwarding_tables(std::string_view text, const std::string& path) {
   std::vector<ForwardingTable> tables;
+  ClusterFacts facts;
+  std::map<int, int>* routes = nullptr;
   while (!text.empty()) {
     const std::string_view line = take_line(text);
-    if (line.starts_with("Unicast lids"))
+    if (line.starts_with("Unicast lids")) {
       tables.push_back({switch_name(line), {}});
-    else if (!tables.empty())
-      add_destination(line, tables.back());
+      routes = &facts.fabric.tables[lid_of(line)];
+    } else if (!tables.empty()) {
+      add_destination(line, tables.back(), *routes);
+    }
   }
-  ClusterFacts facts;
   const ForwardingTable* fullest = nullptr;
   for (const ForwardingTable& table : tables) {
     if (!is_leaf(table) || far_hosts(table).ports == 0) continue;

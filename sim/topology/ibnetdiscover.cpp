@@ -2,6 +2,7 @@
 // of its links is a line `[1] "H-0c42..."[1](...) # "host mlx5_0" lid 7 4xNDR`, whose other end is a host (H-) or a
 // switch (S-) and whose last word is the number of lanes and their rate.
 #include <algorithm>
+#include <charconv>
 #include <map>
 #include <set>
 
@@ -53,7 +54,25 @@ std::string_view quoted(std::string_view line, std::size_t from) {
   return end == std::string_view::npos ? std::string_view() : line.substr(begin + 1, end - begin - 1);
 }
 
-void add_link(std::string_view line, Switch& s) {
+// Returns the number after a word of a line ("lid 7"); 0 if there is none.
+int number_after(std::string_view line, std::string_view word) {
+  const std::size_t at = line.find(word);
+  int number = 0;
+  if (at != std::string_view::npos) std::from_chars(line.data() + at + word.size(), line.data() + line.size(), number);
+  return number;
+}
+
+// Adds a link to the fabric's switch. host: name of the host at the other end, "" for a switch.
+void add_port(std::string_view line, std::string_view peer, const std::string& host, double Gbps,
+              FabricLinks::Switch& s) {
+  const int number = number_after(line, "[");
+  const bool is_switch = host.empty();
+  if (number > 0)
+    s.ports[number] = {host, is_switch ? std::string(peer) : std::string(),
+                       number_after(line.substr(std::min(line.find('#'), line.size())), " lid "), Gbps};
+}
+
+void add_link(std::string_view line, Switch& s, FabricLinks::Switch& in_fabric) {
   const std::string_view peer = quoted(line, 0);
   const std::size_t comment = line.find('#');
   if (peer.size() < 3 || comment == std::string_view::npos) return;
@@ -63,17 +82,20 @@ void add_link(std::string_view line, Switch& s) {
   const double Gbps = rate_of(words_of(line).back());
   if (peer.starts_with("S-")) {
     ++s.switches[std::string(peer)];
+    add_port(line, peer, "", Gbps, in_fabric);
     s.switch_Gbps = std::max(s.switch_Gbps, Gbps);
   } else if (peer.starts_with("H-")) {
     // The comment names the host and then the device: "node-17 mlx5_3". Where it names the product alone ("MT4129
     // ConnectX7 ..."), the identifier stands in.
     const bool named = !about.empty() && !about.starts_with("MT");
-    ++s.hosts[std::string(named ? about.substr(0, about.find(' ')) : peer)];
+    const std::string host(named ? about.substr(0, about.find(' ')) : peer);
+    ++s.hosts[host];
+    add_port(line, peer, host, Gbps, in_fabric);
     s.host_Gbps = std::max(s.host_Gbps, Gbps);
   }
 }
 
-std::vector<Switch> leaves_of(std::string_view text) {
+std::vector<Switch> leaves_of(std::string_view text, FabricLinks& fabric) {
   std::vector<Switch> all;
   bool in_switch = false;
   while (!text.empty()) {
@@ -82,9 +104,13 @@ std::vector<Switch> leaves_of(std::string_view text) {
       in_switch = false;
     } else if (line.starts_with("Switch")) {
       all.emplace_back();
+      const std::size_t comment = line.find('#');
+      const std::string_view about = comment == std::string_view::npos ? std::string_view() : line.substr(comment);
+      fabric.switches.push_back(
+          {std::string(quoted(line, 0)), std::string(quoted(about, 0)), number_after(about, " lid "), {}});
       in_switch = true;
     } else if (in_switch && line.front() == '[') {
-      add_link(line, all.back());
+      add_link(line, all.back(), fabric.switches.back());
     }
   }
   std::erase_if(all, [](const Switch& s) { return s.hosts.empty(); });
@@ -140,7 +166,8 @@ std::vector<std::vector<std::string>> hosts_of_leaves(const std::vector<Switch>&
 }  // namespace
 
 ClusterFacts ibnetdiscover_links(std::string_view text, const std::string& path) {
-  const std::vector<Switch> leaves = leaves_of(text);
+  ClusterFacts facts;
+  const std::vector<Switch> leaves = leaves_of(text, facts.fabric);
   if (leaves.empty()) throw Error(fmt::format("{}: has no switch with a host on it", path));
   std::map<std::string, std::int64_t> nics;
   std::vector<std::int64_t> on_leaf, of_host;
@@ -153,7 +180,6 @@ ClusterFacts ibnetdiscover_links(std::string_view text, const std::string& path)
     }
   }
   for (const auto& [host, links] : nics) of_host.push_back(links);
-  ClusterFacts facts;
   facts.nodes = std::ssize(nics);
   facts.nics = most_common(of_host);
   // Most hosts decide, because servers of storage and management are cabled otherwise.

@@ -28,15 +28,33 @@ Json random_torus(Draw& draw, std::int64_t nodes) {
   return {{"kind", "torus"}, {"torus", {{"shape", shape}, {"wraps", draw.chance(.5)}}}};
 }
 
-Json random_network(Draw& draw, std::int64_t nodes) {
+// Two switches beside each other, and a third one beyond both.
+Json random_graph(Draw& draw, std::int64_t nodes, int nics) {
+  const std::int64_t first = nodes / 2;
+  const auto on = [&](int number) { return Json(std::vector<int>(static_cast<std::size_t>(nics), number)); };
+  Json list = Json::array({Json::object({{"nodes", nodes - first}, {"switches", on(0)}})});
+  if (first > 0) list.push_back(Json::object({{"nodes", first}, {"switches", on(1)}}));
+  const Json cables = {{0, 2, draw.of({1, 8}), 400}, {1, 2, draw.of({1, 8}), 100}};
+  return {{"kind", "graph"}, {"graph", Json::object({{"switches", 3}, {"cables", cables}, {"nodes", list}})}};
+}
+
+Json random_network(Draw& draw, std::int64_t nodes, int nics) {
   if (draw.chance(.15)) return random_torus(draw, nodes);
+  if (draw.chance(.15)) return random_graph(draw, nodes, nics);
   Json n = {{"leaf", {{"nodes", draw.of({1, 2, 4})}, {"uplinks", draw.of({1, 4, 16})}}},
             {"kind", draw.of({"rails", "fat-tree", "rail-only", "dragonfly"})},
             {"routing", {{"kind", draw.of({"adaptive", "ecmp", "d-mod-k"})}, {"queue_pairs", draw.of({1, 4})}}},
             {"placement", draw.of({"contiguous", "contiguous", "scattered", "random"})}};
+  if (draw.chance(.3)) {
+    n["planes"] = draw.of({2, 4});
+    n["routing"]["planes"] = draw.of({"even", "hashed"});
+  }
   if (draw.chance(.1)) n["node_names"] = "a[0-" + std::to_string(nodes) + "],-,b";
   if (draw.chance(.3)) n["sites"] = {{"nodes", 2}, {"Gbps", 400}, {"ms", 1}};
   if (draw.chance(.3)) n["faults"] = Json::array({Json::object({{"node", 0}, {"Gbps", 25}})});
+  if (n.contains("planes") && draw.chance(.3))
+    n["faults"] = Json::array({draw.of<Json>({Json::object({{"plane", 1}}), Json::object({{"plane", 1}, {"node", 0}}),
+                                              Json::object({{"plane", 0}, {"leaf", 0}})})});
   if (n["kind"] == "dragonfly")
     n["groups"] = {{"leaves", 2}, {"links", draw.of({1, 4})}};
   else if (draw.chance(.3))
@@ -81,7 +99,8 @@ Json random_cluster(Draw& draw, std::int64_t gpus) {
   if (draw.chance(.06))
     c["stragglers"] = draw.of<Json>({Json::array({Json::object({{"rank", 0}, {"slowdown", 1.3}})}),
                                      Json::object({{"share", 0.2}, {"slowdown", 1.2}})});
-  if (draw.chance(.08)) c["network"] = random_network(draw, c["nodes"].get<std::int64_t>());
+  if (draw.chance(.08))
+    c["network"] = random_network(draw, c["nodes"].get<std::int64_t>(), c.value("nics", cluster_of(c).nics));
   if (draw.chance(.05)) c["variation"] = {{"gpus", 0.04}, {"kernels", draw.of({0.0, 0.03})}};
   return c;
 }

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "models/base/data.h"
+#include "models/cost/nccl/fitted.h"
 #include "models/cost/nccl/rccl.h"
 
 namespace orrery {
@@ -44,32 +45,12 @@ const FittedNetworks& fitted_networks() {
   return fitted;
 }
 
-// Microseconds that NCCL's model leaves out at each start of a collective. From launch to launch an all-reduce of a few
-// bytes on 8 A100 takes 20-26 us, which is 5-11 us more than NCCL's 15 (nccl-tests under mpirun). Under PyTorch, or
-// with one process for all GPUs, an all-reduce takes 20-30 us more: that is host time, which is counted elsewhere.
-constexpr double kStart_us = 10;
-
-// Bandwidth that large messages reach within a node, relative to the figure of NCCL's model, from published
-// measurements (reached of modelled GB/s): ring on A100 235 of 240, on H200 365.6 of 360, on B200 682 of 720
-// (ml-engineering, network/README.md).
-struct Reached {
-  A algorithm;
-  int compute_capability;  // lowest compute capability for which the factor holds
-  double part;
-};
-constexpr Reached kReached[] = {{A::ring, 100, .947}, {A::ring, 90, 1.015}, {A::ring, 80, .979}};
-
-// The rate of an all-reduce in NVSwitches (NVLS), of which NCCL's model knows what its search over speeds finds. The
-// switches fetch the whole buffer from every GPU, and each of h heads sends the sum of its part back to them to be
-// copied: a GPU's NVLink carries 1 + 1/h of the buffer each way. Of NVLink's rate 83 % are reached: on H200 with 8 GPUs
-// 480 GB/s over 2 (n - 1) / n; held out, with 7 and 6 GPUs 460 and 436. And a channel reduces 17.65 GB/s: on B200 with
-// 24 channels 741 GB/s over 2 (n - 1) / n, up to 4 GiB; held out, 72 GB200 as fast (ml-engineering, network/README.md;
-// CoreWeave's nccl-tests).
-constexpr double kNvlsLinkPart = .83, kNvlsChannel_GBps = 17.65;
+// The rate of an all-reduce in NVSwitches (FittedCollectives).
 double nvls_all_reduce_GBps(const NcclModel& m) {
   const double heads = std::max(1, m.graphs.nvls.channels);
-  const double link = kNvlsLinkPart * m.topology.nvlink_GBps / (1 + 1 / heads);
-  return std::min(link, m.graphs.nvls_channels * kNvlsChannel_GBps);
+  const FittedCollectives& f = fitted_collectives();
+  const double link = f.nvls_link_part * m.topology.nvlink_GBps / (1 + 1 / heads);
+  return std::min(link, m.graphs.nvls_channels * f.nvls_channel_GBps);
 }
 
 // Returns the fraction of the bandwidth that a collective reaches between nodes of a cloud with a shared network. A
@@ -92,10 +73,11 @@ double reached_on_shared(const NcclTopology& t, A a) {
 
 double reached(const NcclTopology& t, A a) {
   if (t.nodes > 1 && t.shared_network) return reached_on_shared(t, a);
-  for (const Reached& r : kReached) {
-    if (t.nodes == 1 && r.algorithm == a && t.compute_capability >= r.compute_capability) return r.part;
-  }
-  return 1;
+  if (t.nodes > 1 || a != A::ring || t.compute_capability < 80) return 1;
+  const FittedCollectives& f = fitted_collectives();
+  return t.compute_capability >= 100  ? f.ring_part_sm100
+         : t.compute_capability >= 90 ? f.ring_part_sm90
+                                      : f.ring_part_sm80;
 }
 
 // Bytes that a channel handles at once (Simple protocol), src/enqueue.cc: 4 steps of 512 KiB for rings, 128 KiB for
@@ -160,7 +142,7 @@ Seconds nccl_corrected(const NcclModel& m, CollectiveKind kind, const NcclChoice
   const bool switched = c.algorithm == A::nvls && kind == CollectiveKind::all_reduce;
   const double real_GBps = switched ? nvls_all_reduce_GBps(m) : GBps * reached(m.topology, c.algorithm);
   const double slower_us = size / 1000 * (1 / real_GBps - 1 / GBps);
-  return c.nccl_seconds + 1e-6 * (kStart_us + slower_us + fill_us(m, kind, c, size, GBps));
+  return c.nccl_seconds + 1e-6 * (fitted_collectives().start_us + slower_us + fill_us(m, kind, c, size, GBps));
 }
 
 }  // namespace orrery

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 
+#include "models/cost/nccl/fitted.h"
 #include "models/cost/nccl/rccl.h"
 
 namespace orrery {
@@ -17,21 +18,7 @@ namespace {
 constexpr double kStartLl = 6.6, kStartSimple = 8.4;
 constexpr double kNvlinkLl = .6, kNvlinkSimple = 3.4, kPcieLl = 1.0, kPcieSimple = 5.7, kNetLl = 2.7, kNetSimple = 14.0;
 
-// Fraction of NCCL's NVLink speed that all-to-all reaches. NVIDIA GTC25 S72583: A100 210 of 240 GB/s, H100 320 of
-// 370.8, B200 640 of 721.8; OCI: GB200, 2 hosts of one rack, 658 of 721.8. These fractions are between .863 and .912.
-constexpr double kNvlinkReached = .88;
-// Fraction of the NICs' speed that sends reach: 46-49 of 50 GB/s per NDR NIC, which NCCL counts as 48
-// (NVIDIA/nccl-tests issues 267 and 290).
-constexpr double kNicReached = .98;
-// Fraction of the NICs' speed that an all-to-all reaches, which shares the fabric with all other traffic: 41-46 GB/s
-// per NIC, which NCCL counts as 48: OCI GB200, 2 racks 45.2, 3 racks 41.9; 2 nodes of RTX 6000D 45.8. The constant is
-// the mean of these fractions.
-constexpr double kNicReachedByAll = .92;
-// The largest rate over NICs, GB/s per GPU, of an all-to-all in which a GPU has kManyPeers or more peers on other
-// nodes. No measurement with more peers on other nodes than a node has GPUs exceeds 45.2 GB/s a GPU (OCI GB200, 2
-// racks), even with NICs of 800 Gb/s (OCI GB300, 2 racks of 64: 23.8); with 8 peers on other nodes, NICs of 800 Gb/s
-// reach 96.5 (OCI B300, 2 nodes).
-constexpr double kMostToManyPeers_GBps = 45.2;
+// A GPU with so many peers on other nodes reaches no more than FittedCollectives::most_to_many_peers_GBps.
 constexpr int kManyPeers = 9;
 
 // Greatest number of bytes per channel that NCCL sends with the LL protocol (enqueue.cc)
@@ -41,9 +28,6 @@ constexpr Bytes kNvlinkChunk = 512 << 10, kNetChunk = 128 << 10;
 constexpr int kMaxSendChannels = 32;
 constexpr int kNetChannels = 2;
 
-// Fraction of the rate of rings over direct links that all-to-all over them reaches: 42.1 GB/s a link on MI300-class
-// GPUs, where rings reach 46.0, and 51.6 of 58.2 on MI355X (rccl-tests on 8 GPUs; OCI, MI355X quick start).
-constexpr double kLinksReachedByAll = .9;
 constexpr int kDirectChannels = 4;  // channels to a peer over a direct link, as many as RCCL's rings have for a link
 
 // Returns the number of channels to one peer: over NVLink twice the number of the GPU's NVLinks, rounded up to a power
@@ -58,16 +42,16 @@ int channels_to_peer(const NcclTopology& t, bool same_node) {
 // Returns the rate inside a node, GB/s, for one pair of GPUs alone or for all pairs at the same time (`all`). Over
 // PCIe, all-to-all reaches a quarter of a pair's rate: 12 of 48 GB/s on gen 5, 24 of 96 on gen 6 (GTC25 S72583).
 double local_GBps(const NcclTopology& t, bool all) {
-  if (is_rccl(t)) return all ? kLinksReachedByAll * nccl_local_GBps(t) : t.link_GBps;
-  if (t.nvlink_GBps > 0) return kNvlinkReached * t.nvlink_GBps;
+  if (is_rccl(t)) return all ? fitted_collectives().links_to_all_part * nccl_local_GBps(t) : t.link_GBps;
+  if (t.nvlink_GBps > 0) return fitted_collectives().nvlink_to_all_part * t.nvlink_GBps;
   return all ? t.pcie_GBps / 4 : t.pcie_GBps;
 }
 
 // Returns the rate in GB/s at which a node's NICs send in an all-to-all between nodes.
 double far_GBps(const NcclTopology& t) {
-  const double reached = kNicReachedByAll * t.nics * t.nic_GBps;
+  const double reached = fitted_collectives().nic_to_all_part * t.nics * t.nic_GBps;
   const int local = t.ranks_per_node(), far = t.ranks - local;
-  return far < kManyPeers ? reached : std::min(reached, kMostToManyPeers_GBps * local);
+  return far < kManyPeers ? reached : std::min(reached, fitted_collectives().most_to_many_peers_GBps * local);
 }
 
 double hop_us(const NcclTopology& t, bool same_node, bool ll) {
@@ -87,7 +71,8 @@ NcclChoice nccl_point_to_point(const NcclModel& m, bool same_node, Bytes bytes) 
   c.algorithm = NcclAlgorithm::point_to_point;
   c.protocol = ll ? NcclProtocol::ll : NcclProtocol::simple;
   c.channels = static_cast<int>(std::clamp<Bytes>(ceil_div(bytes, chunk), 1, most));
-  const double GBps = same_node ? local_GBps(t, false) : std::min(kNicReached * t.nic_GBps, t.pcie_GBps);
+  const double GBps =
+      same_node ? local_GBps(t, false) : std::min(fitted_collectives().nic_part * t.nic_GBps, t.pcie_GBps);
   const double kernel = is_rccl(t) ? rccl_send_start_us() : ll ? kStartLl : kStartSimple;
   const double start = kernel + hop_us(t, same_node, ll) + (same_node ? 0 : t.net_latency_us);
   c.seconds = c.nccl_seconds = start * 1e-6 + static_cast<double>(bytes) / (GBps * 1e9);
@@ -126,7 +111,7 @@ NcclChoice two_stage_all_to_all(const NcclModel& m, Bytes bytes, const TokenCopi
   const double near_bytes = static_cast<double>(bytes) * copies.to_ranks * (local - 1) / local;
   const double node_bytes = far ? static_cast<double>(bytes) * copies.to_nodes * local : 0;
   const double near_s = near_bytes / (local_GBps(t, true) * 1e9);
-  const double far_s = far ? node_bytes / (kNicReachedByAll * t.nics * t.nic_GBps * 1e9) : 0;
+  const double far_s = far ? node_bytes / (fitted_collectives().nic_to_all_part * t.nics * t.nic_GBps * 1e9) : 0;
   const double hops = hop_us(t, true, false) + (far ? hop_us(t, false, false) + t.net_latency_us : 0);
   // The two-stage all-to-all is taken to use as many channels as NCCL's direct (one-stage) all-to-all of the same size.
   NcclChoice c = nccl_all_to_all(m, bytes);

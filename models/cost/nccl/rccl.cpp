@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "models/cost/nccl/fitted.h"
+
 namespace orrery {
 
 namespace {
@@ -10,11 +12,6 @@ namespace {
 // each becomes two channels (DupChannels in src/graph/connect.cc). Smaller groups are taken to have as many channels
 // for each link of a GPU.
 constexpr int kChannelsPerLink = 4;
-
-// The part of the NICs' rate, as NCCL counts it (48 GB/s for 400 Gb/s), that rings over several nodes reach: 46.9 GB/s
-// a NIC on two nodes of MI300X, 46.1 to 46.3 on two and four of MI355X (all-reduce of 8 and 16 GiB by rccl-tests; OCI's
-// quick starts, github.com/oracle-quickstart/oci-gpu-quickstarts).
-constexpr double kNicsReached = .965;
 
 // Microseconds, from RCCL's tuning table for MI300X (src/graph/tuning.cc, tuning_model_5, protocol Simple): the start
 // of a ring, one step over a link. Between nodes: the host's work for a step, with AMD processors, and a hop over the
@@ -27,7 +24,7 @@ constexpr double kRcclStart_us = 17, kLink_us = 2.1, kNetStep_us = 6, kNet_us = 
 double ring_GBps(const NcclTopology& t) {
   const int local = t.ranks_per_node();
   if (t.nodes == 1) return (local - 1) * t.link_GBps;
-  const double nics = kNicsReached * t.nics * t.nic_GBps;
+  const double nics = fitted_collectives().rccl_nic_part * t.nics * t.nic_GBps;
   return local == 1 ? nics : std::min(nics, local * t.link_GBps);
 }
 

@@ -49,7 +49,7 @@ double share_of_uplinks(const Cluster& c, double nic_GBps) {
   const Network& n = *c.network;
   if (n.leaf_nodes == 0) return 0;
   const double nics = static_cast<double>(n.leaf_nodes) * (has_rails(n.kind) ? 1 : c.nics);
-  return static_cast<double>(n.leaf_uplinks) * n.leaf_Gbps / 8 * (1 - n.load) / nics / n.spine_ratio;
+  return static_cast<double>(n.leaf_uplinks * n.planes) * n.leaf_Gbps / 8 * (1 - n.load) / nics / n.spine_ratio;
 }
 
 std::int64_t home(const Cluster& c, const Place& p) { return p.part == PlaceKind::gpu ? node_of(c, p.index) : p.node; }

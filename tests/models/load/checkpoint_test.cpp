@@ -29,6 +29,11 @@ TEST(LoadCheckpoint, ReadsWhereAndHowOften) {
   const Spec shared = spec_with("{to: storage, asynchronous: false}", ", storage: {write_GBps: 100}");
   EXPECT_TRUE(shared.strategy.checkpoint->to_storage);
   EXPECT_FALSE(shared.strategy.checkpoint->asynchronous);
+  EXPECT_FALSE(shared.cluster.storage_on_backend);
+  const Spec backend = spec_with("{to: storage}", ", storage: {GBps: 100, read_GBps: 300, path: backend}");
+  EXPECT_TRUE(backend.cluster.storage_on_backend);
+  EXPECT_EQ(backend.cluster.storage->write_GBps, 100);
+  EXPECT_EQ(backend.cluster.storage->read_GBps, 300);
 }
 
 TEST(LoadCheckpoint, RefusesWhatCannotBeWritten) {

@@ -42,6 +42,19 @@ TEST(NetworkSpec, HasAsManyUplinksAsNicsUnlessItSaysOtherwise) {
   EXPECT_FALSE(with_network("null").cluster.network);
 }
 
+TEST(NetworkSpec, DividesTheRateOfANicOverPlanes) {
+  const Network planes = *with_network("{leaf: {nodes: 32}, planes: 4}").cluster.network;
+  EXPECT_EQ(planes.planes, 4);
+  EXPECT_EQ(planes.leaf_uplinks, 32);
+  EXPECT_EQ(planes.leaf_Gbps, 100);
+  EXPECT_FALSE(planes.hashed_planes);
+  EXPECT_TRUE(with_network("{leaf: {nodes: 32}, planes: 2, routing: {kind: ecmp}}").cluster.network->hashed_planes);
+  const Network faults = *with_network("{leaf: {nodes: 4}, planes: 2, faults: [{plane: 1, leaf: 0}]}").cluster.network;
+  EXPECT_EQ(faults.faults.front().plane, 1);
+  EXPECT_NE(network_refusal("{kind: torus, planes: 2, torus: {shape: [64]}}").find("a torus has no switches"),
+            std::string::npos);
+}
+
 TEST(NetworkSpec, ReadsGroupsAndTori) {
   const Network dragonfly =
       *with_network("{kind: dragonfly, leaf: {nodes: 4}, groups: {leaves: 4, links: 8}}").cluster.network;

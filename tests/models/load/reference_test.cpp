@@ -47,9 +47,10 @@ bool stands_alone(const std::string& key) {
   return !key.starts_with("cluster.stragglers.") && !key.starts_with("cluster.network.faults.") &&
          !key.starts_with("cluster.network.sites.") && !key.starts_with("cluster.network.flaps.") &&
          !key.starts_with("cluster.network.groups") && !key.starts_with("cluster.network.torus") &&
-         key != "cluster.network.job_nodes" && key != "cluster.network.placement.nodes" &&
-         !key.starts_with("cluster.gpu") && key != "cluster.node" && key != "cluster.network.file" &&
-         !key.starts_with("distill") && !key.starts_with("dpo.strategy") && key != "strategy.stage_replicas" &&
+         !key.starts_with("cluster.network.graph") && key != "cluster.network.job_nodes" &&
+         key != "cluster.network.placement.nodes" && !key.starts_with("cluster.gpu") && key != "cluster.node" &&
+         key != "cluster.network.file" && !key.starts_with("distill") && !key.starts_with("dpo.strategy") &&
+         key != "strategy.stage_replicas" &&
          (!key.starts_with("strategy.quantise.") || key == "strategy.quantise.weights") &&
          key != "model.lora.targets" && key != "model.lora.weights";
 }
@@ -137,7 +138,8 @@ TEST(Reference, TellsTypesUnitsAndDefaults) {
 // A key that no table has is refused, so that none can be read unseen.
 TEST(Reference, OtherKeysAreRefused) {
   for (const KeyReference& k : spec_reference()) {
-    const bool of_kind = k.key == "cluster.network.groups" || k.key == "cluster.network.torus";
+    const bool of_kind =
+        k.key == "cluster.network.groups" || k.key == "cluster.network.torus" || k.key == "cluster.network.graph";
     if (k.type != "map" || of_kind) continue;
     EXPECT_NE(refusal_of(k.key + ".xyzzyxyzzy", "1").find("unknown key"), std::string::npos) << k.key;
   }

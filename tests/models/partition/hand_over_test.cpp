@@ -32,7 +32,7 @@ constexpr Pair kPairs[] = {
     {"tensor: 2, data: 2, rank_order: dp-tp-cp-pp", "tensor: 1, data: 1", 5, 1},
 };
 
-Spec spec_of(const Pair& p) {
+Spec spec_of_pair(const Pair& p) {
   return parse_spec(fmt::format("{{model: llama-3.2-1b, teacher: llama-3.2-3b, sequence: 64, distill: {{gpus: {}, "
                                 "strategy: {{{}}}}}, cluster: {{node: dgx-h100, nodes: 4}}, gpus: {}, software: "
                                 "orrery, strategy: {{{}, micro_batch: 4, global_batch: 16}}}}",
@@ -45,7 +45,7 @@ bool at_end(const Coordinates& c, const Strategy& s) { return c.pipeline + 1 == 
 // Every group has the ranks of both models that meet in the numbers of hand_over_of(), and no rank is in two groups.
 TEST(HandOver, GroupsTheRanksOfBothLastStages) {
   for (const Pair& p : kPairs) {
-    const Spec spec = spec_of(p);
+    const Spec spec = spec_of_pair(p);
     const HandOver h = hand_over_of(spec);
     const GroupTable table = hand_over_groups(spec);
     ASSERT_EQ(static_cast<std::int64_t>(table.member_of.size()), spec.gpus);
@@ -66,7 +66,7 @@ TEST(HandOver, GroupsTheRanksOfBothLastStages) {
 // ranks hold theirs in the order of the buffers that they send or receive.
 TEST(HandOver, BringsEveryElementWhereItBelongs) {
   for (const Pair& p : kPairs) {
-    const Spec spec = spec_of(p), second = second_spec(spec);
+    const Spec spec = spec_of_pair(p), second = second_spec(spec);
     const HandOver h = hand_over_of(spec);
     const std::int64_t samples = spec.strategy.micro_batch * spec.strategy.data, columns = 8;
     // The elements of a rank's buffer: columns of each of `members` ranks by themselves.
@@ -107,7 +107,7 @@ TEST(HandOver, BringsEveryElementWhereItBelongs) {
 // Numbers that all tensor ranks have alike come in equal shares from these ranks.
 TEST(HandOver, SharesWhatTensorRanksHaveAlike) {
   for (const Pair& p : kPairs) {
-    const Spec spec = spec_of(p), second = second_spec(spec);
+    const Spec spec = spec_of_pair(p), second = second_spec(spec);
     const std::int64_t rows = spec.strategy.micro_batch * spec.sequence / spec.strategy.context;
     const GroupTable table = hand_over_groups(spec);
     const auto at = coordinates(spec.strategy);

@@ -44,6 +44,15 @@ TEST(NetworkParts, OfASpineOfParts) {
   EXPECT_EQ(p.links, 1024 + 1024 + 128);
 }
 
+// A leaf of half the rate has half as many ports; a plane's spine is not joined to another's.
+TEST(NetworkParts, OfPlanesAreThoseOfEach) {
+  const NetworkParts p = parts_of_network(128, "{leaf: {nodes: 64}, planes: 2}");
+  EXPECT_EQ(p.switches, 2 * (2 * 8 + 8)) << "leaves of 32 + 32 ports of 400 Gb/s, 512 of which 64 spines take";
+  EXPECT_EQ(p.links, 2048);
+  const NetworkParts one = parts_of_network(64, "{kind: rail-only, leaf: {nodes: 64}, planes: 2}");
+  EXPECT_EQ(one.switches, 16);
+}
+
 TEST(NetworkParts, OfDragonfliesAndTori) {
   const NetworkParts dragonfly =
       parts_of_network(128, "{kind: dragonfly, leaf: {nodes: 4, uplinks: 16}, groups: {leaves: 8, links: 16}}");
@@ -65,14 +74,18 @@ struct BuiltIn {
 
 // gb200-superpod: 2 units of 4 rails, whose 144 ports down and 144 up take 5 switches each, and a spine of 18.
 // cray-ex-dragonfly: 64 switches of 16 + 31 + 16 ports of 200 Gb/s, of which two are one of 400 Gb/s. tpu-v4-pod: 3
-// links of 800 Gb/s a node. rail-only: 8 switches, each with a link to every node.
+// links of 800 Gb/s a node. rail-only: 8 switches, each with a link to every node. deepseek-mpft: 768 switches for
+// 16,384 GPUs, as its authors count (Zhao et al. 2025, arXiv:2505.09343, table 3). alibaba-hpn: 2 planes of 15 segments
+// of 8 rails, whose leaves have 64 + 60 ports of 400 Gb/s, two switches of the list; 7,200 ports of a spine take 113.
 TEST(NetworkParts, OfBuiltInNetworks) {
   for (const BuiltIn& b :
        {BuiltIn{"gb200-superpod", "node: gb200-nvl72", 288, 8 * 5 + 18, 1152 + 1152},
         BuiltIn{"cray-ex-dragonfly", "gpu: h100-sxm, gpus_per_node: 4, nics: 4, nic_Gbps: 200", 256, 64,
                 512 + 64 * (31 + 16) / 4},
         BuiltIn{"tpu-v4-pod", "gpu: h100-sxm, gpus_per_node: 4, nics: 4, nic_Gbps: 400", 1024, 0, 2 * 3 * 1024},
-        BuiltIn{"rail-only", "node: dgx-h100", 64, 8, 512}}) {
+        BuiltIn{"rail-only", "node: dgx-h100", 64, 8, 512},
+        BuiltIn{"deepseek-mpft", "node: dgx-h100", 2048, 768, 16384 + 16384},
+        BuiltIn{"alibaba-hpn", "node: dgx-h100", 1920, 240 * 2 + 2 * 113, 15360 + 240 * 60}}) {
     const Spec spec = parse_spec("model: gpt2\nsequence: 1024\ncluster: {" + std::string(b.cluster) + ", nodes: " +
                                      std::to_string(b.nodes) + ", network: " + b.name + "}\nstrategy: {data: 8}\n",
                                  "network.yaml");

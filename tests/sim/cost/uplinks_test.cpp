@@ -9,6 +9,7 @@
 #include "models/load/load_spec.h"
 #include "models/planner/make_plan.h"
 #include "models/spec/spec.h"
+#include "sim/cost/hashed_routes.h"
 #include "sim/predict/predict.h"
 
 namespace orrery {
@@ -202,6 +203,74 @@ TEST(Uplinks, OfPartsOfTheSpineMayBeShort) {
   const Seconds even = predict(leaves("")).report.step_time_s;
   EXPECT_GT(predict(leaves(", network: {leaf: {nodes: 4}, spine: {leaves: 4, ratio: 64}}")).report.step_time_s, even);
   EXPECT_EQ(predict(leaves(", network: {leaf: {nodes: 4}, spine: {leaves: 16, ratio: 64}}")).report.step_time_s, even);
+}
+
+// Two planes with half of the rate of a NIC each have together what one has; a hash that draws the plane of a single
+// queue pair leaves a NIC half of its rate.
+TEST(Uplinks, OfPlanesCarryTogetherWhatOneDoes) {
+  const Seconds alone = predict(leaves("")).report.step_time_s;
+  const auto time = [](const std::string& more) {
+    return predict(leaves(", network: {leaf: {nodes: 4}, planes: 2" + more + "}")).report.step_time_s;
+  };
+  EXPECT_EQ(time(""), alone);
+  EXPECT_EQ(time(", spine: {leaves: 4, ratio: 1}"), alone);
+  const Seconds hashed = time(", routing: {planes: hashed}");
+  EXPECT_GT(hashed, 1.02 * alone);
+  EXPECT_LT(time(", routing: {planes: hashed, queue_pairs: 64}"), hashed);
+  EXPECT_EQ(time(", routing: {planes: even, queue_pairs: 64}"), alone);
+  // The fuller one of 2 ports of 25 GB/s has, of 4 queue pairs, 4, 3 or 2 in 2, 8 and 6 of 16 cases.
+  const Spec spec = leaves(", network: {leaf: {nodes: 4}, planes: 2, routing: {planes: hashed, queue_pairs: 4}}",
+                           "{tensor: 8, data: 64, global_batch: 64}");
+  const HashedFlows one = {.flows = 1, .uplinks = 2, .queue_pairs = 4, .switches = 1};
+  EXPECT_NEAR(mean_slowdown(one, 2), (2 * 2 + 8 * 1.5 + 6 * 1) / 16, 1e-9);
+  const Plan plan = make_plan(spec);
+  Uplinks uplinks(plan, spec.cluster, 8);
+  const HashedFlows all = {.flows = 1, .uplinks = 2, .queue_pairs = 4, .switches = 64 * 8};
+  EXPECT_NEAR(uplinks.time(0, Dimension::data, Uplinks::Pattern::neighbours, {50e9, 1, 1}), mean_slowdown(all, 2),
+              1e-9);
+  EXPECT_EQ(uplinks.busiest().kind, UplinkKind::ports);
+}
+
+// Every queue pair is hashed over the uplinks of both planes, or those of each plane over its own.
+TEST(Uplinks, OfPlanesAreHashedEachOnItsOwnOrAllAlike) {
+  const auto time = [](const std::string& planes) {
+    const Spec spec = leaves(
+        ", network: {leaf: {nodes: 4, uplinks: 4}, planes: 2, routing: {kind: ecmp, queue_pairs: "
+        "8, planes: " +
+        planes + "}}");
+    const Plan plan = make_plan(spec);
+    return Uplinks(plan, spec.cluster, 8).time(0, Dimension::data, Uplinks::Pattern::neighbours, {50e9, 1, 1});
+  };
+  EXPECT_NEAR(time("even"), mean_slowdown({1, 4, 4, 16 * 8 * 2}, 1), 1e-9);
+  EXPECT_GE(time("hashed"), mean_slowdown({1, 8, 8, 16 * 8}, 2));
+}
+
+// A broken plane takes its part of the rate of all NICs, or of those of a node or a leaf.
+TEST(Uplinks, OfABrokenPlaneAreLost) {
+  const auto time = [](const std::string& faults) {
+    return predict(leaves(", network: {leaf: {nodes: 4}, planes: 4, faults: [" + faults + "]}")).report.step_time_s;
+  };
+  const auto at = [](int Gbps) {
+    return predict(leaves(", network: {faults: {share: 1, Gbps: " + std::to_string(Gbps) + "}}")).report.step_time_s;
+  };
+  EXPECT_EQ(time("{plane: 1}"), at(300));
+  EXPECT_EQ(time("{plane: 1, node: 9}"), at(300));
+  EXPECT_EQ(time("{plane: 1, leaf: 2}"), at(300));
+  EXPECT_EQ(time("{plane: 1, node: 9}, {plane: 3, node: 50}"), at(200)) << "two nodes have two planes in common";
+  EXPECT_EQ(time("{plane: 1, node: 9}, {plane: 1, node: 50}"), at(300));
+  for (const auto& [faults, what] :
+       {std::pair{"planes: 2, faults: [{plane: 0, node: 1}, {plane: 1, node: 2}]", "none of 2 planes left"},
+        std::pair{"planes: 2, faults: [{plane: 2}]", "plane 2 is none of 2"},
+        std::pair{"faults: [{plane: 0}]", "plane 0 is none of 1"},
+        std::pair{"planes: 2, faults: [{plane: 1, node: 2, Gbps: 3}]", "or a plane"},
+        std::pair{"planes: 9", "planes"}}) {
+    try {
+      leaves(std::string(", network: {leaf: {nodes: 4}, ") + faults + "}");
+      ADD_FAILURE() << faults;
+    } catch (const Error& e) {
+      EXPECT_NE(std::string(e.what()).find(what), std::string::npos) << e.what();
+    }
+  }
 }
 
 // PAT over 64 nodes, 4 of them on a leaf: of 63 parts a node sends 32 to the next, 16 to the second and 8 to the fourth

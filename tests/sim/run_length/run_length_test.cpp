@@ -152,6 +152,38 @@ TEST(RunLength, IsThatOfTheSpec) {
   EXPECT_LT(beside.stall, plain.stall);
 }
 
+// A switch of one of two planes halves the rate of NICs until it is repaired, and ends no run.
+TEST(RunLength, GoesOnWithoutASwitchOfAPlane) {
+  const auto spec_of = [](const std::string& network) {
+    return parse_spec(
+        "model: llama-3.2-1b\nsequence: 1024\ncluster: {node: dgx-h100, nodes: 4, nic_Gbps: 50, network: "
+        "{leaf: {nodes: 2}" +
+            network + "}}\nstrategy: {data: 32}\n",
+        "run.yaml");
+  };
+  EXPECT_FALSE(without_a_switch(spec_of("")));
+  EXPECT_FALSE(without_a_switch(spec_of(", planes: 2, faults: [{plane: 0, node: 3}]")))
+      << "two nodes without a common plane";
+  const Spec spec = spec_of(", planes: 2"), broken = *without_a_switch(spec);
+  const Report report = predict(spec).report;
+  const Seconds slow = predict(broken).report.step_time_s;
+  EXPECT_GT(slow, report.step_time_s);
+  LongRun run = long_run(spec, report, 54, slow), ends = long_run(spec, report, 54);
+  EXPECT_NEAR(1 / ends.between_failures, 1 / run.between_failures + 1 / run.between_lost_planes, 1e-12);
+  for (LongRun* r : {&run, &ends}) {
+    r->between_failures *= 0.01;
+    r->restart = 3600;
+  }
+  run.between_lost_planes *= 0.01;
+  run.repair = 600;
+  const RunQuantiles on = play_often(run, 1, 400), over = play_often(ends, 1, 400);
+  EXPECT_NEAR(on.mean.failures[3] / over.mean.failures[3], 1, 0.12);
+  EXPECT_NEAR(on.mean.all_failures() / over.mean.all_failures(), 1, 0.06);
+  const double trained = run.length - on.mean.restarting;
+  EXPECT_NEAR(on.mean.slowed / (trained / run.between_lost_planes * run.repair * run.slowed_share), 1, 0.05);
+  EXPECT_GT(on.mean_share, over.mean_share);
+}
+
 TEST(RunLength, IsPrintedForPeopleAndPrograms) {
   const Spec spec = parse_spec(
       "model: gpt2\nsequence: 1024\ncluster: {node: dgx-h100, nodes: 4}\nstrategy: {data: 32}\n", "run.yaml");
