@@ -124,6 +124,10 @@ void read_storage(const SpecSection& cluster, Cluster& c) {
   std::string path = "frontend";
   section.take_word("path", path, kStoragePaths);
   c.storage_on_backend = path == "backend";
+  const bool links = c.network && (c.network->kind == NetworkKind::torus || c.network->kind == NetworkKind::graph);
+  if (c.storage_on_backend && links)
+    cluster.reader().fail(*node, "cluster.storage.path",
+                          "storage on the links of a torus or a graph is not built yet; choose frontend");
 }
 
 void read_wiring(const SpecSection& cluster, Cluster& c, std::string_view from) {

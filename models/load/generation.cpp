@@ -100,7 +100,11 @@ void settle_generation(Spec& spec) {
   // In text generation, each rank of a tensor group has all tokens, and the group's ranks together hold all experts.
   if (m.moe && s.tensor > 1 && !is_said(spec, "strategy.expert_tensor"))
     s.expert_tensor = std::max<std::int64_t>(1, s.tensor / s.expert);
-  if (!is_said(spec, "software.launch_us")) take_launch_time_on(spec.cluster.gpu.compute_capability, spec.software);
+  if (!is_said(spec, "software.launch_us")) {
+    const double stated_us = spec.software.host.collective_launch_us;
+    take_launch_time_on(spec.cluster.gpu.compute_capability, spec.software);
+    if (is_said(spec, "software.collective_launch_us")) spec.software.host.collective_launch_us = stated_us;
+  }
   const std::int64_t stated_batch = s.global_batch;
   set_batch(spec, g.batch);
   if (is_said(spec, "strategy.global_batch")) s.global_batch = stated_batch;
@@ -112,6 +116,9 @@ void settle_generation(Spec& spec) {
       o.value = fmt::format("{}", s.micro_batch), o.from = "generate.batch";
     if (o.key == "strategy.global_batch" && !is_given(o))
       o.value = fmt::format("{}", g.batch), o.from = "generate.batch";
+    if (o.key == "software.launch_us" && !is_given(o)) o.value = fmt::format("{}", spec.software.host.launch_us);
+    if (o.key == "software.collective_launch_us" && !is_given(o))
+      o.value = fmt::format("{}", spec.software.host.collective_launch_us);
     if (o.key == "strategy.expert_tensor" && !is_given(o)) o.value = fmt::format("{}", s.expert_tensor);
     if (o.key == "generate.kv_precision" && !is_given(o)) o.value = name_of(g.kv_precision);
   }

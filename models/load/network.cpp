@@ -277,8 +277,8 @@ static void read_flaps(const SpecSection& network, Network& n) {
 // Returns a text on the first mistake in a fault; "" if there is none.
 static std::string wrong_with(const LinkFault& f, const Cluster& c, const Network& n) {
   if (f.plane >= 0) {
-    if (n.planes < 2 || f.plane >= n.planes)
-      return fmt::format("plane {} is none of {}, of which one is left", f.plane, n.planes);
+    if (n.planes < 2) return fmt::format("plane {}: the network has one plane (planes)", f.plane);
+    if (f.plane >= n.planes) return fmt::format("plane {} is not one of 0 to {}", f.plane, n.planes - 1);
     if (f.leaf >= 0 && f.leaf > (c.nodes - 1) / n.leaf_nodes) return fmt::format("there is no leaf {}", f.leaf);
     if (f.node >= c.nodes) return fmt::format("node {} is not one of {}", f.node, c.nodes);
     return "";
@@ -320,7 +320,10 @@ static void read_faults(const SpecSection& network, const Cluster& c, Network& n
     const bool of_leaf = section.find("leaf") != nullptr && section.find("uplinks") != nullptr;
     section.take("plane", fault.plane);
     const bool of_plane = section.find("plane") != nullptr && fault.plane >= 0;
-    const bool wrong_plane = fault.Gbps > 0 || fault.uplinks > 0 || item.keys.size() > 2;
+    const bool below =
+        (section.find("node") != nullptr && fault.node < 0) || (section.find("leaf") != nullptr && fault.leaf < 0);
+    const bool wrong_plane =
+        section.find("Gbps") != nullptr || section.find("uplinks") != nullptr || item.keys.size() > 2 || below;
     if (of_plane ? wrong_plane : item.keys.size() != 2 || of_node == of_leaf)
       network.reader().fail(item, "cluster.network.faults",
                             "a node with Gbps, or a leaf with uplinks, or a plane (of a node, a leaf or all) is needed "

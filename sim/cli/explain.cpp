@@ -367,6 +367,8 @@ Outcome explain_command(const ExplainOptions& options, const Common& common) {
   std::optional<OutputFile> drawing = open_picture(options.picture);
   const SpecText file = read_spec_text(options.spec);
   const Spec spec = parse_spec(file.text, file.path, options.overrides);
+  if (spec.generation && options.next_run)
+    throw Error("--next-run: it proposes training steps to measure, and the spec generates text; leave it out");
   if (spec.generation) return explain_generation(spec, file, options, common);
   const Prediction p = predict(spec, false, options.profile);
   if (drawing) drawing->write(picture(spec, p.plan, p.report));

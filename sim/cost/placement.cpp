@@ -66,9 +66,11 @@ WorkingPlanes working_planes(const Cluster& c, std::int64_t node_gpus, const std
   const auto of_plane = [](const LinkFault& f) { return f.plane >= 0; };
   if (!std::ranges::any_of(n.faults, of_plane)) return {n.planes, n.planes, n.planes};
   const std::set<std::int64_t> nodes = nodes_of(c, node_gpus, places, gpus);
-  const auto whole = [&](const LinkFault& f) { return of_plane(f) && f.node < 0 && f.leaf < 0; };
-  return {common_planes(n, nodes, false), common_planes(n, nodes, true),
-          n.planes - std::ranges::count_if(n.faults, whole)};
+  std::set<std::int64_t> whole;
+  for (const LinkFault& f : n.faults) {
+    if (of_plane(f) && f.node < 0 && f.leaf < 0) whole.insert(f.plane);
+  }
+  return {common_planes(n, nodes, false), common_planes(n, nodes, true), n.planes - std::ssize(whole)};
 }
 
 double slowest_nic_Gbps(const Cluster& c, std::int64_t node_gpus, const std::vector<std::int64_t>& places,

@@ -107,11 +107,12 @@ void LevelMaker::add_leaves() {
   const std::int64_t switches = has_rails(n.kind) ? std::max(1, cluster_.nics) : 1;
   const std::int64_t working = least_uplinks(cluster_, seats_.node_gpus(), seats_.places(), plan_.workers());
   const WorkingPlanes planes = planes_of_job();
-  // Storage is taken to be on leaves of its own in the job's part of the spine.
-  const double to_storage = n.storage_Gbps * static_cast<double>(n.leaf_nodes * cluster_.nics) /
+  // Storage is taken to be on leaves of its own in the job's part of the spine; a leaf may have all nodes of the job.
+  const std::int64_t nodes = std::min(n.leaf_nodes, ceil_div(plan_.workers(), seats_.node_gpus()));
+  const double to_storage = n.storage_Gbps * static_cast<double>(nodes * cluster_.nics) /
                             static_cast<double>(switches * working * planes.of_leaves);
   const double free = n.leaf_Gbps * (1 - n.load);
-  const double uplink = left_beside(free, std::max(0.0, to_storage - n.leaf_Gbps * n.load)) * kGbps;
+  const double uplink = left_beside(free, to_storage) * kGbps;
   const double leaf = static_cast<double>(switches * working * planes.of_leaves) * uplink;
   const bool apart = n.spine_leaves > 1;  // whether the spine's parts are a level above the leaves
   add({.gpus = n.leaf_nodes * cluster_.gpus_per_node,
@@ -126,7 +127,7 @@ void LevelMaker::add_leaves() {
   if (apart)
     add({.gpus = n.spine_leaves > kAllGpus / n.leaf_nodes ? kAllGpus
                                                           : n.spine_leaves * n.leaf_nodes * cluster_.gpus_per_node,
-         .capacity = static_cast<double>(switches * n.leaf_uplinks * n.spine_leaves * planes.of_spine) * uplink /
+         .capacity = static_cast<double>(switches * n.leaf_uplinks * n.spine_leaves * planes.of_spine) * free * kGbps /
                      n.spine_ratio},
         gpu_rate);
 }

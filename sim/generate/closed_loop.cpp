@@ -72,7 +72,7 @@ class Loop {
     return false;
   }
 
-  // What one data rank has of a pass.
+  // Share is what one data rank has of a pass.
   struct Share {
     std::int64_t prompts = 0;  // tokens
     double sequences = 0, context = 0;
@@ -108,7 +108,7 @@ class Loop {
       for (std::size_t r = 0; r < ranks_.size(); ++r) prompts |= (shares[r].prompts = ranks_[r].take_prompts()) > 0;
     }
     for (std::size_t r = 0; r < ranks_.size(); ++r) {
-      if (!prompts) ranks_[r].put_off();
+      if (shares[r].prompts == 0) ranks_[r].put_off();
       shares[r].sequences = static_cast<double>(ranks_[r].answering());
       shares[r].context = ranks_[r].context();
       shares[r].answers = shares[r].sequences > 0 && (loop_.mixes || shares[r].prompts == 0);

@@ -34,7 +34,8 @@ struct ClosedLoop {
   // An answer is streamed in pieces of what so many passes made: the first token reaches the client with the first
   // piece.
   std::int64_t stream_passes = 1;
-  // Whether a pass may take a part of a prompt (chunked prefill). If not, a prompt waits for a pass with room for it.
+  // Whether a pass may take a part of a prompt (chunked prefill). If not, a prompt waits for a pass with room for it,
+  // or one without other prompts.
   bool cuts_prompts = true;
   // Prompts begin when every data rank has one that may begin, so that none computes prompts while others wait for it;
   // but no later than after so many passes without. 0: they begin at once.

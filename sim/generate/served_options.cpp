@@ -82,7 +82,7 @@ void take_database(const ServedRow& row, ServedOptions& options) {
     options.drafts = apart ? 1 : 3;
     options.acceptance = apart ? kOneDraftAccepted : kChainAccepted;
   }
-  options.sequences = ceil_div(row.concurrency, row.attention_data);
+  if (row.concurrency > 0) options.sequences = ceil_div(row.concurrency, row.attention_data);
   const std::int64_t answers = options.sequences * (1 + options.drafts);
   options.pass_tokens = ceil_div(answers + row.input + kSpare, kSpare) * kSpare;
   if (apart) options.balance_passes = kTimeoutPasses;

@@ -13,7 +13,7 @@ double ServingRank::tokens_after(const Request& r, std::int64_t passes) const {
 
 // Room in the cache that a request needs when it begins, and that those in progress need for their next tokens.
 double ServingRank::room_of(const Request& r) const {
-  const double tokens = loop_->reserves ? tokens_after(r, r.passes) : tokens_after(r, r.answered + 1);
+  const double tokens = loop_->reserves ? static_cast<double>(r.input + r.output) : tokens_after(r, r.answered + 1);
   return loop_->state_bytes + tokens * loop_->token_bytes;
 }
 
@@ -67,11 +67,11 @@ std::vector<Request> ServingRank::end_pass(bool answers, double now_s) {
     ++passes_;
     context_ += static_cast<double>(answering()) * loop_->tokens_a_pass;
     for (auto it = answers_.begin(); it != answers_.end() && it->first == passes_; it = answers_.erase(it)) {
-      const double tokens = tokens_after(it->second, it->second.passes);
-      context_ -= tokens;
-      reserved_ -= tokens;
+      context_ -= tokens_after(it->second, it->second.passes);
+      reserved_ -= static_cast<double>(it->second.input + it->second.output);
       ended.push_back(it->second);
     }
+    if (answers_.empty()) context_ = reserved_ = 0;  // sums of fractions may leave a rest
   }
   for (Request& r : begun_) {
     if (r.first_s < 0) r.first_s = now_s;
@@ -80,7 +80,7 @@ std::vector<Request> ServingRank::end_pass(bool answers, double now_s) {
       continue;
     }
     context_ += tokens_after(r, r.answered);
-    reserved_ += tokens_after(r, r.passes);
+    reserved_ += static_cast<double>(r.input + r.output);
     answers_.insert({passes_ + r.passes - r.answered, r});
   }
   begun_.clear();

@@ -68,7 +68,8 @@ double median(std::vector<double> values) {
   return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
 }
 
-// The steps of one source on one kind of GPU, as those of an unknown stack: of none that any of them really had.
+// The steps of one source on one kind of GPU, as those of an unknown stack: their own is none of the stacks, unless it
+// is the default.
 struct Group {
   std::vector<const Unknown*> steps;
   std::vector<std::string> stacks;  // names of the stacks of `known.residuals`

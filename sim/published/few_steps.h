@@ -12,9 +12,9 @@
 namespace orrery {
 
 // How well the published steps of one source on one kind of GPU are predicted as those of an unknown stack: with the
-// constants of the stack that holds where a spec names none, or of the known one (but for their own) that a few of the
-// source's steps look like, corrected by these steps (from_steps.h, known_stacks.h). What the steps' specs say of the
-// stack beside its name is kept. Priors are those of the other sources.
+// constants of the stack that holds where a spec names none, or of the known one (but for their own, unless it is the
+// default) that a few of the source's steps look like, corrected by these steps (from_steps.h, known_stacks.h). What
+// the steps' specs say of the stack beside its name is kept. Priors are those of the other sources.
 struct FewSteps {
   std::string source, gpu;
   std::size_t rows = 0;  // number of steps of which the few are drawn, and the others predicted

@@ -23,7 +23,8 @@ std::vector<double> likely_stacks(const SourceSteps& steps, const std::vector<st
 
 // The priors under which the steps of all sources are most likely (empirical Bayes: type II maximum likelihood, Good
 // 1965), each number held near what was judged without steps as strictly as models/data/step_priors.json says. A source
-// counts as at most twelve steps, so that the largest does not decide. No sources: judged_priors().
+// counts as at most twelve steps for each kind of GPU, so that the largest does not decide. No sources:
+// judged_priors().
 StepPriors estimate_priors(const std::vector<const SourceSteps*>& sources);
 
 }  // namespace orrery

@@ -71,10 +71,10 @@ double storage_Gbps(const Spec& spec) {
 }
 
 void slow_steps(CheckpointCost& cost, const Spec& spec, Seconds step, Seconds step_in_flight) {
-  const Seconds meanwhile = std::min(cost.writing, static_cast<double>(spec.strategy.checkpoint->every) * step);
+  const Seconds between = static_cast<double>(spec.strategy.checkpoint->every) * step_in_flight;
   cost.step_in_flight = step_in_flight;
-  cost.slowed = meanwhile * std::max(0.0, 1 - step / step_in_flight);
-  cost.stall += cost.slowed;
+  cost.slowed = std::min(cost.writing, between) * std::max(0.0, 1 - step / step_in_flight);
+  cost.stall = cost.copies + std::max(0.0, cost.writing - between) + cost.slowed;
   find_shares(cost, spec, step);
 }
 

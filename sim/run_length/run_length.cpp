@@ -61,6 +61,7 @@ class Random {
 
 // The row of a cause that planes survive.
 constexpr std::size_t kSwitches = 3;
+static_assert(std::string_view(kFailureKinds[kSwitches].name) == "network switch or cable");
 
 // The cause of a failure that ends the job, drawn from 0 to below 1. survives: whether failures of switches do not.
 std::size_t kind_of(double drawn, bool survives) {
@@ -94,9 +95,10 @@ class Play {
   // Trains for `time` seconds, in periods of an interval and the checkpoint that follows it. Whatever comes after the
   // last checkpoint that can be restored from is undone, unless the run ends here.
   void train(Seconds time, bool ends) {
+    const Seconds begin = now_;
     now_ += time;
     time -= hold_up(time);
-    time -= slow_down(time);
+    time -= slow_down(begin, time);
     const Seconds interval = run_.interval > 0 ? run_.interval : time, period = interval + run_.stall;
     const double whole = period > 0 ? std::floor(time / period) : 0;
     const Seconds rest = time - whole * period;
@@ -120,12 +122,20 @@ class Play {
     return held;
   }
 
-  // Returns how much of a time is lost because steps take longer while switches or cables are broken.
-  Seconds slow_down(Seconds time) {
+  // Returns how much of a time from `begin` on is lost because steps take longer while a switch or cable is broken,
+  // which may have broken before.
+  Seconds slow_down(Seconds begin, Seconds time) {
     if (!(run_.between_lost_planes > 0)) return 0;
-    const double broken = random_.poisson(time / run_.between_lost_planes);
-    times_.failures[kSwitches] += broken;
-    const Seconds lost = std::min(time, broken * run_.repair) * run_.slowed_share;
+    const Seconds end = begin + time;
+    Seconds broken = std::clamp(broken_until_ - begin, 0.0, time);
+    for (Seconds at = begin + random_.exponential(run_.between_lost_planes); at < end;
+         at += random_.exponential(run_.between_lost_planes)) {
+      times_.failures[kSwitches] += 1;
+      const Seconds from = std::clamp(broken_until_, at, end);
+      broken_until_ = std::max(broken_until_, at + run_.repair);
+      broken += std::min(broken_until_, end) - from;
+    }
+    const Seconds lost = broken * run_.slowed_share;
     times_.slowed += lost;
     return lost;
   }
@@ -170,7 +180,7 @@ class Play {
 
   const LongRun& run_;
   Random random_;
-  Seconds now_ = 0;
+  Seconds now_ = 0, broken_until_ = 0;  // broken_until_: when the last broken switch or cable is repaired
   RunTimes times_;
   Queue repaired_;  // times at which broken nodes are repaired
 };

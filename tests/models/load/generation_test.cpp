@@ -79,6 +79,11 @@ TEST(GenerationKeys, TakeTheLaunchTimeOfTheGpu) {
   };
   EXPECT_LT(launch_us("dgx-b200", "tensorrt-llm"), launch_us("dgx-h100", "tensorrt-llm"));
   EXPECT_EQ(launch_us("dgx-b200", "{profile: tensorrt-llm, launch_us: 9}"), 9);
+  const Spec stated = parse_spec(
+      "{model: llama-3.2-1b, workload: generate, generate: {input: 64, batch: 4}, cluster: {node: dgx-b200, nodes: 1}, "
+      "gpus: 1, software: {profile: tensorrt-llm, collective_launch_us: 7}}",
+      "t.yaml");
+  EXPECT_EQ(stated.software.host.collective_launch_us, 7);
   EXPECT_EQ(launch_us("dgx-b200", "vllm"), launch_us("dgx-h100", "vllm"));
 }
 

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <fmt/format.h>
+
 #include "models/base/error.h"
 #include "models/load/load_spec.h"
 
@@ -51,6 +53,8 @@ TEST(NetworkSpec, DividesTheRateOfANicOverPlanes) {
   EXPECT_TRUE(with_network("{leaf: {nodes: 32}, planes: 2, routing: {kind: ecmp}}").cluster.network->hashed_planes);
   const Network faults = *with_network("{leaf: {nodes: 4}, planes: 2, faults: [{plane: 1, leaf: 0}]}").cluster.network;
   EXPECT_EQ(faults.faults.front().plane, 1);
+  for (const char* fault : {"{plane: 1, node: -5}", "{plane: 1, leaf: -3}", "{plane: 1, Gbps: 0}", "{plane: 2}"})
+    EXPECT_NE(network_refusal(fmt::format("{{leaf: {{nodes: 4}}, planes: 2, faults: [{}]}}", fault)), "") << fault;
   EXPECT_NE(network_refusal("{kind: torus, planes: 2, torus: {shape: [64]}}").find("a torus has no switches"),
             std::string::npos);
 }

@@ -64,5 +64,16 @@ TEST(ServingRank, PutsOffTheAnswerThatWouldEndLast) {
   EXPECT_FALSE(rank.can_begin());
 }
 
+// A cache with room for exactly one request takes it, whatever a last pass may add beyond its answer.
+TEST(ServingRank, BeginsTheRequestThatJustFits) {
+  const ClosedLoop loop = {
+      .sequences = 4, .cache_bytes = 60, .pass_tokens = 100, .checked_tokens = 4, .tokens_a_pass = 2.5};
+  ServingRank rank(loop);
+  Request r = request_of(40, 20);
+  r.passes = 9;  // 1 + ceil(19 / 2.5)
+  rank.add(r);
+  EXPECT_TRUE(rank.can_begin());
+}
+
 }  // namespace
 }  // namespace orrery

@@ -5,6 +5,7 @@
 #include "models/load/load_spec.h"
 #include "sim/predict/long_steps.h"
 #include "sim/predict/predict.h"
+#include "sim/report/checkpoint.h"
 
 namespace orrery {
 namespace {
@@ -35,6 +36,37 @@ TEST(CheckpointFlows, OverTheTrainingsNicsSlowSteps) {
   // A storage of no rate worth the name changes no step.
   const CheckpointCost little = cost_of(spec_of("{GBps: 0.001, path: backend}"));
   EXPECT_NEAR(little.step_in_flight, predict(spec_of("{GBps: 1}")).report.step_time_s, 1e-6);
+}
+
+// Of each of a leaf's 4 uplinks of 400 Gb/s other jobs have 120, and the 16 NICs below send 16 each to the storage.
+TEST(CheckpointFlows, ShareUplinksWithOtherJobs) {
+  const auto in_flight = [](const std::string& cluster) {
+    const Spec spec = parse_spec("model: llama-3.2-1b\nsequence: 2048\ncluster: {node: dgx-h100, nodes: 4, " + cluster +
+                                     "}\nstrategy: {sharding: fsdp, global_batch: 32, checkpoint: {every: 100, to: "
+                                     "storage}}\n",
+                                 "t.yaml");
+    const Report report = predict(spec).report;
+    return report.checkpoint->step_in_flight > 0 ? report.checkpoint->step_in_flight : report.step_time_s;
+  };
+  EXPECT_NEAR(in_flight("storage: {GBps: 64, path: backend}, network: {leaf: {nodes: 2, uplinks: 4}, load: 0.3}"),
+              in_flight("storage: {GBps: 64}, network: {leaf: {nodes: 2, uplinks: 4, Gbps: 216}, faults: {share: 1, "
+                        "Gbps: 384}}"),
+              1e-9);
+}
+
+// Where writing lasts longer than the steps between two checkpoints, these are slowed for as long as they last.
+TEST(CheckpointFlows, SlowStepsNoLongerThanTheyLast) {
+  Spec spec = parse_spec(
+      "model: gpt2\nsequence: 1024\ncluster: {node: dgx-h100, nodes: 2, storage: {GBps: 16, path: backend}}\n"
+      "strategy: {data: 16, checkpoint: {every: 50, to: storage}}\n",
+      "t.yaml");
+  CheckpointCost cost{.copies = 1, .writing = 100};
+  slow_steps(cost, spec, 1, 2);
+  EXPECT_DOUBLE_EQ(cost.slowed, 50);
+  EXPECT_DOUBLE_EQ(cost.stall, 1 + 50);
+  cost = {.copies = 1, .writing = 300};
+  slow_steps(cost, spec, 1, 2);
+  EXPECT_DOUBLE_EQ(cost.stall, 1 + 200 + 50);
 }
 
 TEST(CheckpointFlows, AreNoneOfOtherCheckpoints) {

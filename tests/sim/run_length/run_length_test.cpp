@@ -184,6 +184,22 @@ TEST(RunLength, GoesOnWithoutASwitchOfAPlane) {
   EXPECT_GT(on.mean_share, over.mean_share);
 }
 
+// A switch that takes a day to repair slows the steps after later failures too: at any time one is broken with the
+// probability 1 - exp(-repair / between).
+TEST(RunLength, SwitchesStayBrokenOverFailures) {
+  LongRun run;
+  run.length = 200 * 86400.0;
+  run.interval = 600;
+  run.between_failures = 3 * 3600.0;
+  run.restart = 60;
+  run.between_lost_planes = 33 * 3600.0;
+  run.slowed_share = 0.1;
+  run.repair = 24 * 3600.0;
+  const RunQuantiles q = play_often(run, 1, 100);
+  const double trained = run.length - q.mean.restarting - q.mean.waiting;
+  EXPECT_NEAR(q.mean.slowed / (trained * 0.1 * (1 - std::exp(-24 / 33.0))), 1, 0.03);
+}
+
 TEST(RunLength, IsPrintedForPeopleAndPrograms) {
   const Spec spec = parse_spec(
       "model: gpt2\nsequence: 1024\ncluster: {node: dgx-h100, nodes: 4}\nstrategy: {data: 32}\n", "run.yaml");
