@@ -74,6 +74,8 @@ class SchemaCheck {
             !value.is_array() || std::all_of(value.begin(), value.end(), [&](const Json& x) { return holds(x, rule); });
       else if (word == "minItems")
         good = !value.is_array() || value.size() >= rule.get<std::size_t>();
+      else if (word == "maxItems")
+        good = !value.is_array() || value.size() <= rule.get<std::size_t>();
       else if (word == "properties" || word == "additionalProperties")
         good = !value.is_object() || properties_hold(value, schema);
       else if (word == "required")

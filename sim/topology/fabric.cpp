@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <string>
 #include <utility>
 
 #include "sim/cost/graph_routes.h"
@@ -12,10 +13,16 @@ namespace {
 // The most switches of a fabric that is kept as a graph, and the most pairs of a leaf and a NIC.
 constexpr std::size_t kMostSwitches = 20'000, kMostPairs = 20'000'000;
 
-// A NIC of a node: its LID, and the number of the switch that it is on.
+// A NIC of a node: its LID, the number of the switch that it is on, and its device.
 struct Nic {
   int lid = 0;
   std::int32_t leaf = 0;
+  std::string device;
+
+  // Devices are in the order of their numbers: mlx5_3 before mlx5_10.
+  bool operator<(const Nic& other) const {
+    return std::pair(device.size(), device) < std::pair(other.device.size(), other.device);
+  }
 };
 
 class RouteFinder {
@@ -24,9 +31,10 @@ class RouteFinder {
     for (std::size_t i = 0; i < fabric.switches.size(); ++i) {
       number_of_[fabric.switches[i].id] = static_cast<std::int32_t>(i);
       for (const auto& [number, port] : fabric.switches[i].ports) {
-        if (!port.host.empty()) nics_[port.host].push_back({port.lid, static_cast<std::int32_t>(i)});
+        if (!port.host.empty()) nics_[port.host].push_back({port.lid, static_cast<std::int32_t>(i), port.device});
       }
     }
+    for (auto& [host, nics] : nics_) std::stable_sort(nics.begin(), nics.end());
     add_cables();
   }
 

@@ -18,6 +18,7 @@ struct FabricLinks {
     std::string peer;  // identifier of the switch at the other end; "" if it is a host
     int lid = 0;       // of the other end
     double Gbps = 0;
+    std::string device = {};  // the host's, "mlx5_3"; "" if the file does not say it
   };
   struct Switch {
     std::string id, name;

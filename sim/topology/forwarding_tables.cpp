@@ -62,8 +62,8 @@ int lid_of(std::string_view line) {
   return lid;
 }
 
-// routes: the port by which the switch sends to each LID, in the fabric.
-void add_destination(std::string_view line, ForwardingTable& table, std::map<int, int>& routes) {
+// routes: the port by which the switch sends to each LID, in the fabric; null where the file does not say which switch.
+void add_destination(std::string_view line, ForwardingTable& table, std::map<int, int>* routes) {
   const std::vector<std::string_view> words = words_of(line);
   if (words.size() < 5 || words[2] != ":" || words[3] != "(Channel" || line.find("Aggregation Node") != line.npos)
     return;
@@ -73,7 +73,7 @@ void add_destination(std::string_view line, ForwardingTable& table, std::map<int
   ++table.adapters[port];
   int lid = 0;
   if (words[0].starts_with("0x")) std::from_chars(words[0].data() + 2, words[0].data() + words[0].size(), lid, 16);
-  if (lid > 0) routes[lid] = port;
+  if (lid > 0 && routes != nullptr) (*routes)[lid] = port;
 }
 
 }  // namespace
@@ -86,9 +86,10 @@ ClusterFacts forwarding_tables(std::string_view text, const std::string& path) {
     const std::string_view line = take_line(text);
     if (line.starts_with("Unicast lids")) {
       tables.push_back({switch_name(line), {}});
-      routes = &facts.fabric.tables[lid_of(line)];
+      const int lid = lid_of(line);
+      routes = lid > 0 ? &facts.fabric.tables[lid] : nullptr;
     } else if (!tables.empty()) {
-      add_destination(line, tables.back(), *routes);
+      add_destination(line, tables.back(), routes);
     }
   }
   const ForwardingTable* fullest = nullptr;

@@ -62,14 +62,15 @@ int number_after(std::string_view line, std::string_view word) {
   return number;
 }
 
-// Adds a link to the fabric's switch. host: name of the host at the other end, "" for a switch.
-void add_port(std::string_view line, std::string_view peer, const std::string& host, double Gbps,
-              FabricLinks::Switch& s) {
+// Adds a link to the fabric's switch. host, device: name of the host at the other end, "" for a switch, and of its
+// device, "" if it is not said.
+void add_port(std::string_view line, std::string_view peer, const std::string& host, const std::string& device,
+              double Gbps, FabricLinks::Switch& s) {
   const int number = number_after(line, "[");
   const bool is_switch = host.empty();
   if (number > 0)
     s.ports[number] = {host, is_switch ? std::string(peer) : std::string(),
-                       number_after(line.substr(std::min(line.find('#'), line.size())), " lid "), Gbps};
+                       number_after(line.substr(std::min(line.find('#'), line.size())), " lid "), Gbps, device};
 }
 
 void add_link(std::string_view line, Switch& s, FabricLinks::Switch& in_fabric) {
@@ -82,15 +83,16 @@ void add_link(std::string_view line, Switch& s, FabricLinks::Switch& in_fabric) 
   const double Gbps = rate_of(words_of(line).back());
   if (peer.starts_with("S-")) {
     ++s.switches[std::string(peer)];
-    add_port(line, peer, "", Gbps, in_fabric);
+    add_port(line, peer, "", "", Gbps, in_fabric);
     s.switch_Gbps = std::max(s.switch_Gbps, Gbps);
   } else if (peer.starts_with("H-")) {
     // The comment names the host and then the device: "node-17 mlx5_3". Where it names the product alone ("MT4129
     // ConnectX7 ..."), the identifier stands in.
     const bool named = !about.empty() && !about.starts_with("MT");
-    const std::string host(named ? about.substr(0, about.find(' ')) : peer);
+    const std::size_t space = std::min(about.find(' '), about.size());
+    const std::string host(named ? about.substr(0, space) : peer);
     ++s.hosts[host];
-    add_port(line, peer, host, Gbps, in_fabric);
+    add_port(line, peer, host, named ? std::string(about.substr(space)) : "", Gbps, in_fabric);
     s.host_Gbps = std::max(s.host_Gbps, Gbps);
   }
 }

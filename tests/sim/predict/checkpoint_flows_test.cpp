@@ -38,7 +38,7 @@ TEST(CheckpointFlows, OverTheTrainingsNicsSlowSteps) {
   EXPECT_NEAR(little.step_in_flight, predict(spec_of("{GBps: 1}")).report.step_time_s, 1e-6);
 }
 
-// Of each of a leaf's 4 uplinks of 400 Gb/s other jobs have 120, and the 16 NICs below send 16 each to the storage.
+// Other jobs have 120 of the 400 Gb/s of each of a leaf's 4 uplinks, and the 16 NICs below send 16 each to the storage.
 TEST(CheckpointFlows, ShareUplinksWithOtherJobs) {
   const auto in_flight = [](const std::string& cluster) {
     const Spec spec = parse_spec("model: llama-3.2-1b\nsequence: 2048\ncluster: {node: dgx-h100, nodes: 4, " + cluster +
@@ -54,7 +54,7 @@ TEST(CheckpointFlows, ShareUplinksWithOtherJobs) {
               1e-9);
 }
 
-// Where writing lasts longer than the steps between two checkpoints, these are slowed for as long as they last.
+// Steps between two checkpoints are slowed for as long as they last where writing lasts longer.
 TEST(CheckpointFlows, SlowStepsNoLongerThanTheyLast) {
   Spec spec = parse_spec(
       "model: gpt2\nsequence: 1024\ncluster: {node: dgx-h100, nodes: 2, storage: {GBps: 16, path: backend}}\n"

@@ -73,6 +73,22 @@ TEST(Fabric, OfLeavesThatAreNotAlikeIsKeptAsAGraph) {
 }
 
 // Tables that use both links of a leaf evenly send to 2 of 4 hosts beyond it over each.
+// A node's NICs are in the order of their devices, whatever the order of the switches that they are on.
+TEST(Fabric, KeepsNicsInTheOrderOfTheirDevices) {
+  const test::TemporaryFolder folder;
+  const std::string text =
+      "Switch\t64 \"S-01\"\t# \"leaf0\" enhanced port 0 lid 1 lmc 0\n"
+      "[1]\t\"H-00\"[1](a)\t# \"n0 mlx5_10\" lid 10 4xNDR\n[2]\t\"H-01\"[1](a)\t# \"n1 mlx5_10\" lid 11 4xNDR\n"
+      "[33]\t\"S-02\"[33]\t# \"leaf1\" lid 2 4xNDR\n\n"
+      "Switch\t64 \"S-02\"\t# \"leaf1\" enhanced port 0 lid 2 lmc 0\n"
+      "[1]\t\"H-02\"[1](a)\t# \"n0 mlx5_3\" lid 12 4xNDR\n[2]\t\"H-03\"[1](a)\t# \"n1 mlx5_3\" lid 13 4xNDR\n"
+      "[33]\t\"S-01\"[33]\t# \"leaf0\" lid 1 4xNDR\n[34]\t\"S-03\"[1]\t# \"more\" lid 3 4xNDR\n\n"
+      "Switch\t64 \"S-03\"\t# \"more\" enhanced port 0 lid 3 lmc 0\n[1]\t\"S-02\"[34]\t# \"leaf1\" lid 2 4xNDR\n";
+  const ClusterFacts facts = read_cluster_facts({written(folder, "ib.txt", text)});
+  ASSERT_TRUE(facts.graph);
+  EXPECT_EQ(facts.graph->leaves, (std::vector<std::vector<std::int32_t>>{{1, 0}, {1, 0}}));
+}
+
 TEST(Fabric, IsCheckedAgainstItsForwardingTables) {
   FabricLinks fabric = ibnetdiscover_links(fabric_text({2, 2, 2}), "ib.txt").fabric;
   const std::vector<std::string> nodes = {"n0", "n1", "n2", "n3", "n4", "n5"};
