@@ -132,13 +132,10 @@ static Broken draft_rules(const Spec& spec) {
     return broken("generate.drafts", "generate.drafts: {} is not between 0 and {}", g.drafts, kMostDrafts);
   if (!(g.acceptance >= 0 && g.acceptance <= 1))
     return broken("generate.acceptance", "generate.acceptance: {} is not between 0 and 1", g.acceptance);
-  const bool said = is_said(spec, "generate.acceptance");
-  if (g.drafts > 0 && !said)
+  if (g.drafts > 0 && !is_said(spec, "generate.acceptance"))
     return broken("generate.drafts",
                   "generate.drafts: {}: generate.acceptance is missing, how likely the model is to agree to a token",
                   g.drafts);
-  if (g.drafts == 0 && said)
-    return broken("generate.acceptance", "generate.acceptance: it goes with generate.drafts above 0");
   if (g.drafts > 0 && g.modules == 0)
     return broken("generate.drafts",
                   "generate.drafts: {} has no module of multi-token prediction (model.mtp_layers) to propose tokens",
