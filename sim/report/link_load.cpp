@@ -111,7 +111,7 @@ class LoadFinder {
   LoadFinder(const Plan& plan, const Timing& timing, const Trace& trace)
       : plan_(plan), timing_(timing), step_(trace.step_time), runs_(SpeedReplay(plan, timing, trace).run()) {}
 
-  // Returns the wires that carry most, one for each kind and level.
+  // Returns the links that carry most, one for each kind and level.
   std::vector<LinkSide> fullest() const {
     std::map<LinkSide, double> sums;
     for_each_use([&](const SteadyRun& run, const LinkSide& wire, Dimension, std::int64_t rate, std::uint32_t) {
