@@ -17,9 +17,15 @@ const GenerationFigures& generation_figures() {
                              .direct_part = of("direct_part"),
                              .direct_start_us = of("direct_start_us"),
                              .kernel_start_us = of("kernel_start_us"),
-                             .expert_zipf = of("expert_zipf")};
+                             .expert_zipf = of("expert_zipf"),
+                             .tokenise_us = of("tokenise_us")};
   }();
   return figures;
+}
+
+double session_us(const std::string& stack) {
+  static const nlohmann::json all = nlohmann::json::parse(data_file("fitted.json")).at("generation").at("session_us");
+  return all.value(stack, 0.0);
 }
 
 Profile generating(Profile profile) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 #include "models/cost/profile.h"
 
 namespace orrery {
@@ -18,8 +20,14 @@ struct GenerationFigures {
   // How unequally tokens choose experts where a spec does not say (model.moe.imbalance): the share of the r-th most
   // chosen expert is proportional to r^-expert_zipf.
   double expert_zipf = 0;
+  // The time in which a server turns the text of a prompt into tokens, microseconds a token.
+  double tokenise_us = 0;
 };
 const GenerationFigures& generation_figures();
+
+// Returns what a benchmark of a stack's that answers one prompt takes beyond the prompt's pass, to set up a session,
+// microseconds; 0 where none is known.
+double session_us(const std::string& stack);
 
 // Returns a GPU's constants as its kernels run where a trained model generates text (Profile::generates). The kernels
 // to which these are fitted ran one after another in a CUDA graph, so that the gaps between them are in their times; a

@@ -98,6 +98,13 @@ void read_gpt_neo(const Config& config, Model& m) {
   if (static_cast<std::int64_t>(window.full_layers.size()) < m.layers) m.sliding_window = window;
 }
 
+// GPT-J: attention has no biases, the MLP has; both read the hidden states after one norm.
+void read_gptj(const Config&, Model& m) {
+  m.mlp_bias = true;
+  m.parallel_block = true;
+  m.remarks.emplace_back("the bias of the logits (vocab_size elements) is left out");
+}
+
 constexpr std::uint32_t kGpt = kLayerNorm | kUngated;
 constexpr std::string_view kTiedDefault = R"({"tie_word_embeddings": true})";
 
@@ -108,6 +115,7 @@ constexpr Family kGptFamilies[] = {
      R"({"resid_pdrop": 0.1, "tie_word_embeddings": true})", Experts::none, read_bigcode},
     {"gpt_neo", "GPTNeoForCausalLM", kGpt | kLearned | kFourfold, kTiedDefault, Experts::none, read_gpt_neo},
     {"gpt_neox", "GPTNeoXForCausalLM", kGpt, "", Experts::none, read_neox},
+    {"gptj", "GPTJForCausalLM", kGpt | kFourfold, R"({"rotary_dim": 64})", Experts::none, read_gptj},
     {"opt", "OPTForCausalLM", kGpt | kLearned, R"({"dropout": 0.1, "tie_word_embeddings": true})", Experts::none,
      read_opt},
     {"bloom", "BloomForCausalLM", kGpt | kBias | kAlibi | kFourfold, kTiedDefault, Experts::none,

@@ -103,6 +103,7 @@ constexpr SoftwareKey kKeys[] = {
     word_key<&Software::Kernels::eight_bit_attention, kEightBitAttentions>("eight_bit_attention"),
     value_key<&Software::Kernels::compile>("compile"),
     value_key<&Software::Kernels::cuda_graphs>("cuda_graphs"),
+    value_key<&Software::Kernels::grouped_attention>("grouped_attention"),
     value_key<&Software::Communication::regather_input>("regather_input"),
     value_key<&Software::Communication::tensor_reduce_overlaps_wgrad>("tensor_reduce_overlaps_wgrad"),
     word_key<&Software::Communication::tensor_overlap, kTensorOverlaps>("tensor_overlap"),

@@ -91,6 +91,10 @@ struct Software {
     // whether steps, and of generated text passes of one token, run as CUDA graphs, so that the host spends no time per
     // kernel
     bool cuda_graphs = false;
+    // Generated text: the number of query heads of a key head, with 128 columns each, for which the stack has attention
+    // kernels on tensor cores that read the cache once for all of them; 0: any number. With another number above 1, each
+    // query head reads the cache for itself.
+    std::int64_t grouped_attention = 0;
   };
 
   struct Communication {

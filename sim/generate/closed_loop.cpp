@@ -16,7 +16,8 @@ class Loop {
       : loop_(loop), times_(times), ranks_(static_cast<std::size_t>(loop.data_ranks), ServingRank(loop)) {}
 
   LoopFigures play() {
-    for (std::int64_t i = 0; i < loop_.clients; ++i) send();
+    const std::int64_t at_once = loop_.requests_per_s > 0 ? loop_.requests : loop_.clients;
+    for (std::int64_t i = 0; i < at_once; ++i) send(loop_.requests_per_s > 0 ? next_arrival_s() : 0);
     while (ended_ < loop_.requests) {
       poll();
       pass();
@@ -26,18 +27,29 @@ class Loop {
   }
 
  private:
-  // Lengths spread evenly and without order: multiples of an irrational number, without their whole parts.
-  static std::int64_t spread(std::int64_t longest, double shortest, double irrational, std::int64_t number) {
-    const double share = std::fmod(static_cast<double>(number) * irrational, 1.0);
-    return std::max<std::int64_t>(1, std::llround(static_cast<double>(longest) * (shortest + (1 - shortest) * share)));
+  static double share_of(double irrational, std::int64_t number) {
+    return std::fmod(static_cast<double>(number) * irrational, 1.0);
   }
 
-  void send() {
+  // Times between arrivals are exponentially distributed.
+  double next_arrival_s() {
+    arrival_s_ -= std::log(1 - share_of(std::sqrt(5), sent_)) / loop_.requests_per_s;
+    return arrival_s_;
+  }
+
+  // Lengths spread evenly and without order: multiples of an irrational number, without their whole parts.
+  static std::int64_t spread(std::int64_t longest, double shortest, double irrational, std::int64_t number) {
+    const double length = static_cast<double>(longest) * (shortest + (1 - shortest) * share_of(irrational, number));
+    return std::max<std::int64_t>(1, std::llround(length));
+  }
+
+  void send(double at_s) {
     if (sent_ == loop_.requests) return;
     Request r = {.input = spread(loop_.input, loop_.shortest, std::sqrt(2), sent_),
                  .output = spread(loop_.output, loop_.shortest, std::sqrt(3), sent_),
-                 .sent_s = now_,
-                 .sent_after = all_passes_};
+                 .sent_s = at_s};
+    tokenised_s_ = std::max(tokenised_s_, at_s) + static_cast<double>(r.input) * loop_.tokenise_s;
+    r.ready_s = tokenised_s_;
     r.passes = 1 + static_cast<std::int64_t>(std::ceil(static_cast<double>(r.output - 1) / loop_.tokens_a_pass));
     r.left = r.input;
     sent_requests_.push_back(r);
@@ -51,10 +63,12 @@ class Loop {
   // Hands what was sent to the data ranks, if it is time to look.
   void poll() {
     const bool idle = is_idle();
+    if (idle) now_ = std::max(now_, sent_requests_.front().ready_s);
     if (unpolled_ < loop_.poll_passes && !idle) return;
     unpolled_ = 0;
-    const bool late = loop_.overlaps && !idle;  // the next pass is launched already
-    while (!sent_requests_.empty() && (!late || sent_requests_.front().sent_after < all_passes_)) {
+    // A stack that overlaps has launched the next pass already when the one before began.
+    const double seen_s = loop_.overlaps && !idle ? pass_begin_s_ : now_;
+    while (!sent_requests_.empty() && sent_requests_.front().ready_s <= seen_s) {
       const auto requests = [](const ServingRank& r) { return r.answering() + r.waiting(); };
       std::ranges::min_element(ranks_, {}, requests)->add(sent_requests_.front());
       sent_requests_.pop_front();
@@ -114,8 +128,8 @@ class Loop {
       shares[r].answers = shares[r].sequences > 0 && (loop_.mixes || shares[r].prompts == 0);
     }
     unpolled_ = prompts ? loop_.poll_passes : unpolled_ + 1;
+    pass_begin_s_ = now_;
     now_ += seconds(shares, prompts);
-    ++all_passes_;
     for (std::size_t r = 0; r < ranks_.size(); ++r) {
       for (const Request& ended : ranks_[r].end_pass(shares[r].answers, now_)) end(ended);
     }
@@ -129,18 +143,19 @@ class Loop {
     sums_.token_s += (answer_s - piece_s) / static_cast<double>(std::max<std::int64_t>(1, r.output - 1));
     ++ended_;
     sums_.tokens += r.output;
-    send();
+    send(now_);
   }
 
   const ClosedLoop& loop_;
   const PassTimes& times_;
   std::vector<ServingRank> ranks_;
   std::deque<Request> sent_requests_;  // that the stack has not looked for yet
-  double now_ = 0;
-  double host_free_s_ = 0;       // of the pass before, after the host had launched it
-  std::int64_t all_passes_ = 0;  // passes so far
-  std::int64_t unpolled_ = 0;    // passes of answers since the stack looked for requests
-  std::int64_t unbalanced_ = 0;  // passes since all data ranks had prompts that could begin
+  double now_ = 0, pass_begin_s_ = 0;  // pass_begin_s_: of the last pass
+  double arrival_s_ = 0;               // of the last request, where they come at random
+  double tokenised_s_ = 0;             // when the last request sent has been turned into tokens
+  double host_free_s_ = 0;             // of the pass before, after the host had launched it
+  std::int64_t unpolled_ = 0;          // passes of answers since the stack looked for requests
+  std::int64_t unbalanced_ = 0;        // passes since all data ranks had prompts that could begin
   std::int64_t sent_ = 0, ended_ = 0;
   LoopFigures sums_;  // over requests
 };

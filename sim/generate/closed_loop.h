@@ -10,6 +10,9 @@ namespace orrery {
 // of sequences and tokens, and bytes, are those of one data rank.
 struct ClosedLoop {
   std::int64_t clients = 1;
+  // Requests that come in a second on average, whatever has ended, at random (a Poisson process); 0: clients send them
+  // as they are answered.
+  double requests_per_s = 0;
   // Data ranks, which compute their passes together: each pass lasts as long as the fullest rank's. A request goes to
   // the rank that has the fewest.
   std::int64_t data_ranks = 1;
@@ -44,6 +47,9 @@ struct ClosedLoop {
   // the answer that it yields on average.
   std::int64_t checked_tokens = 1;
   double tokens_a_pass = 1;
+  // Seconds for each token of a prompt in which the server turns its text into tokens, one request after another,
+  // before the stack can see it.
+  double tokenise_s = 0;
 };
 
 // Seconds of passes.

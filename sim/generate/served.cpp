@@ -10,6 +10,7 @@
 #include "models/base/error.h"
 #include "models/base/input_file.h"
 #include "models/base/json_value.h"
+#include "models/cost/generation_figures.h"
 #include "models/load/aliases.h"
 #include "models/load/load_spec.h"
 #include "sim/generate/generate.h"
@@ -50,6 +51,7 @@ void restate_ranks(ServedRow& row) {
 }
 
 ServedRow row_of(const JsonValue& item) {
+  constexpr double kMostRate = 1e6, kMostMs = 1e9;
   ServedRow row{.id = item.at("id").text(),
                 .source = text_at(item, "source"),
                 .mode = text_at(item, "mode"),
@@ -70,6 +72,9 @@ ServedRow row_of(const JsonValue& item) {
   row.batch = count_at(item, "batch", 0);
   row.concurrency = count_at(item, "concurrency", 0);
   row.requests = count_at(item, "requests", 0);
+  row.rate = item.number_or("qps", 0, 0, kMostRate);
+  row.first_token_ms = item.number_or("ttft_mean_ms", 0, 0, kMostMs);
+  row.token_ms = item.number_or("itl_mean_ms", 0, 0, kMostMs);
   restate_ranks(row);
   const JsonValue value = item.at("value");
   row.value = value.is_number() ? std::vector{value.number(0, 1e12)} : value.numbers(0, 1e12);
@@ -112,6 +117,7 @@ LoopFigures under_load(const ServedRow& row, std::int64_t clients, std::int64_t 
   const GeneratedMemory memory = generation_memory(alone, profile_for(alone, ""));
   const ClosedLoop loop = {
       .clients = clients,
+      .requests_per_s = row.rate,
       .data_ranks = data,
       .requests = requests > 0 ? requests : 10 * clients,
       .input = row.input,
@@ -130,7 +136,8 @@ LoopFigures under_load(const ServedRow& row, std::int64_t clients, std::int64_t 
       .cuts_prompts = options.cuts_prompts,
       .balance_passes = options.balance_passes,
       .checked_tokens = alone.generation->checked(),
-      .tokens_a_pass = alone.generation->tokens_a_pass()};
+      .tokens_a_pass = alone.generation->tokens_a_pass(),
+      .tokenise_s = options.tokenise_s};
   return play(loop, pass_times(predict, loop));
 }
 
@@ -142,13 +149,21 @@ void add_figures(ServedCase& c) {
     c.figures = {
         {"tokens/s, static", report_of(served_spec(row, row.batch, row.output)).tokens_per_s / gpus, row.value[0]}};
   } else if (says(row.metric, "first token latency")) {
-    c.figures = {{"first token", report_of(served_spec(row, row.batch, 1)).first_token_s * kMilli, row.value[0]}};
+    const double session_ms = session_us(stack_of(row)) / kMilli;
+    c.figures = {
+        {"first token", report_of(served_spec(row, row.batch, 1)).first_token_s * kMilli + session_ms, row.value[0]}};
   } else if (says(row.metric, "time per output token") && row.batch > 0 && row.input > 0) {
     c.figures = {{"token", report_of(served_spec(row, row.batch, row.output)).token_s * kMilli, row.value[0]}};
   } else if (says(row.mode, "one pool") && row.value.size() == 2) {
     const LoopFigures at = under_load(row, row.concurrency, row.requests);
     c.figures = {{"token, fixed concurrency", at.token_s * kMilli, row.value[1]},
                  {"first token, fixed concurrency", at.first_token_s * kMilli, row.value[0]}};
+  } else if (row.rate > 0 && row.requests > 0 && row.output > 1) {
+    const LoopFigures at = under_load(row, row.requests, row.requests);
+    c.figures = {{"tokens/s, at a rate", static_cast<double>(at.tokens) / at.total_s, row.value[0]}};
+    if (row.first_token_ms > 0)
+      c.figures.push_back({"first token, at a rate", at.first_token_s * kMilli, row.first_token_ms});
+    if (row.token_ms > 0) c.figures.push_back({"token, at a rate", at.token_s * kMilli, row.token_ms});
   } else if (says(row.mode, "offline max throughput") && row.output > 1) {
     // All requests wait from the begin on.
     constexpr std::int64_t kMany = 10'000;

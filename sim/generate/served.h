@@ -18,6 +18,9 @@ struct ServedRow {
   std::int64_t input = 0, output = 0, batch = 0, concurrency = 0, requests = 0;
   std::string metric;
   std::vector<double> value;
+  // of requests that come at a rate (requests a second): the mean time to the first token and between tokens, ms; 0:
+  // not measured
+  double rate = 0, first_token_ms = 0, token_ms = 0;
 };
 
 // The prediction for one published measurement of inference, in the measurement's units. refused: the reason if nothing
@@ -36,9 +39,10 @@ struct ServedCase {
 // Reads a list of published measurements of inference (docs/guide.md says which keys). Throws Error that names file and
 // row.
 std::vector<ServedRow> read_served(const std::string& path);
-// Predicts the figures of one published measurement. The measured load is one of four: a static batch; the time of one
-// prompt or of one token alone; requests that all wait from the begin on (offline); or clients that each have one
-// request in progress (fixed concurrency). The last two are played pass by pass (closed_loop.h).
+// Predicts the figures of one published measurement. The measured load is one of five: a static batch; the time of one
+// prompt or of one token alone; requests that all wait from the begin on (offline); requests that come at a rate; or
+// clients that each have one request in progress (fixed concurrency). The last three are played pass by pass
+// (closed_loop.h).
 ServedCase predict_served(const ServedRow& row);
 
 // The errors of predictions, in tables by figure, inference stack and GPU, and how often each reason for not predicting

@@ -7,7 +7,9 @@
 namespace orrery {
 
 // How the server and the clients of a measured row form passes, as closed_loop.h says: by the stack's defaults, and by
-// options with which a source started them.
+// options with which a source started them. Both are in models/data/serving.json, each with its source. There
+// fits_one_prompt sets sequences and pass_tokens so that a pass takes the answers of all clients of a data rank and one
+// prompt, rounded up to a multiple of so many tokens.
 struct ServedOptions {
   std::int64_t sequences = 1, pass_tokens = 8192;
   bool mixes = true, reserves = true, overlaps = false;
@@ -19,10 +21,11 @@ struct ServedOptions {
   // speculative decoding: tokens that are proposed for a pass, and how likely one is accepted
   std::int64_t drafts = 0;
   double acceptance = 0;
+  double tokenise_s = 0;  // for each token of a prompt
 };
 
-// Options of a row's stack, release, source, model and GPU. None is fitted, but those of a source are told from its
-// rows.
+// Returns the options of a row's stack, release, source, model and GPU. None is fitted but tokenise_s, though some of a
+// source are told from its rows.
 ServedOptions served_options(const ServedRow& row);
 
 }  // namespace orrery

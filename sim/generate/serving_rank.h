@@ -15,7 +15,7 @@ struct Request {
   std::int64_t input = 0, output = 0;  // tokens of the prompt, and of the answer
   std::int64_t passes = 1;             // that make the answer, the last one over the prompt among them
   double sent_s = 0, first_s = -1;     // when it was sent, and when its first token came; -1 before that
-  std::int64_t sent_after = 0;         // passes of the stack that had ended when it was sent
+  double ready_s = 0;                  // when its prompt has been turned into tokens
   std::int64_t answered = 0;           // passes of the answer so far, when it was put off
   std::int64_t left = 0;               // tokens of the prompt, and of what was answered, that no pass has taken yet
 };

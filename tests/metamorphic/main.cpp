@@ -71,13 +71,14 @@ bool takes(const Options& options, std::string_view name) {
   return options.only.empty() || std::find(options.only.begin(), options.only.end(), name) != options.only.end();
 }
 
-// Checks all relations on the specs of a file of violations: on both of a pair, either of which may be the one that was
-// drawn.
+// Checks the specs of a file of violations: the relation that the member "check" names, or all where it is missing; on
+// both of a pair, either of which may be the one that was drawn.
 void check_again(Checks& checks, const std::string& path, Tally& tally) {
   std::ifstream file(path);
   std::string last;
   for (std::string line; std::getline(file, line);) {
     const Json violation = Json::parse(line);
+    const std::string check = violation.value("check", "");
     for (const char* which : {"spec", "other"}) {
       if (!violation.contains(which)) continue;
       const Json& spec = violation.at(which);
@@ -87,7 +88,7 @@ void check_again(Checks& checks, const std::string& path, Tally& tally) {
       const Run* run = checks.simulate(spec);
       tally.valid += run != nullptr ? 1 : 0;
       for (const Relation& relation : relations()) {
-        if (run != nullptr) relation.function(checks, {spec, *run, draw});
+        if (run != nullptr && (check.empty() || check == relation.name)) relation.function(checks, {spec, *run, draw});
       }
       checks.forget();
     }

@@ -44,7 +44,8 @@ double host_GBps(const NcclTopology& t) {
 // Returns the rate at which a GPU can send to other GPUs of its node, GB/s; infinite for a single GPU.
 double local_GBps(const NcclTopology& t) {
   if (t.ranks_per_node() == 1) return std::numeric_limits<double>::infinity();
-  return t.nvlink_GBps > 0 ? t.nvlink_GBps : std::min(t.pcie_GBps, host_GBps(t));
+  if (t.nvlink_GBps > 0) return t.nvlink_GBps;
+  return t.one_pcie_switch ? t.pcie_GBps : std::min(t.pcie_GBps, host_GBps(t));
 }
 
 // Returns the largest speed in the list, which falls from first to last, that is at most `limit`; `limit` itself if all
@@ -85,7 +86,7 @@ void duplicate(const NcclTopology& t, NcclGraph& g) {
 
 void set_paths(const NcclTopology& t, NcclGraph& g) {
   const bool nvlink = t.nvlink_GBps > 0;
-  if (t.ranks_per_node() > 1) g.intra = nvlink ? NcclPath::nvl : NcclPath::sys;
+  if (t.ranks_per_node() > 1) g.intra = nvlink ? NcclPath::nvl : t.one_pcie_switch ? NcclPath::pix : NcclPath::sys;
   if (t.nodes > 1 && t.ranks_per_node() > 1 && !nvlink) g.inter = NcclPath::sys;
   g.same_channels = t.nodes == 1 || t.nics == 1 || !nvlink;
 }
@@ -272,6 +273,7 @@ NcclTopology nccl_topology(const Cluster& c, int nodes, int ranks_per_node) {
   t.pcie_GBps = pcie_GBps(c.gpu);
   t.multicast = t.nvlink_GBps > 0 && c.gpu.compute_capability >= 90 && c.nvlink_domain >= 8;
   t.shared_pcie_switch = c.gpus_per_pcie_switch > 1 && members > 1;
+  t.one_pcie_switch = members <= c.gpus_per_pcie_switch;
   t.net_latency_us = net_latency_us(c.fabric);
   t.shared_network = c.nic_Gbps <= 100 && (c.fabric == Fabric::efa || c.fabric == Fabric::omni_path);
   t.omni_path = c.fabric == Fabric::omni_path;

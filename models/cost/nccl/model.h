@@ -57,6 +57,7 @@ struct NcclTopology {
   // spreads; else 0
   std::int64_t job_nodes = 0;
   std::int64_t nccl_minor = 28;  // minor version of NCCL 2.x; older releases know fewer algorithms and protocols
+  bool one_pcie_switch = false;  // whether a PCIe switch joins the ranks of a node, which need not pass a CPU
 
   int ranks_per_node() const { return nodes > 0 && ranks > nodes ? ranks / nodes : 1; }
 };

@@ -1,6 +1,8 @@
 // Runs the tests of one source file, named without its extension, on all ranks: `mpi_tests transport_test`;
-// --gtest_filter selects others. Rank 0 reports; the other ranks tell only their failures. One failure on any rank
-// fails the whole run.
+// --gtest_filter selects others, and `mpi_tests strategies_test 2` runs every second case of each list of cases alone.
+// Rank 0 reports; the other ranks tell only their failures. One failure on any rank fails the whole run.
+#include <algorithm>
+#include <cstdlib>
 #include <iostream>
 #include <string>
 #include <string_view>
@@ -25,8 +27,9 @@ class FailuresOnly : public testing::EmptyTestEventListener {
   int rank_ = 0;
 };
 
-// The filter that selects the tests of tests/exec/mpi/SOURCE.cpp; empty if there are none.
-std::string tests_of(std::string_view source) {
+// The filter that selects the tests of tests/exec/mpi/SOURCE.cpp, of lists of cases every so-many-th; empty if there
+// are none.
+std::string tests_of(std::string_view source, int every) {
   const std::string file = "/mpi/" + std::string(source) + ".cpp";
   std::string filter;
   const testing::UnitTest& all = *testing::UnitTest::GetInstance();
@@ -35,6 +38,7 @@ std::string tests_of(std::string_view source) {
     for (int t = 0; t < suite.total_test_count(); ++t) {
       const testing::TestInfo& test = *suite.GetTestInfo(t);
       if (!std::string_view(test.file()).ends_with(file)) continue;
+      if (test.value_param() != nullptr && t % every != 0) continue;
       filter += std::string(suite.name()) + "." + test.name() + ":";
     }
   }
@@ -47,7 +51,7 @@ int main(int argc, char** argv) {
   const orrery::MpiSession session;
   testing::InitGoogleTest(&argc, argv);
   if (argc > 1 && testing::GTEST_FLAG(filter) == "*") {
-    const std::string filter = tests_of(argv[1]);
+    const std::string filter = tests_of(argv[1], argc > 2 ? std::max(1, std::atoi(argv[2])) : 1);
     if (filter.empty()) {
       std::cerr << "mpi_tests: no test is in tests/exec/mpi/" << argv[1] << ".cpp" << std::endl;
       return 2;

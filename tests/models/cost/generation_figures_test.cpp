@@ -51,5 +51,26 @@ TEST(GenerationFigures, ChainsAreFused) {
   EXPECT_GT(us_of(sum, "h100-sxm", false), 1);
 }
 
+// Query heads that each read the cache for themselves multiply in fp32: 4 FLOPs for each pair and column, at a quarter
+// of the peak of 19.5 TFLOP/s.
+TEST(GenerationFigures, HeadsThatReadApartAreBoundByCudaCores) {
+  FlashAttention work{
+      .batch = 120, .heads = 32, .kv_heads = 8, .query = 1, .key = 1152, .head_dim = 128, .value_dim = 128};
+  work.cached = 1151;
+  work.cached_row = 2 * 8 * 128 * 2;
+  work.pairs = 1152;
+  const double together = us_of(work, "a100-sxm-80gb", true);
+  work.reads_apart = true;
+  const double us = 4.0 * 120 * 32 * 1152 * 128 / (19.5e12 / 4) * 1e6;
+  EXPECT_NEAR(us_of(work, "a100-sxm-80gb", true) / us, 1, 0.05);
+  EXPECT_LT(together, us * 0.8);
+}
+
+// A session of TensorRT-LLM's early benchmarks takes milliseconds to set up.
+TEST(GenerationFigures, SessionsOfEarlyBenchmarksAreSetUp) {
+  EXPECT_GT(session_us("tensorrt-llm-0.9"), 1000);
+  EXPECT_EQ(session_us("tensorrt-llm"), 0);
+}
+
 }  // namespace
 }  // namespace orrery

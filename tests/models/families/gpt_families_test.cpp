@@ -43,6 +43,10 @@ constexpr GptModel kGptPublished[] = {
       "num_attention_heads": 64, "intermediate_size": 24576, "max_position_embeddings": 2048,
       "tie_word_embeddings": false})",
      20'554'567'680},
+    {"gpt-j-6b",  // without the bias of its logits
+     R"({"model_type": "gptj", "vocab_size": 50400, "n_embd": 4096, "n_layer": 28, "n_head": 16, "rotary_dim": 64,
+      "tie_word_embeddings": false})",
+     6'050'882'784 - 50'400},
     {"pythia-6.9b",
      R"({"model_type": "gpt_neox", "vocab_size": 50432, "hidden_size": 4096, "num_hidden_layers": 32,
       "num_attention_heads": 32, "intermediate_size": 16384})",

@@ -193,5 +193,29 @@ TEST(ClosedLoop, PromptsAreCutOrWaitForRoom) {
   EXPECT_NEAR(play(loop, kPasses).first_token_s, (4 + 8) / 2.0, 1e-12);
 }
 
+// The server turns prompts into tokens one after another: of three that come at once the k-th is ready after k times.
+TEST(ClosedLoop, PromptsWaitForTheirTokens) {
+  ClosedLoop loop = loop_of(3, 3);
+  loop.output = 1;
+  loop.tokenise_s = 1;
+  EXPECT_NEAR(play(loop, kPasses).first_token_s, 40 * (1 + 2 + 3) / 3.0 + 4, 1e-9);
+  // The first is ready after 0.4 s and takes a pass of 4 s; the other two are ready by then and share the next.
+  loop.tokenise_s = 0.01;
+  EXPECT_NEAR(play(loop, kPasses).first_token_s, (4.4 + 12.4 + 12.4) / 3, 1e-9);
+}
+
+// Requests that come far apart are answered alone; those that come faster than they are answered wait ever longer.
+TEST(ClosedLoop, RequestsComeAtARate) {
+  ClosedLoop loop = loop_of(1, 200);
+  loop.requests_per_s = 1e-4;
+  const LoopFigures seldom = play(loop, kPasses);
+  EXPECT_NEAR(seldom.first_token_s, 4, 0.1);
+  EXPECT_NEAR(static_cast<double>(seldom.tokens) / seldom.total_s / (5 * 1e-4), 1, 0.1);
+  loop.requests_per_s = 10;
+  loop.pass_tokens = 40;
+  const LoopFigures often = play(loop, kPasses);
+  EXPECT_GT(often.first_token_s, 10 * seldom.first_token_s);
+}
+
 }  // namespace
 }  // namespace orrery

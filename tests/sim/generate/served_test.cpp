@@ -37,22 +37,26 @@ constexpr const char* kRows = R"([
   {"id": "offline", "mode": "offline max throughput, in-flight batching", "framework": "TensorRT-LLM 1.0",
    "model": "llama-3.1-8b", "gpu": "h200-sxm", "gpus": 1, "precision": "fp8", "isl": 128, "osl": 128,
    "requests": 30000, "metric": "output tokens/s, all GPUs", "value": 30000},
+  {"id": "rate", "mode": "online serving, 500 requests", "framework": "TensorRT-LLM 0.14", "model": "llama-3.1-70b",
+   "gpu": "h100-sxm", "gpus": 4, "tensor": 4, "pipeline": 1, "precision": "bf16", "isl": 512, "osl": 256,
+   "requests": 100, "qps": 4, "ttft_mean_ms": 70, "itl_mean_ms": 25, "metric": "output tokens/s, all GPUs",
+   "value": 900},
   {"id": "unknown", "mode": "static batch", "framework": "other 1", "model": "llama-2-7b", "gpu": "h100-sxm",
    "precision": "fp8", "batch": 8, "isl": 128, "osl": 128, "metric": "output tokens/s per GPU", "value": 1}])";
 
 TEST_F(ServedFile, EveryKindOfRowIsPredicted) {
   const std::vector<ServedRow> rows = read(kRows);
-  ASSERT_EQ(rows.size(), 5U);
+  ASSERT_EQ(rows.size(), 6U);
   std::vector<ServedCase> cases;
   for (const ServedRow& row : rows) cases.push_back(predict_served(row));
-  for (std::size_t i = 0; i < 4; ++i) {
+  for (std::size_t i = 0; i < 5; ++i) {
     EXPECT_EQ(cases[i].refused, "") << rows[i].id;
-    ASSERT_EQ(cases[i].figures.size(), rows[i].id == "online" ? 2U : 1U) << rows[i].id;
+    ASSERT_EQ(cases[i].figures.size(), rows[i].id == "rate" ? 3U : rows[i].id == "online" ? 2U : 1U) << rows[i].id;
     // The right order of magnitude; how near predictions come, `orrery validate --served` says.
     EXPECT_GT(cases[i].figures[0].ratio(), 0.5) << rows[i].id;
     EXPECT_LT(cases[i].figures[0].ratio(), 2) << rows[i].id;
   }
-  EXPECT_EQ(cases[4].refused, "stack other is not built in");
+  EXPECT_EQ(cases[5].refused, "stack other is not built in");
 }
 
 TEST_F(ServedFile, SaysWhatIsWrongAndWhere) {

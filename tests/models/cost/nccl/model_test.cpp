@@ -287,5 +287,22 @@ TEST(Nccl, AllToAllToManyPeersIsSlow) {
   EXPECT_NEAR(rate(8, 48) / rate(2, 48), 1, 0.02);  // NICs of 400 Gb/s are no faster anyway
 }
 
+// GPUs without NVLink reach each other through a CPU, whose rate NCCL counts as 10 GB/s and a fifth less for PCIe
+// traffic on Intel, or through a switch of their own at the rate of their links.
+TEST(NcclGraph, APcieSwitchSparesTheCpu) {
+  Cluster c;
+  c.gpu.compute_capability = 89;
+  c.gpu.pcie_GBps = 31.5;
+  c.gpus_per_node = 8;
+  const auto ring_GBps = [&](int gpus_per_switch) {
+    c.gpus_per_pcie_switch = gpus_per_switch;
+    const NcclGraph ring = nccl_graphs(nccl_topology(c, 1, 4)).ring;
+    EXPECT_EQ(ring.intra, gpus_per_switch >= 4 ? NcclPath::pix : NcclPath::sys);
+    return ring.intra_GBps * ring.channels;
+  };
+  EXPECT_LE(ring_GBps(2), 10 / 1.2);
+  EXPECT_GE(ring_GBps(4), 20);
+}
+
 }  // namespace
 }  // namespace orrery
