@@ -18,6 +18,7 @@ const GenerationFigures& generation_figures() {
                              .direct_start_us = of("direct_start_us"),
                              .kernel_start_us = of("kernel_start_us"),
                              .expert_zipf = of("expert_zipf"),
+                             .vector_part = of("vector_part"),
                              .tokenise_us = of("tokenise_us")};
   }();
   return figures;

@@ -20,6 +20,9 @@ struct GenerationFigures {
   // How unequally tokens choose experts where a spec does not say (model.moe.imbalance): the share of the r-th most
   // chosen expert is proportional to r^-expert_zipf.
   double expert_zipf = 0;
+  // The part of the fp32 peak that attention on CUDA cores reaches (FlashAttention::on_cuda_cores): half at most, since
+  // an element takes a conversion beside its multiplication.
+  double vector_part = 1;
   // The time in which a server turns the text of a prompt into tokens, microseconds a token.
   double tokenise_us = 0;
 };

@@ -213,14 +213,12 @@ struct KernelTime {
     // With few queries and a long key/value cache, attention is bound by reading the cache from memory.
     const double start = generation_figures().attention_start_us * kMicrosecond;
     if (a.cached == 0) return time;
-    return std::max({time, start + cost.bytes / bandwidth(), a.reads_apart ? start + vector_time(cost.flops) : 0});
+    return std::max({time, start + cost.bytes / bandwidth(), a.on_cuda_cores ? start + vector_time(cost.flops) : 0});
   }
 
-  // Returns the time of attention on CUDA cores, which multiply in fp32 what they convert from the cache's format: of
-  // the peak they reach half for the conversions, and half of this for loads, exponentials and sums.
+  // Returns the time of attention on CUDA cores, which multiply in fp32 what they convert from the cache's format.
   Seconds vector_time(double flops) const {
-    constexpr double kPart = 0.25;
-    return flops / (kPart * peak_flops(gpu, Precision::fp32));
+    return flops / (generation_figures().vector_part * peak_flops(gpu, Precision::fp32));
   }
 
   Seconds start(int kernels) const { return profile.memory.start_us * kMicrosecond * kernels; }

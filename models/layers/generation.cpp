@@ -18,8 +18,8 @@ static double pairs_with_cache(std::int64_t cached, std::int64_t query, std::int
   return rows * (static_cast<double>(cached) + (rows + 1) / 2) + static_cast<double>((query - growing) * window);
 }
 
-// Returns whether query heads that share a key head each read the cache for themselves.
-static bool reads_apart(const Software& software, const FlashAttention& work) {
+// Returns whether CUDA cores compute the attention of each query head for itself.
+static bool on_cuda_cores(const Software& software, const FlashAttention& work) {
   constexpr std::int64_t kColumns = 128;
   const std::int64_t group = work.heads / std::max<std::int64_t>(1, work.kv_heads),
                      kernels = software.kernels.grouped_attention;
@@ -30,7 +30,7 @@ FlashAttention with_cache(const Spec& spec, FlashAttention work) {
   const Generation& g = *spec.generation;
   work.cached = g.cached;
   work.cached_row = g.cached == 0 ? 0 : 2 * work.kv_heads * kv_vector_bytes(g, work.head_dim);
-  work.reads_apart = g.cached > 0 && work.query == 1 && !spec.model.mla && reads_apart(spec.software, work);
+  work.on_cuda_cores = g.cached > 0 && work.query == 1 && !spec.model.mla && on_cuda_cores(spec.software, work);
   work.key = g.cached + work.query;
   if (spec.model.indexer) work.chosen = std::min(spec.model.indexer->top_k, work.key);
   if (g.cached > 0) work.pairs = pairs_with_cache(g.cached, work.query, work.chosen > 0 ? work.chosen : work.window);

@@ -53,7 +53,7 @@ constexpr SpecKey kSoftwareKeys[] = {
     {"compile", "torch.compile: chains of element-wise operations fuse, fewer launches", "true"},
     {"cuda_graphs", "no host time per kernel within a step, and of generated text within a pass of one token", "true"},
     {"grouped_attention",
-     "generated text: query heads of a key head for which attention reads the cache once; others read it each; 0: any",
+     "generated text: query heads of a key head for which attention runs on tensor cores, else on CUDA cores; 0: any",
      "8"},
     {"regather_input", "sequence parallel: backward gathers the sharded input again", "true"},
     {"tensor_reduce_overlaps_wgrad", "backward's tensor collective runs under the weight gradient", "true"},

@@ -183,9 +183,9 @@ struct FlashAttention {
   // `key` counts cached and new tokens.
   std::int64_t cached = 0;
   Bytes cached_row = 0;
-  // Whether query heads that share a key head each read the cache for themselves, on CUDA cores
-  // (Software::Kernels::grouped_attention)
-  bool reads_apart = false;
+  // Whether CUDA cores compute it, each query head for itself, although several share a key head, whose rows then come
+  // from the L2 cache (Software::Kernels::grouped_attention)
+  bool on_cuda_cores = false;
 };
 
 // The op copies heads of every token between the packed QKV projection (rows, heads + 2 kv_heads) and a buffer

@@ -92,8 +92,8 @@ struct Software {
     // kernel
     bool cuda_graphs = false;
     // Generated text: the number of query heads of a key head, with 128 columns each, for which the stack has attention
-    // kernels on tensor cores that read the cache once for all of them; 0: any number. With another number above 1, each
-    // query head reads the cache for itself.
+    // kernels on tensor cores; 0: any number. With another number above 1, CUDA cores compute each query head for
+    // itself.
     std::int64_t grouped_attention = 0;
   };
 

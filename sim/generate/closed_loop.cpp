@@ -5,6 +5,7 @@
 #include <deque>
 #include <vector>
 
+#include "models/base/random.h"
 #include "sim/generate/serving_rank.h"
 
 namespace orrery {
@@ -27,20 +28,18 @@ class Loop {
   }
 
  private:
-  static double share_of(double irrational, std::int64_t number) {
-    return std::fmod(static_cast<double>(number) * irrational, 1.0);
-  }
+  static constexpr std::uint64_t kSeed = 1;
 
-  // Times between arrivals are exponentially distributed.
+  // Times between arrivals are drawn from an exponential distribution.
   double next_arrival_s() {
-    arrival_s_ -= std::log(1 - share_of(std::sqrt(5), sent_)) / loop_.requests_per_s;
+    arrival_s_ -= std::log1p(-uniform(kSeed, static_cast<std::uint64_t>(sent_))) / loop_.requests_per_s;
     return arrival_s_;
   }
 
   // Lengths spread evenly and without order: multiples of an irrational number, without their whole parts.
   static std::int64_t spread(std::int64_t longest, double shortest, double irrational, std::int64_t number) {
-    const double length = static_cast<double>(longest) * (shortest + (1 - shortest) * share_of(irrational, number));
-    return std::max<std::int64_t>(1, std::llround(length));
+    const double share = std::fmod(static_cast<double>(number) * irrational, 1.0);
+    return std::max<std::int64_t>(1, std::llround(static_cast<double>(longest) * (shortest + (1 - shortest) * share)));
   }
 
   void send(double at_s) {

@@ -141,11 +141,27 @@ LoopFigures under_load(const ServedRow& row, std::int64_t clients, std::int64_t 
   return play(loop, pass_times(predict, loop));
 }
 
+// The output tokens a second of requests that come at a rate follow from that rate while they are answered as fast.
+void add_figures_at_a_rate(ServedCase& c) {
+  const ServedRow& row = *c.row;
+  if (row.requests < 1 || row.output < 2 || !says(row.metric, "output tokens/s"))
+    throw Error("requests that come at a rate (qps) need requests, osl and output tokens/s as their metric");
+  constexpr double kMilli = 1e3;
+  const LoopFigures at = under_load(row, row.requests, row.requests);
+  c.figures = {{"tokens/s, at a rate", static_cast<double>(at.tokens) / at.total_s, row.value[0]}};
+  if (row.first_token_ms > 0)
+    c.figures.push_back({"first token, at a rate", at.first_token_s * kMilli, row.first_token_ms});
+  if (row.token_ms > 0) c.figures.push_back({"token, at a rate", at.token_s * kMilli, row.token_ms});
+}
+
 void add_figures(ServedCase& c) {
   const ServedRow& row = *c.row;
   constexpr double kMilli = 1e3;
   const auto gpus = static_cast<double>(row.gpus);
-  if (row.mode == "static batch") {
+  if (row.value.empty()) throw Error("no value is given");
+  if (row.rate > 0) {
+    add_figures_at_a_rate(c);
+  } else if (row.mode == "static batch") {
     c.figures = {
         {"tokens/s, static", report_of(served_spec(row, row.batch, row.output)).tokens_per_s / gpus, row.value[0]}};
   } else if (says(row.metric, "first token latency")) {
@@ -158,12 +174,6 @@ void add_figures(ServedCase& c) {
     const LoopFigures at = under_load(row, row.concurrency, row.requests);
     c.figures = {{"token, fixed concurrency", at.token_s * kMilli, row.value[1]},
                  {"first token, fixed concurrency", at.first_token_s * kMilli, row.value[0]}};
-  } else if (row.rate > 0 && row.requests > 0 && row.output > 1) {
-    const LoopFigures at = under_load(row, row.requests, row.requests);
-    c.figures = {{"tokens/s, at a rate", static_cast<double>(at.tokens) / at.total_s, row.value[0]}};
-    if (row.first_token_ms > 0)
-      c.figures.push_back({"first token, at a rate", at.first_token_s * kMilli, row.first_token_ms});
-    if (row.token_ms > 0) c.figures.push_back({"token, at a rate", at.token_s * kMilli, row.token_ms});
   } else if (says(row.mode, "offline max throughput") && row.output > 1) {
     // All requests wait from the begin on.
     constexpr std::int64_t kMany = 10'000;

@@ -1,11 +1,14 @@
 #include "sim/generate/served_options.h"
 
 #include <algorithm>
+#include <initializer_list>
 #include <string>
+#include <string_view>
 
 #include <nlohmann/json.hpp>
 
 #include "models/base/data.h"
+#include "models/base/error.h"
 #include "models/base/units.h"
 #include "models/cost/generation_figures.h"
 #include "models/load/aliases.h"
@@ -21,11 +24,20 @@ const json& serving() {
   return file;
 }
 
+// Throws Error for a misspelt key, which would count as one that is not given.
+void require_known(const json& object, std::initializer_list<std::string_view> keys) {
+  for (const auto& [key, value] : object.items()) {
+    if (std::ranges::find(keys, key) == keys.end()) throw Error("models/data/serving.json: unknown key " + key);
+  }
+}
+
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 // Whether options are of a row: of its stack, model and GPU, a release that its framework names, its lengths, so many
 // clients, and whether its ranks hold parts of experts or of the attention's data. What options do not name is any.
 bool are_of(const json& options, const ServedRow& row) {
+  require_known(options, {"stacks", "models", "gpus", "releases", "input", "output", "least_clients", "experts_apart",
+                          "attention_apart", "options", "source"});
   const auto names = [&](const char* key, const auto& matches) {
     return !options.contains(key) || std::ranges::any_of(options.at(key), [&](const json& name) {
       return matches(name.get_ref<const std::string&>());
@@ -48,6 +60,9 @@ void fit_one_prompt(const ServedRow& row, std::int64_t spare, ServedOptions& opt
 }
 
 void take(const json& given, ServedOptions& options) {
+  require_known(given, {"sequences", "pass_tokens", "mixes", "reserves", "overlaps", "of_free", "shortest",
+                        "poll_passes", "stream_passes", "balance_passes", "cuts_prompts", "drafts", "acceptance",
+                        "gpus_per_switch", "fits_one_prompt", "source"});
   const auto set = [&](const char* key, auto& option) { option = given.value(key, option); };
   set("sequences", options.sequences);
   set("pass_tokens", options.pass_tokens);
@@ -62,6 +77,7 @@ void take(const json& given, ServedOptions& options) {
   set("cuts_prompts", options.cuts_prompts);
   set("drafts", options.drafts);
   set("acceptance", options.acceptance);
+  set("gpus_per_switch", options.gpus_per_switch);
 }
 
 }  // namespace

@@ -91,12 +91,9 @@ bool schedules_ahead(const std::string& framework) {
 
 std::string cluster_of(const ServedRow& row) {
   const bool rack = row.gpu.starts_with("gb");
-  const std::int64_t a_node = rack ? 4 : 8, nodes = (row.gpus + a_node - 1) / a_node;
-  // That GPUs without NVLink reach each other through PCIe switches, not through a CPU, is an inference from the times
-  // of prompts on 4 and 8 L40S, which through a CPU would be twice as long.
-  const std::string_view joined = rack                                 ? ", nvlink_domain: 72"
-                                  : find_gpu(row.gpu).nvlink_GBps == 0 ? ", pcie: {gpus_per_switch: 8}"
-                                                                       : "";
+  const std::int64_t a_node = rack ? 4 : row.gpu.starts_with("gh") ? 1 : 8, nodes = (row.gpus + a_node - 1) / a_node;
+  const std::int64_t on_switch = served_options(row).gpus_per_switch;
+  const std::string joined = rack ? ", nvlink_domain: 72" : fmt::format(", pcie: {{gpus_per_switch: {}}}", on_switch);
   return fmt::format("{{gpu: {}, gpus_per_node: {}, nodes: {}, nics: {}, nic_Gbps: 400{}}}", row.gpu, a_node, nodes,
                      a_node, joined);
 }
@@ -123,7 +120,7 @@ void set_groups(const ServedRow& row, const std::string& model, Spec& spec) {
 std::string stack_of(const ServedRow& row) {
   // Before 1.0 models were compiled to engines; since then PyTorch runs them. "trtllm 0.8" is the tag of a container of
   // Dynamo, which holds a 1.x.
-  static const std::regex kEarly("^TensorRT-LLM 0\\.[0-9]( |$)");
+  static const std::regex kEarly("^TensorRT-LLM 0\\.[0-9]([^0-9]|$)");
   if (std::regex_search(row.framework, kEarly)) return "tensorrt-llm-0.9";
   if (row.framework.starts_with("TensorRT-LLM 0.")) return "tensorrt-llm-engines";
   if (row.framework.starts_with("TensorRT") || row.framework.starts_with("trtllm")) return "tensorrt-llm";

@@ -51,19 +51,21 @@ TEST(GenerationFigures, ChainsAreFused) {
   EXPECT_GT(us_of(sum, "h100-sxm", false), 1);
 }
 
-// Query heads that each read the cache for themselves multiply in fp32: 4 FLOPs for each pair and column, at a quarter
-// of the peak of 19.5 TFLOP/s.
-TEST(GenerationFigures, HeadsThatReadApartAreBoundByCudaCores) {
+// Attention on CUDA cores multiplies in fp32: 4 FLOPs for each pair and column, below half of the peak of 19.5 TFLOP/s.
+// A step of Mistral 7B with 120 sequences of 1,152 tokens took A100 31.8 ms under TensorRT-LLM 0.9, of which some 12 ms
+// are not attention's.
+TEST(GenerationFigures, AttentionOnCudaCoresTakesLonger) {
   FlashAttention work{
       .batch = 120, .heads = 32, .kv_heads = 8, .query = 1, .key = 1152, .head_dim = 128, .value_dim = 128};
   work.cached = 1151;
   work.cached_row = 2 * 8 * 128 * 2;
   work.pairs = 1152;
   const double together = us_of(work, "a100-sxm-80gb", true);
-  work.reads_apart = true;
-  const double us = 4.0 * 120 * 32 * 1152 * 128 / (19.5e12 / 4) * 1e6;
-  EXPECT_NEAR(us_of(work, "a100-sxm-80gb", true) / us, 1, 0.05);
-  EXPECT_LT(together, us * 0.8);
+  work.on_cuda_cores = true;
+  const double apart = us_of(work, "a100-sxm-80gb", true);
+  EXPECT_GT(apart, 4.0 * 120 * 32 * 1152 * 128 / (19.5e12 / 2) * 1e6);
+  EXPECT_LT(together, apart * 0.8);
+  EXPECT_NEAR(32 * apart / 1000, 31.8 - 12, 6);
 }
 
 // A session of TensorRT-LLM's early benchmarks takes milliseconds to set up.

@@ -164,23 +164,23 @@ TEST(GenerationLayers, ScoresOfAnIndexAreHeldInParts) {
 // Early TensorRT-LLM kernels that read the cache once for 8 query heads are for heads of 128 columns: Mistral has 4
 // query heads for a key head, Falcon heads of 64. Prompts have other kernels.
 TEST(GenerationLayers, QueryHeadsReadTheCacheApartWithoutAKernelForTheirGroup) {
-  const auto reads_apart = [](std::string_view model, std::int64_t cached, std::string_view software) {
+  const auto on_cuda_cores = [](std::string_view model, std::int64_t cached, std::string_view software) {
     Spec spec = layers_spec(model, "{batch: 4, input: 128, output: 8}", "{tensor: 4}", 4, software);
     spec.generation->cached = cached;
     spec.generation->input = cached > 0 ? 1 : 128;
     const Plan plan = make_plan(spec);
     bool found = false;
     for (const Op& op : plan.ops) {
-      if (const auto* a = std::get_if<FlashAttention>(&op.work)) found |= a->reads_apart;
+      if (const auto* a = std::get_if<FlashAttention>(&op.work)) found |= a->on_cuda_cores;
     }
     return found;
   };
-  EXPECT_TRUE(reads_apart("mistral-7b-v0.3", 128, "tensorrt-llm-0.9"));
-  EXPECT_TRUE(reads_apart("falcon-180b", 128, "tensorrt-llm-0.9"));
-  EXPECT_FALSE(reads_apart("llama-2-70b", 128, "tensorrt-llm-0.9"));
-  EXPECT_FALSE(reads_apart("llama-2-7b", 128, "tensorrt-llm-0.9")) << "each key head has one query head";
-  EXPECT_FALSE(reads_apart("mistral-7b-v0.3", 0, "tensorrt-llm-0.9")) << "a prompt";
-  EXPECT_FALSE(reads_apart("mistral-7b-v0.3", 128, "tensorrt-llm"));
+  EXPECT_TRUE(on_cuda_cores("mistral-7b-v0.3", 128, "tensorrt-llm-0.9"));
+  EXPECT_TRUE(on_cuda_cores("falcon-180b", 128, "tensorrt-llm-0.9"));
+  EXPECT_FALSE(on_cuda_cores("llama-2-70b", 128, "tensorrt-llm-0.9"));
+  EXPECT_FALSE(on_cuda_cores("llama-2-7b", 128, "tensorrt-llm-0.9")) << "each key head has one query head";
+  EXPECT_FALSE(on_cuda_cores("mistral-7b-v0.3", 0, "tensorrt-llm-0.9")) << "a prompt";
+  EXPECT_FALSE(on_cuda_cores("mistral-7b-v0.3", 128, "tensorrt-llm"));
 }
 
 // Experts that a pass of 16 tokens reads: as many as are met where all are chosen alike, fewer where some are

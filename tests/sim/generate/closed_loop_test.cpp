@@ -217,5 +217,18 @@ TEST(ClosedLoop, RequestsComeAtARate) {
   EXPECT_GT(often.first_token_s, 10 * seldom.first_token_s);
 }
 
+// Of requests that each take one pass of a second, those that come at random at a rate r wait r / (2 (1 - r)) on
+// average (Pollaczek and Khinchine: M/D/1); those that came evenly would not wait.
+TEST(ClosedLoop, RequestsThatComeAtRandomQueue) {
+  ClosedLoop loop = loop_of(1, 20'000);
+  loop.input = 10;
+  loop.output = 1;
+  loop.pass_tokens = 10;
+  for (const double rate : {0.5, 0.8}) {
+    loop.requests_per_s = rate;
+    EXPECT_NEAR(play(loop, kPasses).first_token_s, 1 + rate / (2 * (1 - rate)), 0.1) << rate;
+  }
+}
+
 }  // namespace
 }  // namespace orrery
