@@ -332,8 +332,6 @@ Id feed_forward(LayerTape& layer, const std::string& name, const std::string& we
                                  .apart = separate ? std::vector{width, width} : std::vector<std::int64_t>{}});
   const bool again = layer.recompute.activation && !layer.recompute.layer && !layer.recompute.mlp;
   const Id active = activate(layer, name == "mlp" ? "activation" : name + " activation", up, width, again);
-  // The result of the reduce-scatter is kept (recompute_operations), and nothing else reads the last product's.
-  if (layer.recompute.every_second_mlp && layer.context.sequence_parallel) layer.tape.end_region();
   return row_parallel(layer, name + " down", active, width, m.hidden, weights + ".down.weight", reduce);
 }
 

@@ -111,10 +111,6 @@ bool in_symmetric_memory(const LayerTape& layer) {
   return layer.context.spec.software.communication.tensor_overlap == TensorOverlap::symmetric_memory;
 }
 
-bool gathers_again(const LayerTape& layer) {
-  return layer.recompute.every_second_mlp && !layer.tape.in_recomputed_region();
-}
-
 void tensor_collective(LayerTape& layer, const std::string& name, CollectiveKind kind, Id from, Id to,
                        std::int64_t columns, Bytes width, std::int64_t piece, std::int64_t parts) {
   const BlockContext& c = layer.context;

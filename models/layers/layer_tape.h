@@ -77,11 +77,6 @@ std::vector<std::int32_t> tiled_weight(LayerTape& layer, const std::string& name
                                        Cut cut, const std::vector<std::int64_t>& apart = {});
 // Returns whether products that overlap with transfers do so through PyTorch's symmetric memory.
 bool in_symmetric_memory(const LayerTape& layer);
-
-// Returns whether backward gathers again the rows that a column-parallel layer gathers now: recomputation by operation
-// keeps none (recompute_operations in models/load/strategy.cpp; only it recomputes every second MLP), and those of a
-// recomputed region are there again.
-bool gathers_again(const LayerTape& layer);
 // Adds a weight or bias with one element for each column of the residual stream; if a grid of tensor ranks cuts the
 // columns, every rank has the elements of its own columns.
 std::int32_t vector_parameter(LayerTape& layer, const std::string& name);

@@ -195,15 +195,16 @@ void weight_gradients(LayerTape& layer, const std::string& name, const Gemm& for
 }
 
 // Returns the input of a weight gradient under sequence parallelism: the rows that forward gathered, or the same rows
-// gathered again, by a stack that always does so or because recomputation does not keep them.
-static Id gathered_again(LayerTape& layer, const std::string& name, Id local, Id gathered, std::int64_t in,
-                         bool recomputes) {
+// gathered again.
+static Id gathered_again(LayerTape& layer, const std::string& name, Id local, Id gathered, std::int64_t in) {
   const BlockContext& c = layer.context;
-  if (!c.spec.software.communication.regather_input && !recomputes)
+  if (!c.spec.software.communication.regather_input)
     return transposed(layer, name + " gathered input", gathered, c.rows * in);
-  const Bytes width = operand_width(layer);
-  const Id whole = layer.tape.slot(name + " regathered input", c.rows * in * width);
-  tensor_collective(layer, name + " regather", CollectiveKind::all_gather, local, whole, in, width);
+  const Bytes bytes = c.rows * in * operand_width(layer);
+  const Id whole = layer.tape.slot(name + " regathered input", bytes);
+  layer.tape.emit(name + " regather",
+                  Collective{CollectiveKind::all_gather, Dimension::tensor, bytes, operand_width(layer)},
+                  {.reads = {local}, .writes = {whole}}, LaneKind::tensor);
   return transposed(layer, name + " regathered input", whole, c.rows * in);
 }
 
@@ -241,7 +242,7 @@ Id column_parallel(LayerTape& layer, const std::string& name, Id x, std::int64_t
   const auto adapter = adapter_of(layer, name, n, in, out, weight.cut, weight.kv_rows);
   const Gemm forward = of_layers(whole(c.rows, in, out, c.width), weight.apart);
   const Id y = activation(layer, name + " output", c.rows, out);
-  const bool late = sp && casts_late(layer), early = sp && !late, regathers = gathers_again(layer);
+  const bool late = sp && casts_late(layer), early = sp && !late;
   const Id source = late ? gathered_wide(layer, name + " gather", x, in) : x;
   const CastSlots given = input_to_fp8(layer, name, source, early ? c.local_rows : c.rows, in, !sp);
   const Id gathered =
@@ -253,10 +254,10 @@ Id column_parallel(LayerTape& layer, const std::string& name, Id x, std::int64_t
   layer.tape.on_backward([=, &layer, &c] {
     const Id dy = layer.tape.gradient(y);
     const Id dh = adapter ? hidden_gradient(layer, *adapter, dy) : dy;
-    const auto wide = [&] { return regathers ? gathered_wide(layer, name + " regather", x, in) : source; };
-    const Id input = late ? input_columns(layer, name, wide(), c.rows * in, CastSlots{})
-                     : sp ? gathered_again(layer, name, given.rows, gathered, in, regathers)
-                          : input_columns(layer, name, x, c.rows * in, given);
+    const Id input =
+        late ? input_columns(layer, name, gathered_wide(layer, name + " regather", x, in), c.rows * in, CastSlots{})
+        : sp ? gathered_again(layer, name, given.rows, gathered, in)
+             : input_columns(layer, name, x, c.rows * in, given);
     const CastSlots of = to_fp8(layer, name + " gradient", dy, c.rows * out, true);
     const auto of_weights = [&] {
       if (b >= 0) bias_gradient(layer, name, dy, c.rows, out, b);

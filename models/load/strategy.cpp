@@ -287,8 +287,7 @@ void read_batch(const SpecSection& section, const Spec& spec, Strategy& s) {
 // results of attention and of every second matrix product are kept, everything else is recomputed. Here products are
 // kept or recomputed by layers: the MLP of every second layer is 40 % of the products of two layers of Llama 3 8B,
 // while every second product would be 37 %. cuDNN's attention was not on torchtitan's list of kept operations until
-// December 2025 (pytorch/torchtitan pull request 2095). Of transfers the list has reduce-scatters alone, so that what
-// tensor ranks gather is gathered again (activation_checkpoint.py: _save_list).
+// December 2025 (pytorch/torchtitan pull request 2095).
 void recompute_operations(Recompute& r, const Software& software) {
   r.attention = software.kernels.attention_kernel == FlashKernel::cudnn;
   r.norm = r.activation = r.every_second_mlp = true;

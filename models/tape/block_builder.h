@@ -54,8 +54,6 @@ class BlockBuilder {
   // after forward and the region runs again in backward; otherwise its results are kept until backward.
   void begin_region(bool recompute);
   void end_region();
-  // Returns whether ops that are emitted now run again in backward.
-  bool in_recomputed_region() const { return region_ != 0; }
   // Forward ops emitted after this call belong to Block::exchange: they are issued only when every pipeline stage has
   // the inputs of these ops (sums of the loss over a vocabulary that all stages share).
   void begin_exchange() { exchange_ = forward_.size(); }

@@ -1,9 +1,6 @@
 #include "models/layers/linear.h"
 
-#include <algorithm>
-#include <map>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -43,32 +40,6 @@ TEST(Linear, TilesOfProjectionsApartHaveAPartOfEach) {
   EXPECT_EQ(products, 2 * 3 * 4);
   EXPECT_NO_THROW(ops_of(32, false)) << "32 tiles of 96 outputs";
   EXPECT_THROW(ops_of(32, true), Error) << "16 outputs of keys have no 32 tiles";
-}
-
-// torchtitan's selective recomputation by operation keeps the results of reduce-scatters but not of gathers: backward
-// gathers the input of both column-parallel products again, in every layer, whether or not its MLP runs again, and
-// scatters nothing again.
-TEST(Linear, RecomputationByOperationGathersAgain) {
-  for (const bool rowwise : {false, true}) {
-    const Spec spec =
-        test::spec_of("name: llama, layers: 2, hidden: 64, heads: 8, feed_forward: 256, vocab: 512",
-                      fmt::format("tensor: 4, recompute: selective, precision: {}", rowwise ? "fp8" : "bf16"), 64,
-                      fmt::format("profile: torchtitan, rowwise_scales: {}", rowwise));
-    for (const std::int64_t layer : {0, 1}) {
-      std::vector<Op> ops;
-      layer_block(BlockContext(spec, row_of(spec.strategy.sharding)), layer, true, ops);
-      std::map<std::pair<CollectiveKind, Phase>, int> count;
-      for (const Op& op : ops) {
-        if (const auto* c = std::get_if<Collective>(&op.work)) ++count[{c->kind, op.phase}];
-        EXPECT_NE(op.name, "mlp down again");
-      }
-      EXPECT_EQ((count[{CollectiveKind::all_gather, Phase::forward}]), 2);
-      EXPECT_EQ((count[{CollectiveKind::all_gather, Phase::backward}]), 4) << rowwise << ' ' << layer;
-      EXPECT_EQ((count[{CollectiveKind::reduce_scatter, Phase::forward}]), 2);
-      EXPECT_EQ((count[{CollectiveKind::reduce_scatter, Phase::backward}]), 2);
-      EXPECT_EQ(std::ranges::count(ops, "mlp up again", &Op::name), layer);
-    }
-  }
 }
 
 }  // namespace
