@@ -177,7 +177,8 @@ TEST_F(Published, InferredFactsAreMarkedAndCanBeLeftOut) {
   for (const nlohmann::json& fact : file.at("facts")) {
     const std::string source = fact.at("source").get<std::string>();
     EXPECT_EQ(fact.contains("inferred_from"), source.find("infer") != std::string::npos) << source;
-    for (const auto& [key, from] : fact.value("inferred_from", nlohmann::json::object()).items()) {
+    const nlohmann::json inferred = fact.value("inferred_from", nlohmann::json::object());
+    for (const auto& [key, from] : inferred.items()) {
       EXPECT_TRUE(fact.at("fills").contains(key)) << key;
       EXPECT_TRUE(from == "documents" || from == "rows") << key;
     }
