@@ -71,6 +71,8 @@ struct ValidateOptions {
   // Whether to fit the constants of models/data/fitted.json again with each source of measurements left out in turn; of
   // `kernels`, the laws of kernels with each kind of GPU left out in turn.
   bool leave_one_out = false;
+  std::string by = "source";      // what of published steps is left out in turn: "source", "release" or "model"
+  bool without_inferred = false;  // whether published steps are predicted without facts that were inferred
 
   // Number of published steps of each source that are taken as known, to judge calibrate --from-steps by the others; 0:
   // the steps are predicted as they are.

@@ -286,6 +286,12 @@ void add_validate(CLI::App& app, Options& o) {
   c.add_flag("--leave-one-out", o.validate.leave_one_out,
              "published: fit the listed numbers again without each source, and judge it; kernels: the laws without "
              "each kind of GPU");
+  c.add_option("--by", o.validate.by,
+               "published, leave one out: what is left out: source (the default), release, model")
+      ->check(CLI::IsMember({"source", "release", "model"}))
+      ->type_name("source|release|model");
+  c.add_flag("--without-inferred", o.validate.without_inferred,
+             "published: predict without what is not stated of the runs but inferred");
   c.add_option(
        "--from-steps", o.validate.from_steps,
        "published: judge calibrate --from-steps with so many known steps of each source, of a stack that is not "

@@ -230,6 +230,8 @@ Outcome validate_command(const ValidateOptions& options, const Common& common) {
   if ((options.recipes || !options.published.empty() || !options.served.empty() || !options.kernels.empty()) &&
       !options.overrides.empty())
     throw Error("--set: published steps are predicted as they were run; leave it out, or give a SPEC", 2);
+  if (options.published.empty() && (options.without_inferred || options.by != "source"))
+    throw Error("--by, --without-inferred: are for published steps; give them with --published", 2);
   if (options.recipes) return validate_recipes_command(common);
   if (!options.kernels.empty()) return validate_kernels(options, common);
   if (!options.fit.empty()) throw Error("--fit: is for tables of measured kernels; give them with --kernels", 2);

@@ -56,16 +56,34 @@ std::vector<PublishedCase> predict_rows(const std::vector<PublishedRow>& rows, c
   return cases;
 }
 
-Refit refit_rows(const std::vector<PublishedRow>& rows, const Common& common) {
+Refit refit_rows(const std::vector<PublishedRow>& rows, LeftOutBy by, const Common& common) {
   std::atomic<std::size_t> done = 0;
   const ForEach run = on_threads(common.threads);
-  return refit(rows, [&](std::size_t n, const std::function<void(std::size_t)>& body) {
-    done = 0;
-    run(n, [&](std::size_t i) {
-      common.progress(fmt::format("leaving sources out: {} of {}", ++done, n));
-      body(i);
-    });
-  });
+  return refit(
+      rows,
+      [&](std::size_t n, const std::function<void(std::size_t)>& body) {
+        done = 0;
+        run(n, [&](std::size_t i) {
+          common.progress(fmt::format("leaving sources out: {} of {}", ++done, n));
+          body(i);
+        });
+      },
+      by);
+}
+
+// Throws Error if options of published steps contradict each other.
+void check(const ValidateOptions& options) {
+  const bool fits = options.leave_one_out;
+  if (!options.priors.empty())
+    throw Error("--priors: needs --from-steps; priors are those of steps of unknown stacks", 2);
+  if (fits && !options.profile.empty())
+    throw Error("--leave-one-out: fits numbers of the built-in profiles; leave --profile out", 2);
+  if (!fits && !options.intervals.empty())
+    throw Error("--intervals: needs --leave-one-out; intervals are those of steps that constants were fitted without",
+                2);
+  if (!fits && options.by != "source") throw Error("--by: says what --leave-one-out leaves out; add that", 2);
+  if (options.by != "source" && !(options.intervals.empty() && options.page.empty()))
+    throw Error("--by: --intervals and --page are of sources left out; leave them out, or --by", 2);
 }
 
 void save(const std::string& path, const std::string& text) {
@@ -77,8 +95,8 @@ void save(const std::string& path, const std::string& text) {
 
 // Judges how well a few steps of each source tell the time of the others, with a stack that is not known.
 Outcome judge_from_steps(const std::vector<PublishedRow>& rows, const ValidateOptions& options, const Common& common) {
-  if (options.leave_one_out || !options.profile.empty())
-    throw Error("--from-steps: makes its own profiles; leave --leave-one-out and --profile out", 2);
+  if (options.leave_one_out || !options.profile.empty() || options.by != "source")
+    throw Error("--from-steps: makes its own profiles; leave --leave-one-out, --by and --profile out", 2);
   const auto drawn = static_cast<std::size_t>(options.from_steps);
   std::atomic<std::size_t> done = 0;
   const ForEach run = on_threads(common.threads);
@@ -121,20 +139,19 @@ std::string rows_line(const std::vector<PublishedCase>& cases) {
 // half-written files remain if the user stops the command.
 Outcome validate_published_command(const ValidateOptions& options, const Common& common) {
   std::vector<PublishedRow> rows;
+  const PublishedFacts facts = options.without_inferred ? PublishedFacts::read : PublishedFacts::all;
   for (const std::string& path : options.published) {
-    for (PublishedRow& row : read_published(path)) rows.push_back(std::move(row));
+    for (PublishedRow& row : read_published(path, facts)) rows.push_back(std::move(row));
   }
   if (options.from_steps > 0) return judge_from_steps(rows, options, common);
-  if (!options.priors.empty())
-    throw Error("--priors: needs --from-steps; priors are those of steps of unknown stacks", 2);
-  if (options.leave_one_out && !options.profile.empty())
-    throw Error("--leave-one-out: fits numbers of the built-in profiles; leave --profile out", 2);
-  if (!options.leave_one_out && !options.intervals.empty())
-    throw Error("--intervals: needs --leave-one-out; intervals are those of steps that constants were fitted without",
-                2);
+  check(options);
   const std::vector<PublishedCase> cases = predict_rows(rows, options.profile, common);
   Refit fit;
-  if (options.leave_one_out) fit = refit_rows(rows, common);
+  LeftOutErrors errors;
+  if (options.leave_one_out) {
+    fit = refit_rows(rows, find_left_out(options.by), common);
+    errors = left_out_errors(cases, fit);
+  }
   save(options.scatter, scatter_svg(cases));
   if (options.leave_one_out) save(options.intervals, intervals_json(interval_classes(residuals(cases, fit))));
   save(options.rows, validated_rows_json(validated_rows(cases)));
@@ -142,10 +159,10 @@ Outcome validate_published_command(const ValidateOptions& options, const Common&
   save(options.page, published_page(cases, options.leave_one_out ? &fit : nullptr, picture));
   Outcome outcome;
   if (common.json)
-    outcome.text = options.leave_one_out ? refit_json(fit) : published_json(cases);
+    outcome.text = options.leave_one_out ? refit_json(fit, errors) : published_json(cases);
   else
-    outcome.text = published_text(cases, common.style) + (options.leave_one_out ? '\n' + refit_text(fit) : "");
-  if (options.leave_one_out && !common.json)
+    outcome.text = published_text(cases, common.style) + (options.leave_one_out ? '\n' + refit_text(fit, errors) : "");
+  if (options.leave_one_out && fit.by == LeftOutBy::source && !common.json)
     outcome.text += '\n' + coverage_text(interval_coverage(residuals(cases, fit)));
   if (common.page)
     outcome.page = validate_page({.title = "Published steps, predicted against measured",

@@ -11,6 +11,7 @@
 #include "models/base/error.h"
 #include "models/cost/generation_figures.h"
 #include "models/cost/kernel_time.h"
+#include "models/cost/nccl/model.h"
 #include "sim/kernels/fit_experts.h"
 #include "sim/kernels/quantile.h"
 #include "sim/print/table.h"
@@ -65,10 +66,21 @@ std::optional<KnownGpu> known_gpu(const std::string& name) {
   }
 }
 
+// Predicted seconds of a collective of GPUs of one node, which reach each other as the GPU's kind does in a node of 8.
+Seconds collective_time(const KernelRow& row, const Gpu& gpu) {
+  Cluster cluster{.gpu = gpu, .gpus_per_node = std::max(8, row.ranks)};
+  cluster.nvlink_domain = default_nvlink_domain(gpu, cluster.gpus_per_node);
+  NcclTopology topology = nccl_topology(cluster, 1, row.ranks);
+  topology.nccl_minor = row.nccl_minor;
+  const auto& collective = std::get<Collective>(row.ops.front().work);
+  return nccl_choose(nccl_model(topology), collective.kind, collective.bytes).seconds;
+}
+
 // Predicted seconds of a row's ops; nullopt if the GPU does not have a rate for one of them. For attention, the
 // constants of cuDNN's kernels, the fastest of the frameworks', are used if the GPU has them.
 std::optional<double> predicted(const KernelRow& row, KnownGpu& known) {
   double sum = 0;
+  if (row.nccl_minor > 0) return collective_time(row, known.gpu);
   const bool experts = row.kind.starts_with("experts");
   const Profile& profile = experts ? known.of_experts(row.framework) : known.profile;
   try {
@@ -149,6 +161,7 @@ KernelReport predict_kernels(KernelRows rows, const std::function<void(std::stri
     for (const Op& op : row.ops) {
       const Cost cost = cost_of(op.work, 2);
       ratio.work += cost.flops > 0 ? cost.flops : cost.bytes;
+      if (const auto* c = std::get_if<Collective>(&op.work)) ratio.work = static_cast<double>(c->bytes);
     }
     ratios[{row.kind, row.precision, row.framework, row.gpu}].push_back(ratio);
   }

@@ -21,9 +21,10 @@ namespace {
 
 using Cells = std::vector<std::string_view>;
 
-constexpr double kMostSize = 2147483648.0;   // 2^31: no kernel library takes a longer side of a matrix
-constexpr double kMostElements = 1e15;       // in one tensor: 2 PB in 16 bits, more than any memory
-constexpr double kLeastMicroseconds = 1e-3;  // two clocks of a GPU, less than any kernel takes
+constexpr double kMostSize = 2147483648.0;      // 2^31: no kernel library takes a longer side of a matrix
+constexpr double kMostElements = 1e15;          // in one tensor: 2 PB in 16 bits, more than any memory
+constexpr std::int64_t kMostRanksOfANode = 72;  // of one NVLink domain (NVL72)
+constexpr double kLeastMicroseconds = 1e-3;     // two clocks of a GPU, less than any kernel takes
 
 Cells cells_of_line(std::string_view line) {
   Cells cells;
@@ -232,8 +233,41 @@ bool read_quantize(const NamedCells& c, KernelRow& row) {
   return true;
 }
 
+// The minor version in "2.29.2"; 0 if it is no version of NCCL 2.
+std::int64_t minor_of(std::string_view version) {
+  std::int64_t minor = 0;
+  if (version.starts_with("2.")) std::from_chars(version.data() + 2, version.data() + version.size(), minor);
+  return minor;
+}
+
+// Reads a collective that NCCL ran on one node. Those of other libraries choose kernels of their own, and of several
+// nodes a table does not say how they are joined.
+bool read_collective(const NamedCells& c, KernelRow& row) {
+  constexpr std::pair<std::string_view, CollectiveKind> kKinds[] = {{"all_reduce", CollectiveKind::all_reduce},
+                                                                    {"all_gather", CollectiveKind::all_gather},
+                                                                    {"reduce_scatter", CollectiveKind::reduce_scatter},
+                                                                    {"alltoall", CollectiveKind::all_to_all}};
+  const auto* kind =
+      std::find_if(std::begin(kKinds), std::end(kKinds), [&](const auto& k) { return k.first == c.text("op"); });
+  row.framework = c.text("lib");
+  row.precision = c.text("dtype");
+  row.nccl_minor = minor_of(c.text("ver"));
+  const std::int64_t ranks = c.whole("ranks"), nodes = c.whole("nodes"), bytes = c.whole("bytes");
+  const bool sums = kind != std::end(kKinds) &&
+                    (kind->second == CollectiveKind::all_reduce || kind->second == CollectiveKind::reduce_scatter);
+  if (kind == std::end(kKinds) || row.framework != "nccl" || row.nccl_minor == 0 || nodes != 1 || ranks < 2 ||
+      ranks > kMostRanksOfANode || (sums && row.precision == "int8"))
+    return false;
+  row.kind = kind->first;
+  row.ranks = static_cast<int>(ranks);
+  row.ops.push_back(op_of(Collective{.kind = kind->second, .bytes = bytes}, Precision::bf16));
+  row.shapes = fnv1a(fmt::format("{} {}", ranks, bytes));
+  return true;
+}
+
 // Fills in the ops of a measured kernel; returns false for a kernel that no op of a plan describes.
 bool read_ops(const NamedCells& c, KernelRow& row) {
+  if (c.has("lib") && c.has("ranks") && c.has("bytes")) return read_collective(c, row);
   if (!c.has("prec") || !c.has("fw")) return false;
   row.framework = c.text("fw");
   row.precision = c.text("prec");

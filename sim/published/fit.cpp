@@ -44,6 +44,20 @@ bool holds(const FittedNumber& n, const std::string& profile, const std::string&
                      [&](const std::string& h) { return h == "profile " + profile || h == "software " + software; });
 }
 
+struct LeftOutWord {
+  LeftOutBy by;
+  std::string_view name;
+};
+constexpr std::array kLeftOutWords = {LeftOutWord{LeftOutBy::source, "source"},
+                                      LeftOutWord{LeftOutBy::release, "release"},
+                                      LeftOutWord{LeftOutBy::model, "model"}};
+
+// The name of what is left out with a step: all steps of one name are left out together.
+const std::string& left_out_with(const PublishedRow& row, LeftOutBy by) {
+  const std::string& name = by == LeftOutBy::release ? row.release : by == LeftOutBy::model ? row.model : row.source;
+  return name.empty() ? row.source : name;
+}
+
 bool of_software(const FittedNumber& n) { return n.holders.front().starts_with("software "); }
 
 void scale(Software& software, std::string_view key, double factor) {
@@ -230,11 +244,11 @@ std::optional<double> ratio_of(const PublishedRow& row, const std::vector<double
   }
 }
 
-std::vector<LeftOut> summed(const std::vector<FitRow>& rows, const std::vector<Judgement>& judgements) {
+std::vector<LeftOut> summed(const std::vector<FitRow>& rows, const std::vector<Judgement>& judgements, LeftOutBy by) {
   std::map<std::string, LeftOut> by_source;
   for (const Judgement& j : judgements) {
-    LeftOut& s = by_source[rows[j.row].row->source];
-    s.source = rows[j.row].row->source;
+    LeftOut& s = by_source[left_out_with(*rows[j.row].row, by)];
+    s.source = left_out_with(*rows[j.row].row, by);
     ++s.rows;
     s.in_sample += std::abs(std::exp(rows[j.row].residual) - 1);
     s.left_out += std::abs(j.without_source);
@@ -305,8 +319,16 @@ void scale(Profile& profile, std::string_view key, double factor) {
   for (double* part : {&profile.gemm.smoothing, &profile.gemm.exposed_result}) *part = std::min(*part, 1.0);
 }
 
-Refit refit(const std::vector<PublishedRow>& all, const ForEach& for_each) {
+LeftOutBy find_left_out(std::string_view name) {
+  for (const LeftOutWord& word : kLeftOutWords) {
+    if (word.name == name) return word.by;
+  }
+  throw Error(fmt::format("--by: '{}' is not source, release or model", name), 2);
+}
+
+Refit refit(const std::vector<PublishedRow>& all, const ForEach& for_each, LeftOutBy by) {
   Refit result;
+  result.by = by;
   result.numbers = fitted_numbers();
   const std::vector<FittedNumber> numbers = result.numbers;
   const std::vector<const PublishedRow*> taken = sample_rows(all);
@@ -320,29 +342,29 @@ Refit refit(const std::vector<PublishedRow>& all, const ForEach& for_each) {
     }
     return fitted(kept, numbers);
   };
-  // By publication: the changes of the fitted constants' logarithms, from a fit [0] without the publication, [1]
+  // By publication (release, model): the changes of the fitted constants' logarithms, from a fit [0] without it, [1]
   // without its even-numbered steps, [2] without its odd-numbered steps.
   std::map<std::string, std::array<std::vector<double>, 3>> without;
-  for (const FitRow& r : rows) without.try_emplace(r.row->source);
-  for (auto& [source, shifts] : without) {
-    const auto in = [&, name = source](std::size_t i) { return rows[i].row->source == name; };
+  for (const FitRow& r : rows) without.try_emplace(left_out_with(*r.row, by));
+  for (auto& [group, shifts] : without) {
+    const auto in = [&, name = group](std::size_t i) { return left_out_with(*rows[i].row, by) == name; };
     shifts = {fit_without(in), fit_without([&](std::size_t i) { return in(i) && i % 2 == 0; }),
               fit_without([&](std::size_t i) { return in(i) && i % 2 == 1; })};
   }
   std::vector<Judgement> judgements(rows.size());
   for_each(rows.size(), [&](std::size_t i) {
-    const auto& shifts = without.at(rows[i].row->source);
+    const auto& shifts = without.at(left_out_with(*rows[i].row, by));
     judgements[i] = {.row = i, .whole = shifts.data(), .half = &shifts[1 + i % 2]};
     judge(judgements[i], rows[i], numbers);
   });
   result.ratios.resize(all.size());
   for_each(all.size(), [&](std::size_t i) {
-    const auto own = without.find(all[i].source);
+    const auto own = without.find(left_out_with(all[i], by));
     if (own != without.end()) result.ratios[i] = ratio_of(all[i], own->second.front(), numbers);
   });
   const std::vector<double> best = fit_without([](std::size_t) { return false; });
   for (std::size_t i = 0; i < numbers.size(); ++i) result.numbers[i].value *= std::exp(best[i]);
-  result.sources = summed(rows, judgements);
+  result.sources = summed(rows, judgements, by);
   for (LeftOut& s : result.sources) {
     s.numbers = numbers;
     for (std::size_t i = 0; i < numbers.size(); ++i) s.numbers[i].value *= std::exp(without.at(s.source)[0][i]);

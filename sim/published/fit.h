@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -33,25 +34,31 @@ double number_of(const Profile& profile, std::string_view key);
 // Multiplies all values of a profile that belong to a key by `factor`, such as the efficiencies of all tiles.
 void scale(Profile& profile, std::string_view key, double factor);
 
-// How well the measured steps of one publication (a paper or data set) are predicted with constants that were fitted
-// without these steps.
+// A fit is repeated without one of these at a time: a publication; a release of a stack, in whichever publications (a
+// step whose release is not known goes with its publication); all steps with a model of one name.
+enum class LeftOutBy : std::uint8_t { source, release, model };
+LeftOutBy find_left_out(std::string_view name);  // "release"; throws Error for another name than those three
+
+// How well the measured steps of one publication (a paper or data set), or of whatever else is left out, are predicted
+// with constants that were fitted without these steps.
 struct LeftOut {
-  std::string source;
+  std::string source;    // name of the publication, release or model
   std::size_t rows = 0;  // number of measured steps that were predicted
   // Means of |predicted / measured - 1|. in_sample: with the built-in constants; left_out: with constants fitted
-  // without the publication; halves: with constants fitted without the half of the publication that contains the step.
+  // without all of it; halves: with constants fitted without the half of it that contains the step.
   double in_sample = 0, left_out = 0, halves = 0;
   double left_out_bias = 0;
   std::vector<FittedNumber> numbers;  // the constants as fitted without the publication
 };
 
 struct Refit {
+  LeftOutBy by = LeftOutBy::source;
   // The constants as fitted to a sample of measured steps from all publications.
   std::vector<FittedNumber> numbers;
   std::vector<LeftOut> sources;
   std::size_t rows = 0;  // number of measured steps in the sample
   // For each measured step that was given, also those outside of the sample: measured over predicted time, with
-  // constants that were fitted without its publication. nullopt: doubtful, without a time, or not predicted.
+  // constants that were fitted without what was left out with it. nullopt: doubtful, without a time, or not predicted.
   std::vector<std::optional<double>> ratios;
 };
 
@@ -62,11 +69,18 @@ using ForEach = std::function<void(std::size_t n, const std::function<void(std::
 // same sample. The fit is least squares of ln(predicted / measured), in which large residuals count less (Huber) and
 // each number is held near its prior, as strictly as its spread says. All steps of a publication share an offset, which
 // stands for differences between clusters. The fit uses slopes at the built-in values, so that it needs only a few
-// predictions per step. It is repeated without each publication in turn, whose steps are then predicted with the
-// result.
-Refit refit(const std::vector<PublishedRow>& rows, const ForEach& for_each);
+// predictions per step. It is repeated without each publication (release, model) in turn, whose steps are then
+// predicted with the result.
+Refit refit(const std::vector<PublishedRow>& rows, const ForEach& for_each, LeftOutBy by = LeftOutBy::source);
 
-std::string refit_text(const Refit& refit);
-std::string refit_json(const Refit& refit);
+// Errors of all steps, with constants that were fitted without what was left out with each: by publication ("all"
+// last), of every step, and of those whose models have experts. cases[i] must be of the fit's row i.
+struct LeftOutErrors {
+  std::vector<ErrorSummary> steps, experts;
+};
+LeftOutErrors left_out_errors(const std::vector<PublishedCase>& cases, const Refit& refit);
+
+std::string refit_text(const Refit& refit, const LeftOutErrors& errors);
+std::string refit_json(const Refit& refit, const LeftOutErrors& errors);
 
 }  // namespace orrery

@@ -19,6 +19,7 @@
 #include "sim/predict/predict.h"
 #include "sim/published/stack.h"
 #include "sim/report/flops.h"
+#include "sim/report/stalls.h"
 
 namespace orrery {
 namespace {
@@ -39,7 +40,7 @@ struct Fact {
   nlohmann::json corrects;
 };
 
-std::vector<Fact> known_facts() {
+std::vector<Fact> known_facts(PublishedFacts which) {
   std::vector<Fact> facts;
   const nlohmann::json file = nlohmann::json::parse(data_file("published_facts.json"));
   for (const nlohmann::json& f : file.at("facts")) {
@@ -48,9 +49,18 @@ std::vector<Fact> known_facts() {
         {says.is_array() ? says.get<std::vector<std::string>>() : std::vector<std::string>{says.get<std::string>()},
          {},
          f.value("corrects", nlohmann::json::object())});
-    for (const auto& [key, value] : f.at("fills").items()) facts.back().fills.emplace_back(key, value);
+    const nlohmann::json inferred = f.value("inferred_from", nlohmann::json::object());
+    for (const auto& [key, value] : f.at("fills").items()) {
+      if (which == PublishedFacts::all || !inferred.contains(key)) facts.back().fills.emplace_back(key, value);
+    }
   }
   return facts;
+}
+
+// The name of a published step's model: that of its map, or the name by which it is given.
+std::string model_name(const nlohmann::json& entry) {
+  const nlohmann::json model = entry.at("spec").value("model", nlohmann::json());
+  return model.is_object() ? text_in(model, "name") : model.is_string() ? model.get<std::string>() : "";
 }
 
 // The text of a published step in which the words of facts are searched: id, notes, source, where, framework and model.
@@ -130,6 +140,8 @@ PublishedRow parse_row(const JsonValue& entry, const std::string& source, const 
   PublishedRow row;
   row.id = entry.at("id").text();
   row.source = source;
+  row.release = text_in(entry.raw().value("facts", nlohmann::json::object()), "release");
+  row.model = model_name(entry.raw());
   row.spec = filled.at("spec").dump();
   if (const auto doubtful = entry.find("doubtful"))
     row.doubtful = doubtful->is_text() ? doubtful->text() : doubtful->raw().dump();
@@ -205,6 +217,7 @@ void fill(PublishedCase& c, const Spec& spec, const Report& r) {
   c.step_time_s = r.step_time_s;
   c.step_time_low_s = r.step_time_low_s;
   c.step_time_high_s = r.step_time_high_s;
+  if (const auto stalled = stalled_step(spec, r.step_time_s)) c.stalled_step_s = stalled->step_time;
   if (c.row.memory_kind == "unstated") c.row.memory_kind = name_in(kLoggedMemories, spec.software.log.logged_memory);
   c.peak_memory_bytes = memory_of(r, spec.software, c.row.memory_kind);
   c.fits = r.memory.fits;
@@ -241,18 +254,18 @@ std::map<std::pair<std::string, std::string>, double> null_rates(const std::vect
 
 }  // namespace
 
-std::vector<PublishedRow> read_published(const std::string& path) {
-  return parse_published(read_input(path, kMostTables), path);
+std::vector<PublishedRow> read_published(const std::string& path, PublishedFacts facts) {
+  return parse_published(read_input(path, kMostTables), path, facts);
 }
 
-std::vector<PublishedRow> parse_published(std::string_view text, const std::string& path) {
+std::vector<PublishedRow> parse_published(std::string_view text, const std::string& path, PublishedFacts which) {
   constexpr const char* kAdvice = "a list of published measurements is needed";
   const nlohmann::json list = parse_json(path, text, kAdvice);
   const std::vector<JsonValue> entries = JsonValue(list, path, kAdvice).items();
   std::set<std::string> groups;
   for (const JsonValue& entry : entries) groups.insert(entry.is_object() ? entry.text_or("group", "") : "");
   std::vector<PublishedRow> rows;
-  const std::vector<Fact> facts = known_facts();
+  const std::vector<Fact> facts = known_facts(which);
   const std::string stem = std::filesystem::path(path).stem().string();
   for (const JsonValue& listed : entries) {
     const std::string where = fmt::format("{}: row {}", path, rows.size() + 1);
@@ -300,6 +313,8 @@ std::vector<Miss> misses(const std::vector<PublishedCase>& cases, Judged what, b
       add(c, c.forward_s, c.row.forward_s);
       add(c, c.backward_s, c.row.backward_s);
     }
+    if (what == Judged::stalled && c.stalled_step_s > 0 && c.row.doubtful.starts_with("stalled"))
+      add(c, c.stalled_step_s, c.row.step_time_s);
     if (what != Judged::step || !c.row.step_time_s) continue;
     add(c, c.step_time_s, c.row.step_time_s);
     const auto rate = rates.find({c.row.source, c.gpu});

@@ -20,6 +20,8 @@ struct PublishedRow {
   // The name of the publication (paper or data set): that of the file or, in a file of several publications, that of
   // the row's group.
   std::string source;
+  // The release of the stack as the row's facts give it, "NeMo 26.06", and the name of the model; "": not said.
+  std::string release, model;
   std::string spec;      // the spec of the step, as JSON
   std::string doubtful;  // reason to doubt the measurement, "": none is known
   // Measured seconds of the step (step_time_s), and of one layer's passes (forward_s, backward_s).
@@ -35,9 +37,14 @@ struct PublishedRow {
   bool composed = false;
 };
 
+// The facts about published runs (models/data/published_facts.json) that complete their specs: all, or only those that
+// are read in a document of the run or of what it names, without those that are inferred.
+enum class PublishedFacts : std::uint8_t { all, read };
+
 // Reads a file of measured steps. Throws Error "file: row 3: what" if it is no list of measured steps.
-std::vector<PublishedRow> read_published(const std::string& path);
-std::vector<PublishedRow> parse_published(std::string_view text, const std::string& path);
+std::vector<PublishedRow> read_published(const std::string& path, PublishedFacts facts = PublishedFacts::all);
+std::vector<PublishedRow> parse_published(std::string_view text, const std::string& path,
+                                          PublishedFacts facts = PublishedFacts::all);
 
 // The prediction of a published step, in the units of the measured figures (seconds, bytes, shares). If the step cannot
 // be predicted, only `row` and `reason` are set.
@@ -53,6 +60,7 @@ struct PublishedCase {
   std::vector<std::string> techniques;
   double step_time_s = 0, forward_s = 0, backward_s = 0;
   double step_time_low_s = 0, step_time_high_s = 0;
+  double stalled_step_s = 0;  // time of the step if the stack's hosts stall (sim/report/stalls.h); 0: they never do
   // Predicted peak bytes, of the kind of memory that the row's memory_kind names.
   double peak_memory_bytes = 0;
 
@@ -78,7 +86,8 @@ struct Miss {
   // memory and single layers.
   double null_error = 0;
 };
-enum class Judged : std::uint8_t { step, layer, memory, bubble };
+// stalled: steps whose rows say that they stalled, against the prediction of that state.
+enum class Judged : std::uint8_t { step, layer, memory, bubble, stalled };
 std::vector<Miss> misses(const std::vector<PublishedCase>& cases, Judged what, bool doubtful);
 
 // Statistics of |error| over the published steps of one publication, or over those that use one technique.

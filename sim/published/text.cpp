@@ -184,6 +184,7 @@ std::vector<Section> published_sections(const std::vector<PublishedCase>& cases)
           {"Pipeline bubbles", {}, bubbles_table(cases), {}},
           {"Errors of bubbles", {}, summary_table("bubble, points of 100", errors(Judged::bubble, false), false), {}},
           {"Doubtful step times", {}, summary_table("doubtful: step time", errors(Judged::step, true), true), {}},
+          {"Stalled steps", {}, summary_table("stalled: step time", errors(Judged::stalled, true), false), {}},
           {"Doubtful memory", {}, summary_table("doubtful: peak memory", errors(Judged::memory, true), false), {}},
           {"Choice of the fastest layout", {}, regret_table(cases), {}},
           {"Intervals, and what fits", fit_lines(cases), {}, {}}};
@@ -218,6 +219,7 @@ std::string published_json(const std::vector<PublishedCase>& cases) {
       {"peak_memory", summary_json("source", summarize(misses(cases, Judged::memory, false)))},
       {"bubble_fraction", summary_json("source", summarize(misses(cases, Judged::bubble, false)))},
       {"doubtful_step_time", summary_json("source", summarize(misses(cases, Judged::step, true)))},
+      {"stalled_step_time", summary_json("source", summarize(misses(cases, Judged::stalled, true)))},
       {"doubtful_peak_memory", summary_json("source", summarize(misses(cases, Judged::memory, true)))},
       {"grid_regret", grids},
       {"interval", {{"inside", in.inside}, {"rows", in.rows}}}};

@@ -13,6 +13,7 @@
 #include "sim/report/attribution.h"
 #include "sim/report/flops.h"
 #include "sim/report/remarks.h"
+#include "sim/report/stalls.h"
 #include "sim/report/steps_overlap.h"
 
 namespace orrery {
@@ -357,6 +358,7 @@ Report make_report(const Spec& spec, const Plan& plan, const Costs& costs, const
                          attribute(plan, trace), length);
   r.profile_hash = profile.hash;
   r.remarks = remarks(spec, plan, profile);
+  add_stalls_remark(r.remarks, spec, r.step_time_s);
   add_uplink_remark(r, plan, costs.busiest);
   if (spec.strategy.checkpoint) add_checkpoint(r, spec, plan);
   const Picoseconds before = period_of(plan, trace, plan.reported - 1).length();

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "models/cost/kernel_time.h"
+#include "models/cost/nccl/model.h"
 
 namespace orrery {
 namespace {
@@ -47,6 +48,24 @@ TEST(KernelErrors, ALevelIsFoundAndTakenAway) {
   const auto parsed = nlohmann::json::parse(kernels_json(report));
   EXPECT_EQ(parsed["kernels"].size(), 3U);
   EXPECT_NE(kernels_text(report, {}).find("h100-sxm"), std::string::npos);
+}
+
+// A collective of GPUs of one node is as long as in a node that is known.
+TEST(KernelErrors, CollectivesAreByTheModelOfNccl) {
+  const NcclModel model = nccl_model(nccl_topology(find_cluster("dgx-h100", 1), 1, 8));
+  const Seconds known = nccl_choose(model, CollectiveKind::all_reduce, Bytes{1} << 30).seconds;
+  Op op;
+  op.work = Collective{.kind = CollectiveKind::all_reduce, .bytes = Bytes{1} << 30};
+  KernelRows rows;
+  rows.rows.push_back({.gpu = "h100-sxm",
+                       .kind = "all_reduce",
+                       .framework = "nccl",
+                       .precision = "half",
+                       .ops = {op},
+                       .ranks = 8,
+                       .nccl_minor = 28,
+                       .measured = known / 1.1});
+  EXPECT_NEAR(predict_kernels(rows, {}).errors.at(0).level, 1.1, 1e-3);
 }
 
 // A time that is not a number would end sorting in undefined ways.

@@ -57,6 +57,24 @@ TEST(KernelRows, ProductsOfAnyWidth) {
   EXPECT_EQ(r.not_covered.size(), 1U);
 }
 
+TEST(KernelRows, CollectivesOfOneNode) {
+  const KernelRows r = Table(
+                           "op,lib,ver,src,dtype,ranks,nodes,bytes,us,repeats\n"
+                           "all_gather,nccl,2.29.2,NCCL,half,4,1,1048576,20,3\n"
+                           "all_reduce,nccl,2.27.5,NCCL,int8,8,1,1048576,20,3\n"
+                           "all_reduce,vllm,0.24.0,custom,bfloat16,8,1,1048576,20,3\n"
+                           "alltoall,nccl,2.27.5,NCCL,half,16,2,1048576,20,3\n")
+                           .read();
+  ASSERT_EQ(r.rows.size(), 1U);
+  EXPECT_EQ(r.rows[0].kind, "all_gather");
+  EXPECT_EQ(r.rows[0].ranks, 4);
+  EXPECT_EQ(r.rows[0].nccl_minor, 29);
+  EXPECT_EQ(std::get<Collective>(r.rows[0].ops.front().work).bytes, 1048576);
+  std::int64_t left_out = 0;
+  for (const auto& [what, rows] : r.not_covered) left_out += rows;
+  EXPECT_EQ(left_out, 3) << "a sum of int8, another library, and two nodes";
+}
+
 TEST(KernelRows, ProductsUnderLoadAreAKindOfTheirOwn) {
   const KernelRows r =
       Table("fw,ver,src,prec,m,n,k,us,power_w,power_limit_w\ntrtllm,1,torch,bfloat16,4096,1024,512,20,900,1000\n")

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "models/base/data.h"
+#include "models/base/error.h"
 #include "models/spec/software.h"
 #include "tests/temporary_folder.h"
 
@@ -105,7 +106,7 @@ TEST_F(Fit, SlowerRowsMeanSlowerProductsAndTheSameRowsTheSameFit) {
   const Refit once = refit(all, kInTurn), twice = refit(all, kInTurn);
   EXPECT_LT(value_of(once.numbers, "profile ampere", "gemm.efficiency"),
             value_of(fitted_numbers(), "profile ampere", "gemm.efficiency"));
-  EXPECT_EQ(refit_json(once), refit_json(twice));
+  EXPECT_EQ(refit_json(once, {}), refit_json(twice, {}));
   ASSERT_EQ(once.sources.size(), 1U);
   EXPECT_EQ(once.sources[0].rows, all.size());
   EXPECT_NEAR(once.sources[0].in_sample, 1 - 1 / 1.2, 1e-6);
@@ -125,9 +126,49 @@ TEST_F(Fit, ASourceIsJudgedByTheOthers) {
     return value_of(r.sources[i].numbers, "profile ampere", "gemm.efficiency");
   };
   EXPECT_LT(products(0), products(1)) << "as the slow one has them";
-  EXPECT_NE(refit_json(r).find("\"without\": ["), std::string::npos);
+  EXPECT_NE(refit_json(r, {}).find("\"without\": ["), std::string::npos);
   EXPECT_LT(r.sources[1].halves, r.sources[1].left_out);
-  EXPECT_NE(refit_text(r).find("mean over sources"), std::string::npos);
+  EXPECT_NE(refit_text(r, {}).find("mean over sources"), std::string::npos);
+}
+
+// Steps of one release in two publications are left out together, and so are those of one model.
+TEST_F(Fit, ReleasesAndModelsAreLeftOutWhole) {
+  std::vector<PublishedRow> all = rows("fast", 1), slow = rows("slow", 1.3), other = rows("other", 1);
+  for (PublishedRow& r : slow) r.release = r.model = "new";
+  for (PublishedRow& r : other) r.release = r.model = "new";
+  all.insert(all.end(), slow.begin(), slow.end());
+  all.insert(all.end(), other.begin(), other.end());
+  const Refit by_release = refit(all, kInTurn, LeftOutBy::release), by_model = refit(all, kInTurn, LeftOutBy::model);
+  ASSERT_EQ(by_release.sources.size(), 2U);
+  EXPECT_EQ(by_release.sources[0].source, "fast") << "a step without a release goes with its publication";
+  EXPECT_EQ(by_release.sources[1].source, "new");
+  EXPECT_EQ(by_release.sources[1].rows, 12U);
+  EXPECT_EQ(by_release.ratios, by_model.ratios);
+  EXPECT_NE(refit_text(by_release, {}).find("mean over releases"), std::string::npos);
+  EXPECT_EQ(find_left_out("model"), LeftOutBy::model);
+  EXPECT_THROW(find_left_out("colour"), Error);
+}
+
+// With the constants that were fitted without it, a publication's steps are as far off as their ratios say.
+TEST_F(Fit, ErrorsWithoutASourceAreThoseOfItsRatios) {
+  std::vector<PublishedRow> all = rows("fast", 1), slow = rows("slow", 1.3);
+  all.insert(all.end(), slow.begin(), slow.end());
+  std::vector<PublishedCase> cases;
+  for (const PublishedRow& r : all) cases.push_back(predict_published(r, ""));
+  cases.back().techniques = {"experts"};
+  Refit r;
+  r.ratios.assign(all.size(), 1.25);
+  r.ratios.front() = std::nullopt;
+  const LeftOutErrors errors = left_out_errors(cases, r);
+  ASSERT_EQ(errors.steps.size(), 3U) << "two publications, and all";
+  EXPECT_EQ(errors.steps[0].rows, 5U);
+  EXPECT_NEAR(errors.steps[1].mean, 0.2, 1e-12);
+  EXPECT_NEAR(errors.steps[1].bias, -0.2, 1e-12);
+  ASSERT_EQ(errors.experts.size(), 1U);
+  EXPECT_EQ(errors.experts[0].rows, 1U);
+  const auto json = nlohmann::json::parse(refit_json(r, errors));
+  EXPECT_EQ(json.at("left_out"), "source");
+  EXPECT_EQ(json.at("experts").at(0).at("source"), "slow");
 }
 
 // A constant without rows of its own moves with the constant that it resembles.

@@ -24,14 +24,14 @@ Refit small_refit() {
 }
 
 TEST(FitText, HasALineForEverySource) {
-  const std::string text = refit_text(small_refit());
+  const std::string text = refit_text(small_refit(), {});
   EXPECT_NE(text.find("paper"), std::string::npos);
   EXPECT_NE(text.find("-4.0"), std::string::npos);
   EXPECT_NE(text.find("mean over sources"), std::string::npos);
 }
 
 TEST(FitText, JsonHasTheRatiosOfAllSteps) {
-  const auto json = nlohmann::json::parse(refit_json(small_refit()));
+  const auto json = nlohmann::json::parse(refit_json(small_refit(), {}));
   EXPECT_EQ(json.at("sources").size(), 1U);
   EXPECT_EQ(json.at("ratios").at(0), 1.05);
   EXPECT_TRUE(json.at("ratios").at(1).is_null());

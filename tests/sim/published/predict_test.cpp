@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "models/base/data.h"
 #include "models/base/error.h"
 #include "models/load/load_spec.h"
 #include "sim/predict/predict.h"
@@ -170,6 +171,35 @@ TEST_F(Published, WordsFillWhatASpecLeavesOut) {
   EXPECT_EQ(spec_of(row)["software"]["selective_recompute"], "second_layers");
 }
 
+// A fact is read, or says what it was inferred from; without inferred ones a spec is as its row states it.
+TEST_F(Published, InferredFactsAreMarkedAndCanBeLeftOut) {
+  const nlohmann::json file = nlohmann::json::parse(data_file("published_facts.json"));
+  for (const nlohmann::json& fact : file.at("facts")) {
+    const std::string source = fact.at("source").get<std::string>();
+    EXPECT_EQ(fact.contains("inferred_from"), source.find("infer") != std::string::npos) << source;
+    const nlohmann::json inferred = fact.value("inferred_from", nlohmann::json::object());
+    for (const auto& [key, from] : inferred.items()) {
+      EXPECT_TRUE(fact.at("fills").contains(key)) << key;
+      EXPECT_TRUE(from == "documents" || from == "rows") << key;
+    }
+  }
+  nlohmann::json row = row_of("f", 1, 1);
+  row["source"] = "Zero Bubble Pipeline Parallelism";
+  row["facts"] = {{"release", "fork"}};
+  row["spec"]["model"]["vocab"] = 50304;
+  row["spec"]["model"]["name"] = "1.5B";
+  const auto model_of = [&](PublishedFacts facts) {
+    const PublishedRow read = read_published(write("a.json", nlohmann::json{row}.dump()), facts)[0];
+    EXPECT_EQ(read.release, "fork");
+    EXPECT_EQ(read.model, "1.5B");
+    return nlohmann::json::parse(read.spec)["model"];
+  };
+  row["unstated"] = {"model.vocab"};
+  EXPECT_EQ(model_of(PublishedFacts::all)["vocab"], 32000);
+  EXPECT_NE(model_of(PublishedFacts::read)["vocab"], 32000);
+  EXPECT_EQ(model_of(PublishedFacts::read)["tied_embeddings"], false) << "a script of the artifact says so";
+}
+
 // A value in a row that contradicts the row's source is corrected; rows with another value are left alone.
 TEST_F(Published, WordsCorrectWhatASpecMisstates) {
   const auto strategy_of = [&](const nlohmann::json& row) {
@@ -189,6 +219,23 @@ TEST_F(Published, WordsCorrectWhatASpecMisstates) {
   row["id"] = "zero_60B_C5";  // the row's id names the configuration
   EXPECT_EQ(strategy_of(row)["sharding"], "zero2");
   EXPECT_EQ(strategy_of(row)["offload"]["activations"], "cpu");
+}
+
+// A row that says that its step stalled is judged against that state of the stack, besides the usual one.
+TEST_F(Published, StalledStepsAreJudgedAsStalled) {
+  nlohmann::json row = row_of("s", 1, 1);
+  row["spec"]["software"] = "nanotron";
+  row["spec"]["strategy"] = {{"pipeline", 2}, {"data", 4}, {"global_batch", 16}};
+  nlohmann::json stalled = row;
+  stalled["doubtful"] = "stalled: longer than every sibling";
+  std::vector<PublishedCase> cases = predict({row, stalled});
+  EXPECT_NEAR(cases[0].stalled_step_s, cases[0].step_time_s + 4 * 0.55, 1e-9);
+  for (PublishedCase& c : cases) c.row.step_time_s = cases[0].stalled_step_s / 1.1;
+  const std::vector<Miss> list = misses(cases, Judged::stalled, true);
+  ASSERT_EQ(list.size(), 1U);
+  EXPECT_NEAR(list[0].error, 0.1, 1e-9);
+  EXPECT_TRUE(misses(cases, Judged::stalled, false).empty()) << "that row does not say so";
+  EXPECT_EQ(nlohmann::json::parse(published_json(cases))["stalled_step_time"][0]["rows"], 1);
 }
 
 // A step that was composed from parts does not show that it fits in a GPU's memory.

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "models/base/units.h"
+#include "models/spec/spec.h"
+
+namespace orrery {
+
+// The second state of a stack's steps: in some runs, and then in every step of them, the host of each pipeline stage
+// waits in every micro-batch, whatever the model. In the runs that published it, with nanotron, a micro-batch took 0.55
+// s longer with two stages and twice that with more, so that each neighbour of a stage adds as much (receivers read the
+// shape of what comes on the host; why that takes so long is not known), and never without a pipeline; data ranks were
+// in all but a few. A run is in one of the two states for all its length.
+struct StalledStep {
+  Seconds step_time = 0;
+  // Published runs of the stack with a pipeline and data ranks: how many of them stalled, and how many there are.
+  std::int64_t seen = 0, runs = 0;
+};
+
+// Returns the step in its second state, whose usual time is `step_time` (seconds): plus a micro-batch's wait for each
+// of at most two neighbours, times the micro-batches. nullopt: the stack has no such state (models/data/fitted.json,
+// "stalls"), or the spec no pipeline or one data rank.
+std::optional<StalledStep> stalled_step(const Spec& spec, Seconds step_time);
+
+// Adds a remark on that state to those of a report, if the step has one.
+void add_stalls_remark(std::vector<std::string>& remarks, const Spec& spec, Seconds step_time);
+
+}  // namespace orrery

@@ -1,0 +1,47 @@
+// The second state of steps whose hosts wait in every micro-batch.
+#include "sim/report/stalls.h"
+
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+#include "sim/predict/predict.h"
+#include "tests/models/plans.h"
+
+namespace orrery {
+namespace {
+
+Spec spec_with(const std::string& strategy, const std::string& software = "nanotron") {
+  return test::spec_of(test::kSmall, strategy, 32, "profile: " + software);
+}
+
+// A stage waits once a micro-batch for each neighbour; from three stages on those in the middle have two.
+TEST(Stalls, AreOneWaitForEachNeighbourAndMicroBatch) {
+  const auto longer = [](const std::string& strategy) {
+    const auto stalled = stalled_step(spec_with(strategy), 1.0);
+    return stalled ? stalled->step_time - 1 : 0;
+  };
+  EXPECT_NEAR(longer("data: 2, pipeline: 2, global_batch: 8"), 4 * 0.55, 1e-9);
+  EXPECT_NEAR(longer("data: 2, pipeline: 4, global_batch: 8"), 2 * 4 * 0.55, 1e-9);
+  EXPECT_NEAR(longer("data: 2, pipeline: 2, global_batch: 8, micro_batch: 2"), 2 * 0.55, 1e-9);
+}
+
+// No run without a pipeline stalled, and of another stack none is known to.
+TEST(Stalls, AreOfAPipelineWithDataRanksAndOfOneStack) {
+  EXPECT_FALSE(stalled_step(spec_with("data: 4, global_batch: 8"), 1));
+  EXPECT_FALSE(stalled_step(spec_with("data: 1, pipeline: 4, global_batch: 8"), 1));
+  EXPECT_FALSE(stalled_step(spec_with("data: 2, pipeline: 2, global_batch: 8", "megatron-core"), 1));
+}
+
+TEST(Stalls, AreARemarkOfTheReport) {
+  const auto remarks = [](const std::string& strategy) {
+    return std::ranges::count_if(predict(spec_with(strategy)).report.remarks, [](const std::string& line) {
+      return line.starts_with("stalls: in 50 of 467 published runs of nanotron");
+    });
+  };
+  EXPECT_EQ(remarks("data: 2, pipeline: 2, global_batch: 8"), 1);
+  EXPECT_EQ(remarks("data: 4, global_batch: 8"), 0);
+}
+
+}  // namespace
+}  // namespace orrery
