@@ -149,7 +149,9 @@ Outcome validate_published_command(const ValidateOptions& options, const Common&
   Refit fit;
   LeftOutErrors errors;
   if (options.leave_one_out) {
-    fit = refit_rows(rows, find_left_out(options.by), common);
+    const LeftOutBy by = find_left_out(options.by);
+    if (by == LeftOutBy::model) name_models(rows);
+    fit = refit_rows(rows, by, common);
     errors = left_out_errors(cases, fit);
   }
   save(options.scatter, scatter_svg(cases));

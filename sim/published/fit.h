@@ -35,7 +35,7 @@ double number_of(const Profile& profile, std::string_view key);
 void scale(Profile& profile, std::string_view key, double factor);
 
 // A fit is repeated without one of these at a time: a publication; a release of a stack, in whichever publications (a
-// step whose release is not known goes with its publication); all steps with a model of one name.
+// step whose release is not known goes with its publication); all steps with one model (name_models).
 enum class LeftOutBy : std::uint8_t { source, release, model };
 LeftOutBy find_left_out(std::string_view name);  // "release"; throws Error for another name than those three
 

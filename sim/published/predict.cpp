@@ -57,12 +57,6 @@ std::vector<Fact> known_facts(PublishedFacts which) {
   return facts;
 }
 
-// The name of a published step's model: that of its map, or the name by which it is given.
-std::string model_name(const nlohmann::json& entry) {
-  const nlohmann::json model = entry.at("spec").value("model", nlohmann::json());
-  return model.is_object() ? text_in(model, "name") : model.is_string() ? model.get<std::string>() : "";
-}
-
 // The text of a published step in which the words of facts are searched: id, notes, source, where, framework and model.
 std::string words_of(const nlohmann::json& entry) {
   std::string words = text_in(entry, "id") + ' ' + text_in(entry, "notes") + ' ';
@@ -141,7 +135,6 @@ PublishedRow parse_row(const JsonValue& entry, const std::string& source, const 
   row.id = entry.at("id").text();
   row.source = source;
   row.release = text_in(entry.raw().value("facts", nlohmann::json::object()), "release");
-  row.model = model_name(entry.raw());
   row.spec = filled.at("spec").dump();
   if (const auto doubtful = entry.find("doubtful"))
     row.doubtful = doubtful->is_text() ? doubtful->text() : doubtful->raw().dump();
@@ -253,6 +246,18 @@ std::map<std::pair<std::string, std::string>, double> null_rates(const std::vect
 }
 
 }  // namespace
+
+void name_models(std::vector<PublishedRow>& rows) {
+  for (PublishedRow& row : rows) {
+    try {
+      const Model m = parse_spec(row.spec, row.id).model;
+      row.model = fmt::format("hidden {}, heads {}/{}, feed_forward {}", m.hidden, m.heads, m.kv_heads, m.feed_forward);
+      if (m.moe) row.model += fmt::format(", experts {} of {}", m.moe->experts, m.moe->feed_forward);
+    } catch (const Error&) {
+      row.model = row.id;  // a step that is refused is not predicted either
+    }
+  }
+}
 
 std::vector<PublishedRow> read_published(const std::string& path, PublishedFacts facts) {
   return parse_published(read_input(path, kMostTables), path, facts);

@@ -20,7 +20,7 @@ struct PublishedRow {
   // The name of the publication (paper or data set): that of the file or, in a file of several publications, that of
   // the row's group.
   std::string source;
-  // The release of the stack as the row's facts give it, "NeMo 26.06", and the name of the model; "": not said.
+  // The release of the stack as the row's facts give it, "NeMo 26.06", and the model as name_models says; "": not said.
   std::string release, model;
   std::string spec;      // the spec of the step, as JSON
   std::string doubtful;  // reason to doubt the measurement, "": none is known
@@ -40,6 +40,10 @@ struct PublishedRow {
 // The facts about published runs (models/data/published_facts.json) that complete their specs: all, or only those that
 // are read in a document of the run or of what it names, without those that are inferred.
 enum class PublishedFacts : std::uint8_t { all, read };
+
+// Names the model of each row by the widths of its layers (columns, heads, MLP, experts), which are the same under all
+// names that publications give a model and for copies of it with fewer layers.
+void name_models(std::vector<PublishedRow>& rows);
 
 // Reads a file of measured steps. Throws Error "file: row 3: what" if it is no list of measured steps.
 std::vector<PublishedRow> read_published(const std::string& path, PublishedFacts facts = PublishedFacts::all);

@@ -184,7 +184,10 @@ std::vector<Section> published_sections(const std::vector<PublishedCase>& cases)
           {"Pipeline bubbles", {}, bubbles_table(cases), {}},
           {"Errors of bubbles", {}, summary_table("bubble, points of 100", errors(Judged::bubble, false), false), {}},
           {"Doubtful step times", {}, summary_table("doubtful: step time", errors(Judged::step, true), true), {}},
-          {"Stalled steps", {}, summary_table("stalled: step time", errors(Judged::stalled, true), false), {}},
+          {"Stalled steps (in sample: the wait of a micro-batch was fitted to them)",
+           {},
+           summary_table("stalled: step time", errors(Judged::stalled, true), false),
+           {}},
           {"Doubtful memory", {}, summary_table("doubtful: peak memory", errors(Judged::memory, true), false), {}},
           {"Choice of the fastest layout", {}, regret_table(cases), {}},
           {"Intervals, and what fits", fit_lines(cases), {}, {}}};

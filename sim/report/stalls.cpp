@@ -29,8 +29,7 @@ void add_stalls_remark(std::vector<std::string>& remarks, const Spec& spec, Seco
   if (!stalled) return;
   remarks.push_back(
       fmt::format("stalls: in {} of {} published runs of {} with a pipeline and data ranks hosts waited in every "
-                  "micro-batch; such a "
-                  "step takes {}",
+                  "micro-batch; such a step takes {}",
                   stalled->seen, stalled->runs, spec.software.name, time_text(stalled->step_time)));
 }
 

@@ -13,8 +13,8 @@ namespace orrery {
 // The second state of a stack's steps: in some runs, and then in every step of them, the host of each pipeline stage
 // waits in every micro-batch, whatever the model. In the runs that published it, with nanotron, a micro-batch took 0.55
 // s longer with two stages and twice that with more, so that each neighbour of a stage adds as much (receivers read the
-// shape of what comes on the host; why that takes so long is not known), and never without a pipeline; data ranks were
-// in all but a few. A run is in one of the two states for all its length.
+// shape of what comes on the host; why that takes so long is not known), and never without a pipeline nor
+// in any of 72 runs with a pipeline and one data rank. A run is in one of the two states for all its length.
 struct StalledStep {
   Seconds step_time = 0;
   // Published runs of the stack with a pipeline and data ranks: how many of them stalled, and how many there are.
