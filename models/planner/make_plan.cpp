@@ -1,7 +1,9 @@
 #include "models/planner/make_plan.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "models/layout/layout.h"
 #include "models/layout/rank_kinds.h"
@@ -11,6 +13,7 @@
 #include "models/planner/activation_eviction.h"
 #include "models/planner/activation_offload.h"
 #include "models/planner/asynchronous.h"
+#include "models/planner/copy_class.h"
 #include "models/planner/data_parallel.h"
 #include "models/planner/device_update.h"
 #include "models/planner/eight_bit_casts.h"
@@ -87,6 +90,24 @@ static void enter_class(Draft& draft, int number) {
   draft.second->context.ring_block = ranks.ring_block;
 }
 
+// Writes the classes of ranks of one replica of a pipeline stage. Kinds of ranks that do the same work are written once
+// and copied.
+static void write_classes(Draft& draft, TaskWriter& writer, StepWalk& walk, std::int64_t stage, std::int64_t replica) {
+  std::vector<std::pair<int, std::uint32_t>> written;  // kinds of ranks whose tasks were written, and their slots
+  for (int c = 0; c < static_cast<int>(draft.kinds.size()); ++c) {
+    enter_class(draft, c);
+    enter(draft, stage, replica);
+    const auto alike = std::ranges::find_if(written, [&](const auto& w) { return do_the_same(draft, w.first, c); });
+    if (alike != written.end()) {
+      copy_class(draft, writer.ends(), alike->second);
+      continue;
+    }
+    written.emplace_back(c, draft.at.slot);
+    lay_out(draft);
+    walk.write_slot();
+  }
+}
+
 // Returns the plan of the ranks of one model.
 static Plan plan_of_model(const Spec& spec) {
   Draft draft(spec);
@@ -99,12 +120,7 @@ static Plan plan_of_model(const Spec& spec) {
   const Strategy& s = spec.strategy;
   for (std::int64_t place = 0, stage = 0; place < s.places(); ++place) {
     while (s.first_position(stage + 1) <= place) ++stage;
-    for (int c = 0; c < static_cast<int>(draft.kinds.size()); ++c) {
-      enter_class(draft, c);
-      enter(draft, stage, place - s.first_position(stage));
-      lay_out(draft);
-      walk.write_slot();
-    }
+    write_classes(draft, writer, walk, stage, place - s.first_position(stage));
   }
   Plan& plan = draft.plan;
   plan.tasks.push_back({.first_dependency = static_cast<std::uint32_t>(plan.dependencies.size())});
