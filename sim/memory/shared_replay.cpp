@@ -24,15 +24,15 @@ Picoseconds ReplayMoments::end_of(const Wait& wait, const Trace& trace, TaskId f
   return std::max(end(wait.task, wait.step), end(wait.other, wait.other_step));
 }
 
-std::optional<std::vector<Picoseconds>> ReplayMoments::request_times(const HostTimes& host, const Trace& trace,
-                                                                     TaskId first) const {
-  std::vector<Picoseconds> times;
-  times.reserve(requests_.size());
+ReplayMoments::Times ReplayMoments::request_times(const HostTimes& host, const Trace& trace, TaskId first) const {
+  Times times;
+  times.now.reserve(requests_.size());
+  times.latest.reserve(requests_.size());
   for (const Request& r : requests_) {
     const TaskId behind = r.behind == kNone ? kNone : first + r.behind;
     const Picoseconds now = r.step * trace.step_time + host.now(first + r.task, behind, r.checked, 0);
-    if (!times.empty() && now < times.back()) return std::nullopt;
-    times.push_back(now);
+    times.now.push_back(now);
+    times.latest.push_back(times.latest.empty() ? now : std::max(now, times.latest.back()));
   }
   return times;
 }
@@ -43,23 +43,31 @@ bool ReplayMoments::keeps_all(const Trace& trace, TaskId first) const {
 }
 
 bool ReplayMoments::close(const HostTimes& host, const Trace& trace, TaskId first) {
-  const auto times = request_times(host, trace, first);
-  if (!shared_ || !times || !keeps_all(trace, first)) return false;
+  if (!shared_ || !keeps_all(trace, first)) return false;
+  const Times times = request_times(host, trace, first);
   for (Wait& w : waits_) {
-    const auto from = times->begin() + w.after;
-    w.until =
-        static_cast<std::uint32_t>(std::lower_bound(from, times->end(), end_of(w, trace, first)) - times->begin());
+    const Picoseconds end = end_of(w, trace, first);
+    // Where no request before the free is later than the end, the first that is as late as the end is the first at
+    // which the latest so far is.
+    const bool rises = w.after == 0 || times.latest[w.after - 1] < end;
+    const auto& list = rises ? times.latest : times.now;
+    const auto from = list.begin() + w.after;
+    const auto until = rises ? std::lower_bound(from, list.end(), end)
+                             : std::find_if(from, list.end(), [&](Picoseconds now) { return now >= end; });
+    w.until = static_cast<std::uint32_t>(until - list.begin());
   }
   return true;
 }
 
 bool ReplayMoments::same_for(const HostTimes& host, const Trace& trace, TaskId first) const {
-  const auto times = request_times(host, trace, first);
-  if (!times || !keeps_all(trace, first)) return false;
+  if (!keeps_all(trace, first)) return false;
+  const Times times = request_times(host, trace, first);
   return std::ranges::all_of(waits_, [&](const Wait& w) {
     const Picoseconds end = end_of(w, trace, first);
-    const bool not_before = w.until == w.after || (*times)[w.until - 1] < end;
-    return not_before && (w.until == times->size() || (*times)[w.until] >= end);
+    if (w.until < times.now.size() && times.now[w.until] < end) return false;
+    if (w.until == w.after || times.latest[w.until - 1] < end) return true;
+    return std::all_of(times.now.begin() + w.after, times.now.begin() + w.until,
+                       [&](Picoseconds now) { return now < end; });
   });
 }
 

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <vector>
 
 #include "models/plan/plan.h"
@@ -46,8 +45,11 @@ class ReplayMoments {
     std::uint32_t after = 0, until = 0;
   };
 
-  // The times of all requests; nullopt if one is earlier than the request before it.
-  std::optional<std::vector<Picoseconds>> request_times(const HostTimes& host, const Trace& trace, TaskId first) const;
+  // The times of all requests, which need not rise, and for each the latest up to it.
+  struct Times {
+    std::vector<Picoseconds> now, latest;
+  };
+  Times request_times(const HostTimes& host, const Trace& trace, TaskId first) const;
   static Picoseconds end_of(const Wait& wait, const Trace& trace, TaskId first);
   bool keeps_all(const Trace& trace, TaskId first) const;
 
