@@ -26,8 +26,8 @@ static std::vector<Dimension> dimensions_over_slots(const Plan& plan) {
 // of them in the order of issue. The n-th tasks of all slots are one collective.
 using Sequences = std::vector<std::vector<TaskId>>;
 
-// What tells the sequences of collectives apart: dimension, lane, process group, and the kind of ranks in dimensions
-// whose groups contain ranks of one kind.
+// A sequence of collectives is named by dimension, lane, process group, and the kind of ranks in dimensions whose
+// groups contain ranks of one kind.
 using SequenceKey = std::tuple<Dimension, LaneKind, std::int32_t, int>;
 
 // Adds the collectives that a slot issues in the dimensions `shared` to the sequences of their groups.

@@ -11,7 +11,7 @@ namespace orrery {
 // The sends and receives of transfers between two slots (classes of ranks), collected while the tasks of the slots are
 // written one after the other.
 struct TransferEnds {
-  // What tells a transfer apart from all others of its list.
+  // A transfer is told apart from all others of its list by these properties.
   struct Transfer {
     // transfers: the boundary between two virtual stages that is crossed; evicted: number of the eviction (BPipe)
     std::int32_t number = 0;

@@ -47,8 +47,8 @@ bool ReplayMoments::close(const HostTimes& host, const Trace& trace, TaskId firs
   const Times times = request_times(host, trace, first);
   for (Wait& w : waits_) {
     const Picoseconds end = end_of(w, trace, first);
-    // Where no request before the free is later than the end, the first that is as late as the end is the first at
-    // which the latest so far is.
+    // The first request as late as the end is the first at which the latest so far is, if no request before the free
+    // is later than the end.
     const bool rises = w.after == 0 || times.latest[w.after - 1] < end;
     const auto& list = rises ? times.latest : times.now;
     const auto from = list.begin() + w.after;
