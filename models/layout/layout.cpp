@@ -110,9 +110,7 @@ static void make_frames(Draft& draft, Chunk& chunk) {
   }
 }
 
-// Fills in the name of the class of ranks that is being laid out, the number of its ranks, and the rank that represents
-// the class.
-static void find_ranks(const Draft& draft, RankClass& slot) {
+void find_ranks(const Draft& draft, RankClass& slot) {
   const Plan& plan = draft.plan;
   const std::vector<Coordinates>& at = draft.coordinates;
   const bool several = draft.facts.spec.strategy.replicas_of(slot.stage) > 1;

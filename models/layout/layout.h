@@ -8,4 +8,8 @@ namespace orrery {
 // table other chunks use is laid out first.
 void lay_out(Draft& draft);
 
+// Fills in the name of the class of ranks that Draft::at names, the number of its ranks, and the rank that represents
+// the class. slot.stage must be set.
+void find_ranks(const Draft& draft, RankClass& slot);
+
 }  // namespace orrery

@@ -83,7 +83,8 @@ void ActivationEviction::move(const StageTransfer& transfer) {
     (send ? op.frees : op.allocates).push_back(buffer);
     const bool joins = i > 0 && spec_.software.communication.batched_p2p;
     const TaskId task = writer_.emit(op, frame, {}, joins ? kJoinsPrevious : std::uint8_t{0});
-    writer_.ends().evicted[{transfer.move, away, i, draft_.at.rank_kind}].push_back(task);
+    writer_.ends().evicted.push_back(
+        {{transfer.move, 0, away, draft_.at.rank_kind, static_cast<std::int64_t>(i)}, task});
   }
 }
 

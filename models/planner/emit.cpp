@@ -62,10 +62,9 @@ void StepWalk::cross(const StageTransfer& transfer) {
       if (slice == nullptr) continue;
       const Bytes first = of_models_before + before + slice->first;
       const TaskId task = writer_.emit(op, frame, {}, joins ? kJoinsPrevious : std::uint8_t{0});
-      writer_.ends()
-          .transfers[{transfer.boundary, transfer.micro_batch, transfer.forward, parts > 1 ? 0 : draft_.at.rank_kind,
-                      first}]
-          .push_back(task);
+      writer_.ends().transfers.push_back(
+          {{transfer.boundary, transfer.micro_batch, transfer.forward, parts > 1 ? 0 : draft_.at.rank_kind, first},
+           task});
       if (transfer.send) writer_.hold_send(task);
     }
     // The second model's hidden states travel in the batch of those of the model that trains.

@@ -99,7 +99,7 @@ TaskId PostValidation::pass_number(const char* name, std::uint16_t of, bool send
                  .operands = {number(of, send ? Access::read : Access::write)}};
   const TaskId task = writer_.emit(op, chunks_.front().state);
   const auto boundary = static_cast<std::int32_t>(next ? draft_.at.stage : draft_.at.stage - 1);
-  writer_.ends().transfers[{boundary, -1, forward, draft_.at.rank_kind, Bytes{0}}].push_back(task);
+  writer_.ends().transfers.push_back({{boundary, -1, forward, draft_.at.rank_kind, 0}, task});
   return task;
 }
 

@@ -38,22 +38,24 @@ struct FlowTable {
     std::int64_t weight = 0;
   };
 
+  // A change of a level is passed on to many links: what it reads and writes of each stands in one line of a cache.
   struct alignas(64) Link {
     Rate level = kNever;
     std::int64_t held = 0;  // sum of the weights of the flows that the link holds
-    std::int64_t own = 0;   // sum of the weights of the flows of which the link is the holder
     // sum of weight times rate over the link's joined flows that the link does not hold
     std::int64_t rest = 0;
-    std::int64_t full = 0;                 // capacity times kFullRate
-    std::int64_t weight = 0;               // sum of the weights of the link's flows
-    std::int64_t demand = 0;               // sum of weight times limit over the link's flows
-    std::int32_t weightless = 0;           // number of the link's flows of weight 0
-    std::int32_t below = 0;                // upper bound of the rates of the joined flows that the link does not hold
+    std::int64_t full = 0;              // capacity times kFullRate
+    std::int64_t weight = 0;            // sum of the weights of the link's flows
+    std::int64_t demand = 0;            // sum of weight times limit over the link's flows
+    std::int32_t below = 0;             // upper bound of the rates of the joined flows that the link does not hold
+    std::uint32_t queued = UINT32_MAX;  // key by which Levels has queued the link; UINT32_MAX if it has not
+    std::int32_t weightless = 0;        // number of the link's flows of weight 0
+    bool touched = false;               // whether the link is in FlowTable::touched
+    bool fanned = false;                // whether `fans` counts the flows of which the link is the holder
+
+    std::int64_t own = 0;                  // sum of the weights of the flows of which the link is the holder
     std::int32_t least_limit = kFullRate;  // lower bound of the limits of the flows of which the link is the holder
-    std::uint32_t queued = UINT32_MAX;     // key by which Levels has queued the link; UINT32_MAX if it has not
     std::uint32_t changed_in = 0;          // number of the last update that changed the level
-    bool touched = false;                  // whether the link is in FlowTable::touched
-    bool fanned = false;                   // whether `fans` counts the flows of which the link is the holder
     Rate before = kNever;                  // level before the update that `changed_in` numbers
     std::vector<Entry> flows;
     Fans fans;

@@ -10,6 +10,8 @@
 
 #include "models/layers/blocks.h"
 #include "models/plan/stream_pool.h"
+#include "sim/memory/host_times.h"
+#include "sim/memory/shared_replay.h"
 #include "sim/memory/state_tensors.h"
 
 namespace orrery {
@@ -27,6 +29,9 @@ struct Held {
   int stream = kNotHeld;
   // end time of the last collective that used the buffer, before which it is not freed; 0 if collectives do not keep it
   Picoseconds used_until = 0;
+  // that collective, counted from the first task of the class of ranks, and the step of the replay in which it ended
+  TaskId used_by = kNone;
+  int used_in = 0;
 };
 
 constexpr Bytes kWithoutEnd = Bytes{1} << 60;
@@ -53,7 +58,8 @@ bool ends_step(const Op& op) {
 class Replay : BlockSource {
  public:
   Replay(const Plan& plan, const Trace& trace, const MemoryOptions& options, std::vector<Held>& held,
-         std::vector<char>& named, const std::vector<std::uint32_t>& frames, MemoryCurve* curve)
+         std::vector<char>& named, const std::vector<std::uint32_t>& frames, const HostTimes& host, MemoryCurve* curve,
+         ReplayMoments* moments)
       : plan_(plan),
         trace_(trace),
         options_(options),
@@ -61,7 +67,9 @@ class Replay : BlockSource {
         states_(plan, frames, options.moments_by_weight, options.gradients_by_weight, *this),
         held_(held),
         named_(named),
-        curve_(curve) {}
+        host_(host),
+        curve_(curve),
+        moments_(moments) {}
 
   SlotMemory run(const RankClass& slot, const std::vector<std::uint32_t>& frames) {
     if (options_.workspace > 0) {
@@ -75,9 +83,10 @@ class Replay : BlockSource {
         if (!slots[s].lazy || options_.moments_at_start) take(f, static_cast<std::uint16_t>(s), 0, 0);
       }
     }
-    find_filling(slot);
     find_update(slot);
     slot_ = static_cast<std::uint32_t>(&slot - plan_.classes.data());
+    first_ = slot.begin;
+    plays_ = true;
     play(slot);
     result_.first_step_peak = result_.peak;
     play_to_rest(slot);
@@ -132,11 +141,11 @@ class Replay : BlockSource {
     const bool copies = options_.flat_copies > 0 && collective && ends_step(op);
     if (op.allocates.empty() && op.frees.empty() && !lists && !copies && !states_.has_gradients()) return;
     const Picoseconds offset = step_ * trace_.step_time;
-    const Picoseconds behind = oldest_ > slot.begin ? trace_.spans[oldest_ - 1].entered : 0;
+    behind_ = oldest_ > slot.begin ? oldest_ - 1 : kNone;
     // A framework that copies gradients into flat buffers also checks them for infinities, and its host waits for the
     // result before it issues the update.
-    const Picoseconds checked = options_.flat_copies > 0 && op.optimizer ? trace_.spans[t].entered : 0;
-    const Picoseconds now = offset + std::max({host_at(t) + lag_at(t), behind, checked});
+    checked_ = options_.flat_copies > 0 && op.optimizer;
+    const Picoseconds now = offset + host_.now(t, behind_, checked_, lag_at(t));
     visited_ = t;
     clock_ = std::max(clock_, now - offset);
     const int stream = pool_of(op.lane);
@@ -162,44 +171,10 @@ class Replay : BlockSource {
     curve_->back().push_back({clock_, slot_, now_});
   }
 
-  // Finds the tasks during which the host runs further ahead of the device: a stage's forward passes from the third up
-  // to the first backward. A stage's second output is sent only when the next stage has ended its first forward; the
-  // compute stream waits for that send, the host does not. Peaks of memory of nanotron's first stages led to this rule,
-  // and to its start at the third pass.
-  void find_filling(const RankClass& slot) {
-    constexpr std::int32_t kTaken = 2;
-    const auto micro_batch = [&](TaskId t) { return plan_.frames[plan_.tasks[t].frame].micro_batch; };
-    const std::int64_t fill =
-        plan_.last_stage(slot) - slot.stage + 1;  // forward passes before the first backward can run
-    TaskId end = slot.begin;
-    while (end < slot.end && plan_.op_of(end).phase != Phase::backward && micro_batch(end) < fill) ++end;
-    TaskId third = slot.begin;
-    while (third < end && micro_batch(third) < kTaken) ++third;
-    filling_ = {third, end};
-  }
-
   // Finds the first task of the update, which follows the last pass of the last micro-batch.
   void find_update(const RankClass& slot) {
     update_ = slot.end;
     while (update_ > slot.begin && plan_.op_of(update_ - 1).phase == Phase::step) --update_;
-  }
-
-  // The time when the host issues task t. Only a share (host_part) of the simulated launch time since the host last
-  // waited keeps the host busy; in the rest the device starts kernels.
-  Picoseconds host_at(TaskId t) const {
-    const Picoseconds issued = trace_.spans[t].issued;
-    if (options_.host_part == 1 && options_.filling_part == 1) return issued;
-    const std::vector<HostResume>& waits = trace_.host[plan_.slot_of(t)];
-    const auto after = std::upper_bound(waits.begin(), waits.end(), t,
-                                        [](TaskId task, const HostResume& w) { return task < w.first; });
-    const Picoseconds waited = after == waits.begin() ? 0 : std::prev(after)->time;
-    const auto from = [](Picoseconds begin, Picoseconds end, double part) {
-      return begin + static_cast<Picoseconds>(part * static_cast<double>(end - begin));
-    };
-    if (t < filling_.first || t >= filling_.second) return from(waited, issued, options_.host_part);
-    const Picoseconds fills = trace_.spans[filling_.first].issued;
-    if (waited >= fills) return from(waited, issued, options_.filling_part);
-    return from(waited, fills, options_.host_part) + from(0, issued - fills, options_.filling_part);
   }
 
   // How much later than in the simulated trace the host issues task t. To retry a failed allocation, the host waits
@@ -214,6 +189,7 @@ class Replay : BlockSource {
   }
 
   void fall_behind(Picoseconds now) {
+    if (moments_ != nullptr) moments_->give_up();
     const Picoseconds wait = allocator_.stats().synchronized_until - now;
     if (wait <= 0) return;
     lag_ = lag_at(visited_) + wait;
@@ -280,8 +256,10 @@ class Replay : BlockSource {
     blocks.reserve(copies.size());
     for (const Bytes copy : copies) blocks.push_back(take(copy, Category::buffers, now));
     note_most(t);
+    if (moments_ != nullptr) moments_->keep(t - first_);
     for (const BlockId block : blocks) {
       count(Category::buffers, -allocator_.size(block));
+      if (ended > 0) note_wait(t - first_, {});
       ended == 0 ? allocator_.free(block) : allocator_.free_after(block, ended);
     }
   }
@@ -303,10 +281,14 @@ class Replay : BlockSource {
   // buffers that the framework keeps.
   void note_uses(TaskId t, Picoseconds ended) {
     const bool gathers = std::get<Collective>(plan_.op_of(t).work).kind == CollectiveKind::all_gather;
+    if (moments_ != nullptr) moments_->keep(t - first_);
     for (const Operand& o : plan_.op_of(t).operands) {
       if (gathers && o.access != Access::read) continue;
       const Frame& frame = plan_.frames[frame_of(plan_, plan_.tasks[t].frame, o.scope)];
-      held_[frame.first_buffer + o.slot].used_until = ended;
+      Held& held = held_[frame.first_buffer + o.slot];
+      held.used_until = ended;
+      held.used_by = t - first_;
+      held.used_in = step_;
     }
   }
 
@@ -338,6 +320,10 @@ class Replay : BlockSource {
   // Allocates a block. If it does not fit even after the allocator's retry, the device's capacity is raised from this
   // moment on, so that the figures say how much memory would have been needed.
   BlockId allocate(Bytes bytes, int stream, Picoseconds now) {
+    if (moments_ != nullptr && plays_) {
+      const TaskId behind = behind_ == kNone ? kNone : behind_ - first_;
+      moments_->request(visited_ - first_, behind, checked_, step_);
+    }
     const std::int64_t retries = allocator_.stats().retries;
     const auto block = allocator_.malloc(bytes, stream, now);
     if (allocator_.stats().retries > retries) fall_behind(now);
@@ -368,11 +354,19 @@ class Replay : BlockSource {
     count(what.category, -allocator_.size(held.block));
     const bool elsewhere = held.stream != stream || stream != 0 || sent;
     const Picoseconds until = std::max(held.used_until, elsewhere ? ended : 0);
-    if (until == 0)
+    if (until == 0) {
+      if (elsewhere && moments_ != nullptr) moments_->give_up();
       allocator_.free(held.block);
-    else
+    } else {
+      note_wait(elsewhere ? visited_ - first_ : kNone, held);
       allocator_.free_after(held.block, until);
+    }
     held.stream = kNotHeld;
+  }
+
+  // Notes that a block is freed when a task has ended (kNone: no task), and a collective that uses the block.
+  void note_wait(TaskId task, const Held& held) {
+    if (moments_ != nullptr) moments_->wait(task, step_, held.used_until > 0 ? held.used_by : kNone, held.used_in);
   }
 
   void count(Category category, Bytes bytes) {
@@ -410,13 +404,18 @@ class Replay : BlockSource {
   Bytes allocated_ = 0;
   TierBytes beyond_{};  // bytes allocated now in each memory tier beyond the device
   int step_ = 0;
-  MemoryCurve* curve_;  // the memory curve to fill, or nullptr
+  const HostTimes& host_;
+  MemoryCurve* curve_;      // the memory curve to fill, or nullptr
+  ReplayMoments* moments_;  // what is noted for other classes of ranks, or nullptr
+  bool plays_ = false;      // whether steps are being replayed, rather than what is allocated before the first one
   std::uint32_t slot_ = 0;
   TaskId visited_ = 0, lagging_since_ = 0;
+  TaskId first_ = 0;       // the first task of the class of ranks
+  TaskId behind_ = kNone;  // arguments of HostTimes::now for the visited task
+  bool checked_ = false;
   Picoseconds lag_ = 0;
   Picoseconds clock_ = 0;   // time of the latest task, from the start of the step
   std::int64_t calls_ = 0;  // number of calls of cudaMalloc and cudaFree in the last replayed step
-  std::pair<TaskId, TaskId> filling_;
   TaskId update_ = 0;
   // Peak of the reserved bytes until the latest update began.
   Bytes reserved_before_ = 0;
@@ -459,6 +458,57 @@ void Replay::name_largest() {
 
 }  // namespace
 
+namespace {
+
+// The replays of classes of ranks that other classes of the same pipeline stage may share.
+class SharedReplays {
+ public:
+  SharedReplays(const Plan& plan, const Trace& trace, const std::vector<std::vector<std::uint32_t>>& frames)
+      : plan_(plan), trace_(trace), frames_(frames) {
+    for (const RankClass& slot : plan.classes) ++left_[slot.stage];
+  }
+
+  // Returns the class among those before whose replay a class has as well, if there is one. Must be called for one
+  // class after the other.
+  std::optional<std::uint32_t> find(std::uint32_t slot, const HostTimes& host) {
+    const RankClass& own = plan_.classes[slot];
+    --left_[own.stage];
+    for (const auto& [other, moments] : known_[own.stage]) {
+      if (equal_plans(plan_, other, slot, frames_) && moments.same_for(host, trace_, own.begin)) return other;
+    }
+    return std::nullopt;
+  }
+
+  // Returns whether later classes may share the replay of a class.
+  bool wants(std::uint32_t slot) const {
+    const std::int64_t stage = plan_.classes[slot].stage;
+    return left_.at(stage) > 0 && known_.at(stage).size() < kMostKnown;
+  }
+
+  void add(std::uint32_t slot, const HostTimes& host, ReplayMoments moments) {
+    const RankClass& own = plan_.classes[slot];
+    if (moments.close(host, trace_, own.begin)) known_[own.stage].emplace_back(slot, std::move(moments));
+  }
+
+ private:
+  // Most replays of a stage that a class is compared with; every comparison takes about a tenth of a replay.
+  static constexpr std::size_t kMostKnown = 6;
+
+  const Plan& plan_;
+  const Trace& trace_;
+  const std::vector<std::vector<std::uint32_t>>& frames_;
+  std::map<std::int64_t, std::int64_t> left_;  // for each stage, its classes that find() was not yet called for
+  std::map<std::int64_t, std::vector<std::pair<std::uint32_t, ReplayMoments>>> known_;
+};
+
+// Returns the memory of a class whose replay is that of another class; `by`: distance between their first tasks.
+SlotMemory moved(SlotMemory memory, TaskId by) {
+  if (memory.peak_task != kNone) memory.peak_task += by;
+  return memory;
+}
+
+}  // namespace
+
 std::vector<SlotMemory> replay_memory(const Plan& plan, const Trace& trace, const MemoryOptions& options,
                                       std::vector<MemoryCurve>* curves) {
   std::vector<Held> held(plan.buffers);  // one vector for all classes of ranks, as no two share a buffer of the plan
@@ -467,9 +517,20 @@ std::vector<SlotMemory> replay_memory(const Plan& plan, const Trace& trace, cons
   for (std::uint32_t f = 0; f < plan.frames.size(); ++f) frames[plan.frames[f].slot].push_back(f);
   std::vector<SlotMemory> result;
   if (curves != nullptr) curves->assign(plan.classes.size(), {});
+  SharedReplays shared(plan, trace, frames);
   for (std::uint32_t s = 0; s < plan.classes.size(); ++s) {
+    const HostTimes host(plan, trace, options, s);
+    const std::optional<std::uint32_t> same = curves == nullptr ? shared.find(s, host) : std::nullopt;
+    if (same) {
+      result.push_back(moved(result[*same], plan.classes[s].begin - plan.classes[*same].begin));
+      continue;
+    }
     MemoryCurve* curve = curves == nullptr ? nullptr : &(*curves)[s];
-    result.push_back(Replay(plan, trace, options, held, named, frames[s], curve).run(plan.classes[s], frames[s]));
+    ReplayMoments moments;
+    const bool notes = curves == nullptr && shared.wants(s);
+    Replay replay(plan, trace, options, held, named, frames[s], host, curve, notes ? &moments : nullptr);
+    result.push_back(replay.run(plan.classes[s], frames[s]));
+    if (notes) shared.add(s, host, std::move(moments));
   }
   return result;
 }

@@ -130,7 +130,7 @@ class Play {
     Seconds broken = std::clamp(broken_until_ - begin, 0.0, time);
     for (Seconds at = begin + random_.exponential(run_.between_lost_planes); at < end;
          at += random_.exponential(run_.between_lost_planes)) {
-      times_.failures[kSwitches] += 1;
+      times_.survived += 1;
       const Seconds from = std::clamp(broken_until_, at, end);
       broken_until_ = std::max(broken_until_, at + run_.repair);
       broken += std::min(broken_until_, end) - from;
@@ -221,6 +221,7 @@ RunQuantiles play_often(const LongRun& run, std::uint64_t seed, std::int64_t pla
     q.mean.checkpoints += part * t.checkpoints;
     q.mean.restarting += part * t.restarting;
     q.mean.waiting += part * t.waiting;
+    q.mean.survived += part * t.survived;
     for (std::size_t k = 0; k < t.failures.size(); ++k) q.mean.failures[k] += part * t.failures[k];
   }
   q.mean_share = q.mean.training / run.length;

@@ -54,6 +54,7 @@ struct RunTimes {
   Seconds restarting = 0;             // detection and restarts
   Seconds waiting = 0;                // waiting for a node to be repaired
   std::array<double, 32> failures{};  // number of failures of each kind, in the order of failure_kinds()
+  double survived = 0;  // number of switches and cables that broke while the job went on over other planes
 
   double all_failures() const;
 };

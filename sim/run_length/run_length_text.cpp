@@ -42,7 +42,7 @@ Table time_table(const LongRun& run, const RunTimes& mean) {
   return table;
 }
 
-Table kind_table(const RunQuantiles& q) {
+Table kind_table(const LongRun& run, const RunQuantiles& q) {
   Table table{{{"failures by cause", "", Align::left}, {"mean", ""}}, {}};
   constexpr std::size_t kShown = 6;
   double others = 0;
@@ -54,6 +54,8 @@ Table kind_table(const RunQuantiles& q) {
       others += q.mean.failures[k];
   }
   table.rows.push_back({"other", fmt::format("{:.1f}", others)});
+  if (run.between_lost_planes > 0)
+    table.rows.push_back({"switch or cable that ended nothing", fmt::format("{:.1f}", q.mean.survived)});
   return table;
 }
 
@@ -89,7 +91,7 @@ std::string run_length_text(const Spec& spec, const Report& report, const LongRu
   text += run.spares < 0 ? "  spare nodes never run out\n\n"
                          : fmt::format("  {} spare nodes; a repair takes {}\n\n", run.spares, seconds_text(run.repair));
   text += print(quantile_table(report, run, q), "  ") + "\n" + print(time_table(run, q.mean), "  ") + "\n" +
-          print(kind_table(q), "  ");
+          print(kind_table(run, q), "  ");
   return text;
 }
 
@@ -119,7 +121,8 @@ std::string run_length_json(const Report& report, const LongRun& run, const RunQ
                                       {"checkpoints", q.mean.checkpoints},
                                       {"restarting", q.mean.restarting},
                                       {"waiting", q.mean.waiting}}},
-                                    {"failures_by_cause", kinds}};
+                                    {"failures_by_cause", kinds},
+                                    {"switches_survived", q.mean.survived}};
   return j.dump(2) + "\n";
 }
 

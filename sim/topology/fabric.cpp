@@ -71,16 +71,21 @@ class RouteFinder {
         if (!port.peer.empty() && to != number_of_.end() && to->second > from) ++links[{to->second, port.Gbps}];
       }
       for (const auto& [to, count] : links) {
-        cable_of_.emplace(std::pair(from, to.first), static_cast<std::int64_t>(found_.graph.cables.size()));
+        cables_of_[{from, to.first}].push_back(static_cast<std::int64_t>(found_.graph.cables.size()));
         found_.graph.cables.push_back({from, to.first, count, to.second > 0 ? to.second : 1});
       }
     }
   }
 
-  // The link from one switch to another; -1: there is none.
-  std::int64_t link_of(std::int32_t from, std::int32_t to) const {
-    const auto at = cable_of_.find({std::min(from, to), std::max(from, to)});
-    return at == cable_of_.end() ? -1 : 2 * at->second + (from < to ? 0 : 1);
+  // The link that a port of a switch sends over: the cables to the port's peer that have the port's rate, or where the
+  // peer's ports print another rate, the first of them; -1: there is none.
+  std::int64_t link_of(std::int32_t from, const FabricLinks::Port& port) const {
+    const std::int32_t to = number_of_.at(port.peer);
+    const auto at = cables_of_.find({std::min(from, to), std::max(from, to)});
+    if (at == cables_of_.end()) return -1;
+    const auto same = std::ranges::find_if(
+        at->second, [&](std::int64_t c) { return found_.graph.cables[static_cast<std::size_t>(c)].Gbps == port.Gbps; });
+    return 2 * (same == at->second.end() ? at->second.front() : *same) + (from < to ? 0 : 1);
   }
 
   void load_evenly(GraphRoutes& routes, const std::set<std::int32_t>& leaves) {
@@ -132,8 +137,7 @@ class RouteFinder {
     }
     std::vector<double> by_table(even_.size(), 0);
     for (const auto& [port, load] : on_port) {
-      const std::int64_t link =
-          link_of(port.first, number_of_.at(fabric_.switches[port.first].ports.at(port.second).peer));
+      const std::int64_t link = link_of(port.first, fabric_.switches[port.first].ports.at(port.second));
       by_table[link] = std::max(by_table[link], load * found_.graph.cables[link / 2].count);
     }
     slow_down(by_table);
@@ -149,10 +153,9 @@ class RouteFinder {
       const int number = table->second.at(nic.lid);
       const auto port = s.ports.find(number);
       if (port == s.ports.end() || !number_of_.contains(port->second.peer)) return false;
-      const std::int32_t next = number_of_.at(port->second.peer);
-      if (link_of(at, next) < 0) return false;
+      if (link_of(at, port->second) < 0) return false;
       way.emplace_back(at, number);
-      at = next;
+      at = number_of_.at(port->second.peer);
     }
     if (at != nic.leaf) return false;
     for (const auto& port : way) ++on_port[port];
@@ -179,7 +182,8 @@ class RouteFinder {
   const FabricLinks& fabric_;
   std::map<std::string, std::int32_t> number_of_;  // of a switch, by its identifier
   std::map<std::string, std::vector<Nic>> nics_;   // of each host
-  std::map<std::pair<std::int32_t, std::int32_t>, std::int64_t> cable_of_;
+  // cables between two switches, of which the first has the lower number; those of different rates are apart
+  std::map<std::pair<std::int32_t, std::int32_t>, std::vector<std::int64_t>> cables_of_;
   std::vector<Nic> taken_;    // NICs of all nodes that are taken
   std::vector<double> even_;  // for each link, the pairs of a leaf and a NIC that go over it, evenly divided
   std::vector<double> slowed_;

@@ -177,8 +177,10 @@ TEST(RunLength, GoesOnWithoutASwitchOfAPlane) {
   run.between_lost_planes *= 0.01;
   run.repair = 600;
   const RunQuantiles on = play_often(run, 1, 400), over = play_often(ends, 1, 400);
-  EXPECT_NEAR(on.mean.failures[3] / over.mean.failures[3], 1, 0.12);
-  EXPECT_NEAR(on.mean.all_failures() / over.mean.all_failures(), 1, 0.06);
+  EXPECT_EQ(on.mean.failures[3], 0) << "a switch that ends nothing is no failure of the run";
+  EXPECT_EQ(over.mean.survived, 0);
+  EXPECT_NEAR(on.mean.survived / over.mean.failures[3], 1, 0.12);
+  EXPECT_NEAR((on.mean.all_failures() + on.mean.survived) / over.mean.all_failures(), 1, 0.06);
   const double trained = run.length - on.mean.restarting;
   EXPECT_NEAR(on.mean.slowed / (trained / run.between_lost_planes * run.repair * run.slowed_share), 1, 0.05);
   EXPECT_GT(on.mean_share, over.mean_share);
@@ -208,6 +210,7 @@ TEST(RunLength, IsPrintedForPeopleAndPrograms) {
   const RunQuantiles q = play_often(run, 1, 100);
   EXPECT_NE(run_length_text(spec, report, run, q, 100).find("useful time"), std::string::npos);
   EXPECT_NE(run_length_json(report, run, q, 100).find("orrery.run_length/1"), std::string::npos);
+  EXPECT_NE(run_length_json(report, run, q, 100).find("switches_survived"), std::string::npos);
 }
 
 }  // namespace

@@ -125,6 +125,28 @@ TEST(Fabric, IsCheckedAgainstItsForwardingTables) {
   EXPECT_EQ(fabric_routes(fabric, nodes, 1)->longer, 3);
 }
 
+// Two switches are joined by cables of two rates. A table that sends to all four hosts beyond a leaf over the faster
+// cable, which an even use would give two of, halves the rate of that cable and not of the other.
+TEST(Fabric, LoadsCablesOfTwoRatesApart) {
+  FabricLinks fabric;
+  for (const char* id : {"a", "s"}) fabric.switches.push_back({id, id, id[0] == 'a' ? 1 : 2, {}});
+  for (int i = 0; i < 2; ++i) {
+    for (int port = 1; port <= 4; ++port)
+      fabric.switches[i].ports[port] = {fmt::format("n{}", 4 * i + port), "", 10 + 4 * i + port, 400};
+    fabric.switches[i].ports[33] = {"", i == 0 ? "s" : "a", 2 - i, 400};
+    fabric.switches[i].ports[34] = {"", i == 0 ? "s" : "a", 2 - i, 200};
+  }
+  const std::vector<std::string> nodes = {"n1", "n2", "n3", "n4", "n5", "n6", "n7", "n8"};
+  for (int host = 1; host <= 8; ++host) {
+    fabric.tables[1][10 + host] = host <= 4 ? host : 33;
+    fabric.tables[2][10 + host] = host <= 4 ? 33 : host - 4;
+  }
+  const FabricRoutes routes = *fabric_routes(fabric, nodes, 1);
+  ASSERT_EQ(routes.graph.cables.size(), 2U);
+  for (const FabricGraph::Cable& cable : routes.graph.cables) EXPECT_EQ(cable.Gbps, 200);
+  EXPECT_DOUBLE_EQ(routes.table_load, 1) << "four pairs at 400 Gb/s take as long as two at 200";
+}
+
 // A spine with a link fewer is fuller than leaves' uplinks say, although all leaves have as many.
 TEST(Fabric, WithAFullLinkBeyondItsLeavesIsKeptAsAGraph) {
   const auto fabric = [](int between) {
