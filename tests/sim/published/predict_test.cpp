@@ -44,6 +44,20 @@ class Published : public ::testing::Test {
   test::TemporaryFolder folder_;
 };
 
+// Publications name a model in many ways, and some measure a copy with fewer layers.
+TEST_F(Published, ModelsAreNamedByTheirWidths) {
+  nlohmann::json whole = row_of("whole", 1, 1), named = whole, few = whole, other = whole;
+  whole["spec"]["model"] = "llama-3.1-8b";
+  named["spec"]["model"] = {{"base", "llama-3.1-8b"}, {"name", "Llama-3.1 8B (MLPerf v5.1)"}};
+  few["spec"]["model"] = {{"base", "llama-3.1-8b"}, {"layers", 4}};
+  std::vector<PublishedRow> rows =
+      read_published(write("rows.json", nlohmann::json({whole, named, few, other}).dump()));
+  name_models(rows);
+  EXPECT_EQ(rows[0].model, rows[1].model);
+  EXPECT_EQ(rows[0].model, rows[2].model);
+  EXPECT_NE(rows[0].model, rows[3].model);
+}
+
 TEST_F(Published, ErrorsAreThoseOfThePrediction) {
   const std::vector<PublishedCase> first = predict({row_of("a", 1, 1), row_of("b", 2, 1)});
   ASSERT_EQ(first.size(), 2U);
