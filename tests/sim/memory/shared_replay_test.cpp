@@ -14,7 +14,7 @@ namespace {
 
 using test::spec_of;
 
-const char* const kModel =
+const char* const kReplayedModel =
     "name: m, layers: 8, hidden: 512, heads: 8, feed_forward: 2048, vocab: 1024, gated: false, positions: learned";
 
 void expect_equal(const SlotMemory& a, const SlotMemory& b) {
@@ -49,7 +49,7 @@ TEST(SharedReplay, EqualsAReplayOfEachClass) {
                                     "pipeline: 2, virtual_stages: 2, data: 4, sharding: zero2, global_batch: 16"};
   for (const char* strategy : strategies) {
     for (const double slow : {1.0001, 1.2, 3.0}) {
-      Spec spec = spec_of(kModel, strategy, 512);
+      Spec spec = spec_of(kReplayedModel, strategy, 512);
       spec.cluster.stragglers = {{3, slow}};
       const Plan plan = make_plan(spec);
       for (const Bytes room : {Bytes{1} << 50, Bytes{200} << 20}) {
@@ -69,7 +69,7 @@ TEST(SharedReplay, EqualsAReplayOfEachClass) {
 
 // Three of four alike data ranks share the replay of the first.
 TEST(SharedReplay, KnowsEqualPlans) {
-  const Plan plan = unfold(make_plan(spec_of(kModel, "pipeline: 2, data: 4, global_batch: 16", 512)));
+  const Plan plan = unfold(make_plan(spec_of(kReplayedModel, "pipeline: 2, data: 4, global_batch: 16", 512)));
   std::vector<std::vector<std::uint32_t>> frames(plan.classes.size());
   for (std::uint32_t f = 0; f < plan.frames.size(); ++f) frames[plan.frames[f].slot].push_back(f);
   for (std::uint32_t a = 0; a < plan.classes.size(); ++a) {
@@ -80,7 +80,7 @@ TEST(SharedReplay, KnowsEqualPlans) {
 
 // A block that waits for an event is free before the first request after the event, whatever the times between are.
 TEST(SharedReplay, HoldsWhereEventsEndBetweenTheSameRequests) {
-  const Spec spec = spec_of(kModel, "data: 2, global_batch: 2", 512);
+  const Spec spec = spec_of(kReplayedModel, "data: 2, global_batch: 2", 512);
   const Plan plan = make_plan(spec);
   Trace trace = simulate(plan, costs_of(plan, spec, find_profile(spec.cluster.gpu)).timing);
   const MemoryOptions options;
