@@ -217,8 +217,8 @@ TEST(ClosedLoop, RequestsComeAtARate) {
   EXPECT_GT(often.first_token_s, 10 * seldom.first_token_s);
 }
 
-// Of requests that each take one pass of a second, those that come at random at a rate r wait r / (2 (1 - r)) on
-// average (Pollaczek and Khinchine: M/D/1); those that came evenly would not wait.
+// Requests that each take one pass of a second, and come at random at a rate r, wait r / (2 (1 - r)) on average (the
+// formula of Pollaczek and Khinchine for M/D/1 queues). Requests that came evenly would not wait.
 TEST(ClosedLoop, RequestsThatComeAtRandomQueue) {
   ClosedLoop loop = loop_of(1, 20'000);
   loop.input = 10;
