@@ -43,7 +43,7 @@ constexpr RefusedKind kRefusedKinds[] = {
     {kLinear, " minimax minimax_text_01 minimax_m1 kimi_linear bailing_moe_linear olmo_hybrid "},
     {kUnlike, " nemotron-nas deci decilm openelm gemma3n gemma3n_text "},
     {kImages, " mllama mllama_text_model "},
-    {"a bias on the logits is not built", " phi phimoe gptj codegen "},
+    {"a bias on the logits is not built", " phi phimoe codegen "},
     {"experts beside a dense MLP are not built", " arctic "},
     {"block-sparse attention is not built", " phi3small "},
     {"an activation with weights of its own is not built", " apertus "},

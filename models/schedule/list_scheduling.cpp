@@ -65,7 +65,7 @@ std::int64_t exchange_gap(const ScheduleShape& shape, std::int64_t count) {
 
 class FilledPlay {
  public:
-  FilledPlay(const ScheduleShape& shape, ChunkPlacement placement, const Orders& orders, const Filling& filling)
+  FilledPlay(const ScheduleShape& shape, ChunkPlacement placement, const Orders& orders, const OrderFilling& filling)
       : shape_(shape),
         places_(place_chunks(placement, shape)),
         count_(places_.virtual_stages()),
@@ -246,7 +246,7 @@ class FilledPlay {
   ScheduleShape shape_;
   Schedule places_;  // the placement of virtual stages; it has no orders of actions
   std::int64_t count_;
-  Filling filling_;
+  OrderFilling filling_;
   bool shares_;
   Orders orders_;
   std::vector<Stage> stages_;
@@ -268,7 +268,7 @@ class FilledPlay {
 }  // namespace
 
 FilledOrders fill_orders(const ScheduleShape& shape, ChunkPlacement placement, const Orders& orders,
-                         const Filling& filling) {
+                         const OrderFilling& filling) {
   FilledPlay play(shape, placement, orders, filling);
   play.run();
   const std::int64_t end = play.end();
@@ -276,7 +276,7 @@ FilledOrders fill_orders(const ScheduleShape& shape, ChunkPlacement placement, c
 }
 
 Orders best_filled(const ScheduleShape& shape, ChunkPlacement placement, const Orders& orders,
-                   const std::vector<Filling>& ways) {
+                   const std::vector<OrderFilling>& ways) {
   Schedule places = place_chunks(placement, shape);
   ScheduleShape own = shape;
   own.times.resize(places.virtual_stages() + 2);
@@ -290,7 +290,7 @@ Orders best_filled(const ScheduleShape& shape, ChunkPlacement placement, const O
   for (std::vector<PhaseTimes>& times : times_to_try(own)) {
     ScheduleShape other = own;
     other.times = std::move(times);
-    for (const Filling& way : ways) {
+    for (const OrderFilling& way : ways) {
       FilledOrders filled = fill_orders(other, placement, orders, way);
       filled.end = order_length(places, filled.orders, own, gap);
       if (filled.end < best.end) best = std::move(filled);

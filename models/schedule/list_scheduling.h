@@ -8,9 +8,9 @@
 
 namespace orrery {
 
-// A Filling says which actions fill_orders inserts into given orders, and when, while it simulates these orders with
-// transfers that take no time.
-struct Filling {
+// A OrderFilling says which actions fill_orders inserts into given orders, and when, while it simulates these orders
+// with transfers that take no time.
+struct OrderFilling {
   // Weight gradients, in orders that run input gradients separately, are inserted where a stage would wait for at least
   // gap_percent of a weight gradient's time, and before a forward if the stage already holds activations of `most`
   // micro-batches.
@@ -38,13 +38,13 @@ struct FilledOrders {
 // these passes. To avoid waits, each backward comes as many micro-batches later as there are barriers, so that as many
 // more micro-batches are in flight.
 FilledOrders fill_orders(const ScheduleShape& shape, ChunkPlacement placement,
-                         const std::vector<std::vector<Action>>& orders, const Filling& filling);
+                         const std::vector<std::vector<Action>>& orders, const OrderFilling& filling);
 
 // Returns the shortest of all orders that fill_orders makes from `orders` with any of the rules in `ways` and with any
 // of several lists of times: the pipeline's own (shape.times), and others near them (times_to_try). The length of each
 // order is measured with the own times.
 std::vector<std::vector<Action>> best_filled(const ScheduleShape& shape, ChunkPlacement placement,
                                              const std::vector<std::vector<Action>>& orders,
-                                             const std::vector<Filling>& ways);
+                                             const std::vector<OrderFilling>& ways);
 
 }  // namespace orrery

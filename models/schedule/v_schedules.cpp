@@ -80,7 +80,7 @@ Orders without_weights(const ScheduleShape& shape, const Pace& pace) {
 std::vector<std::vector<Action>> v_orders(const ScheduleShape& shape, const Pace& pace, std::int64_t most,
                                           std::int64_t barriers) {
   const Orders orders = without_weights(shape, pace);
-  std::vector<Filling> ways;
+  std::vector<OrderFilling> ways;
   for (const std::int64_t gap : {100, 50, 1}) ways.push_back({gap, most + 2 * barriers, barriers});
   return best_filled(shape, ChunkPlacement::v_shaped, orders, ways);
 }

@@ -38,7 +38,7 @@ bool nothing_but_host(const Timeline& t) {
 
 class Rows {
  public:
-  Rows(const Timeline& timeline, const LayoutOptions& options, Layout& layout)
+  Rows(const Timeline& timeline, const LayoutOptions& options, TimelineLayout& layout)
       : t_(timeline), o_(options), l_(layout), host_(options.host || nothing_but_host(timeline)) {
     l_.row_of_track.assign(t_.tracks.size(), -1);
   }
@@ -102,7 +102,7 @@ class Rows {
 
   const Timeline& t_;
   const LayoutOptions& o_;
-  Layout& l_;
+  TimelineLayout& l_;
   bool host_;  // whether lanes of a host's events are shown
 };
 
@@ -130,8 +130,8 @@ std::uint32_t compute_track(const Timeline& timeline, std::uint32_t process) {
   return best == kNone && !tracks.empty() ? tracks[0] : best;
 }
 
-Layout lay_out(const Timeline& timeline, const LayoutOptions& options, const std::vector<std::string>& links) {
-  Layout layout;
+TimelineLayout lay_out(const Timeline& timeline, const LayoutOptions& options, const std::vector<std::string>& links) {
+  TimelineLayout layout;
   Rows rows(timeline, options, layout);
   rows.add_pinned();
   for (std::uint32_t i = 0; i < links.size(); ++i)
@@ -190,7 +190,7 @@ std::vector<std::uint32_t> lanes_matching(const Timeline& timeline, const std::s
   return found;
 }
 
-int row_at(const Layout& layout, int y) {
+int row_at(const TimelineLayout& layout, int y) {
   const auto after =
       std::upper_bound(layout.rows.begin(), layout.rows.end(), y, [](int at, const Row& row) { return at < row.y; });
   if (after == layout.rows.begin()) return -1;

@@ -40,7 +40,7 @@ struct LayoutOptions {
 };
 
 // The rows and their vertical positions, for drawing and for finding the row under the mouse; independent of the width.
-struct Layout {
+struct TimelineLayout {
   std::vector<Row> rows;
   // heights in pixels of all rows and of the pinned rows, which are at the top and do not scroll
   int height = 0, pinned_height = 0;
@@ -53,11 +53,12 @@ inline constexpr int kLaneHeight = 18, kHeaderHeight = 18, kClosedHeight = 20, k
                      kLinkHeight = 50;
 
 // links: names of the links of the cluster whose rows stand above those of the processes.
-Layout lay_out(const Timeline& timeline, const LayoutOptions& options, const std::vector<std::string>& links = {});
+TimelineLayout lay_out(const Timeline& timeline, const LayoutOptions& options,
+                       const std::vector<std::string>& links = {});
 // Returns the layout options with which a trace is opened: if there are few processes, the lanes of all are shown; else
 // every process is one row.
 LayoutOptions default_options(const Timeline& timeline);
-int row_at(const Layout& layout, int y);  // index of the row at pixel y; -1 if none
+int row_at(const TimelineLayout& layout, int y);  // index of the row at pixel y; -1 if none
 // Returns whether a lane shows work (works()), as a sample of its events says.
 bool has_work(const Timeline& timeline, const Track& track);
 // Returns the track of a process that has the most compute events, counted in a sample of the track's events; the first

@@ -23,7 +23,7 @@ struct ShownNote {
 struct View {
   TimeScale scale;
   int scroll = 0;  // number of pixels by which the rows are scrolled
-  Layout layout;
+  TimelineLayout layout;
   EventId hovered = kNoEvent, selected = kNoEvent;
   std::vector<EventId> lit;  // highlighted events: those of the same collective as the selected or hovered event
   Picoseconds area_from = 0, area_to = 0;

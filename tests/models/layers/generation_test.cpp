@@ -167,7 +167,7 @@ TEST(GenerationLayers, QueryHeadsReadTheCacheApartWithoutAKernelForTheirGroup) {
   const auto on_cuda_cores = [](std::string_view model, std::int64_t cached, std::string_view software) {
     Spec spec = layers_spec(model, "{batch: 4, input: 128, output: 8}", "{tensor: 4}", 4, software);
     spec.generation->cached = cached;
-    spec.generation->input = cached > 0 ? 1 : 128;
+    spec.sequence = cached > 0 ? 1 : 128;
     const Plan plan = make_plan(spec);
     bool found = false;
     for (const Op& op : plan.ops) {

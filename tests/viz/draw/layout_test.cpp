@@ -64,7 +64,7 @@ TEST(Layout, LinksStandAboveTheRanks) {
   const Timeline t = ranks(2);
   LayoutOptions o = default_options(t);
   o.pinned = {2};
-  const Layout l = lay_out(t, o, {"fullest NIC", "fullest NVLink"});
+  const TimelineLayout l = lay_out(t, o, {"fullest NIC", "fullest NVLink"});
   ASSERT_GT(l.rows.size(), 3u);
   EXPECT_TRUE(l.rows[0].pinned);
   for (std::uint32_t i = 0; i < 2; ++i) {
@@ -83,7 +83,7 @@ TEST(Layout, RowsFollowEachOtherAndAreFoundAgain) {
   const Timeline t = ranks(3);
   LayoutOptions o = default_options(t);
   o.host = true;
-  const Layout l = lay_out(t, o);
+  const TimelineLayout l = lay_out(t, o);
   ASSERT_EQ(l.rows.size(), 9u);
   int y = 0;
   for (std::size_t i = 0; i < l.rows.size(); ++i) {
@@ -104,7 +104,7 @@ TEST(Layout, HostLanesAreShownOnRequest) {
 
 TEST(Layout, ClosedProcessesShowWhatTheyCompute) {
   const Timeline t = ranks(9);
-  const Layout l = lay_out(t, default_options(t));
+  const TimelineLayout l = lay_out(t, default_options(t));
   ASSERT_EQ(l.rows.size(), 9u);
   EXPECT_FALSE(l.rows[0].open);
   EXPECT_EQ(t.tracks[l.rows[4].track].name, "compute");
@@ -115,7 +115,7 @@ TEST(Layout, GroupsByCoordinate) {
   const Timeline t = ranks(6);
   LayoutOptions o = default_options(t);
   o.group_by = 1;
-  Layout l = lay_out(t, o);
+  TimelineLayout l = lay_out(t, o);
   ASSERT_EQ(l.rows.size(), 8u);
   EXPECT_EQ(l.rows[0].text, "tensor 0 (3)");
   EXPECT_EQ(l.rows[1].text, "rank 0");
@@ -150,7 +150,7 @@ TEST(Layout, PinnedTracksComeFirst) {
   const Timeline t = ranks(2);
   LayoutOptions o;
   o.pinned.insert(2);
-  const Layout l = lay_out(t, o);
+  const TimelineLayout l = lay_out(t, o);
   EXPECT_TRUE(l.rows[0].pinned);
   EXPECT_EQ(l.rows[0].text, "rank 1: compute");
   EXPECT_EQ(l.pinned_height, kLaneHeight);
