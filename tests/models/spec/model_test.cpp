@@ -40,7 +40,7 @@ TEST(Model, CountsThePublishedParameters) {
     EXPECT_EQ(count, row["published"].get<std::int64_t>()) << name;
     ++with_published;
   }
-  EXPECT_EQ(data_names("models").size(), 52u);
+  EXPECT_EQ(data_names("models").size(), 53u);
   EXPECT_GE(with_published, 38);
 }
 
