@@ -62,7 +62,7 @@ void fit_one_prompt(const ServedRow& row, std::int64_t spare, ServedOptions& opt
 void take(const json& given, ServedOptions& options) {
   require_known(given, {"sequences", "pass_tokens", "mixes", "reserves", "overlaps", "of_free", "shortest",
                         "poll_passes", "stream_passes", "balance_passes", "cuts_prompts", "drafts", "acceptance",
-                        "gpus_per_switch", "fits_one_prompt", "source"});
+                        "gpus_per_switch", "fits_one_prompt", "tokenises", "source"});
   const auto set = [&](const char* key, auto& option) { option = given.value(key, option); };
   set("sequences", options.sequences);
   set("pass_tokens", options.pass_tokens);
@@ -75,6 +75,7 @@ void take(const json& given, ServedOptions& options) {
   set("stream_passes", options.stream_passes);
   set("balance_passes", options.balance_passes);
   set("cuts_prompts", options.cuts_prompts);
+  set("tokenises", options.tokenises);
   set("drafts", options.drafts);
   set("acceptance", options.acceptance);
   set("gpus_per_switch", options.gpus_per_switch);
@@ -85,8 +86,6 @@ void take(const json& given, ServedOptions& options) {
 ServedOptions served_options(const ServedRow& row) {
   ServedOptions options;
   take(serving().at("stacks").at(stack_of(row)), options);
-  // Prompts of an offline load are tokens already.
-  if (row.concurrency > 0 || row.rate > 0) options.tokenise_s = generation_figures().tokenise_us * 1e-6;
   for (const json& server : serving().at("servers")) {
     if (!contains(row.source, server.at("of_rows"))) continue;
     for (const json& some : server.at("options")) {
@@ -96,6 +95,7 @@ ServedOptions served_options(const ServedRow& row) {
         fit_one_prompt(row, *spare, options);
     }
   }
+  if (options.tokenises) options.tokenise_s = generation_figures().tokenise_us * 1e-6;
   return options;
 }
 

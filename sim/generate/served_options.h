@@ -21,7 +21,8 @@ struct ServedOptions {
   // speculative decoding: tokens that are proposed for a pass, and how likely one is accepted
   std::int64_t drafts = 0;
   double acceptance = 0;
-  double tokenise_s = 0;             // for each token of a prompt
+  bool tokenises = false;            // whether one process of the server turns prompts into tokens
+  double tokenise_s = 0;             // which takes so long for each token of a prompt
   std::int64_t gpus_per_switch = 1;  // of the machine: GPUs that share a PCIe switch
 };
 

@@ -67,10 +67,12 @@ TEST(ServedOptions, FollowTheCollectionOfConfigurations) {
   EXPECT_EQ(served_options(row_of("vllm 0.18.0", "deepseek-r1", "b200", 64)).drafts, 0);
 }
 
-// Servers are sent text; the prompts of an offline load are tokens already.
-TEST(ServedOptions, TokenisePromptsOfServersAlone) {
-  EXPECT_GT(served_options(row_of("vllm 0.18.0", "gpt-oss-120b", "b200", 4)).tokenise_s, 0);
-  EXPECT_EQ(served_options(row_of("vllm 0.18.0", "gpt-oss-120b", "b200", 0)).tokenise_s, 0);
+// Rows of InferenceX are of one server that is sent text.
+TEST(ServedOptions, TokenisePromptsWhereAServerDoes) {
+  ServedRow row = row_of("vllm 0.18.0", "gpt-oss-120b", "b200", 4);
+  EXPECT_GT(served_options(row).tokenise_s, 0);
+  row.source = "another";
+  EXPECT_EQ(served_options(row).tokenise_s, 0);
 }
 
 }  // namespace
