@@ -18,7 +18,7 @@ class Hash {
     state_ = (state_ ^ static_cast<std::uint64_t>(x)) * 0xff51afd7ed558ccdULL;
     state_ ^= state_ >> 33;
   }
-  void add(const std::string& s) {
+  void add(std::string_view s) {
     for (const char c : s) add(static_cast<unsigned char>(c));
     add(s.size());
   }

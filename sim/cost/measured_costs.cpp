@@ -79,7 +79,7 @@ class MeasuredCosts {
     if (c != nullptr) t.group = c->group;
     const bool library = c == nullptr || c->algorithm == "library";
     costs_.notes[i] = {std::string(fingerprint_of(profile_, "link")),
-                       library ? std::string(fingerprint_of(profile_, "library")) : c->algorithm};
+                       std::string(library ? fingerprint_of(profile_, "library") : c->algorithm)};
     return t;
   }
 

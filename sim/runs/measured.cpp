@@ -165,7 +165,7 @@ std::vector<TransferNote> notes_of(const Plan& plan, std::span<const RankRun> ru
     const auto* c = std::get_if<Collective>(&op.work);
     const Dimension dimension = c == nullptr ? Dimension::pipeline : c->group;
     notes.push_back({moves(op) ? link_of(plan, runs, dimension) : "",
-                     c == nullptr || c->algorithm == "library" ? runs[0].library : c->algorithm});
+                     c == nullptr || c->algorithm == "library" ? runs[0].library : std::string(c->algorithm)});
   }
   return notes;
 }
