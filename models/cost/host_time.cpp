@@ -24,7 +24,7 @@ Seconds host_time(const Op& op, const Software& software) {
 }
 
 Seconds served_host_time(const Op& op, const Software& software, const Profile& profile) {
-  if (software.kernels.cuda_graphs || op.within) return 0;
+  if (software.kernels.cuda_graphs || op.within || op.same_call) return 0;
   const double launch_us = moves(op) ? software.host.collective_launch_us : software.host.launch_us;
   return launch_us * kMicrosecond * kernels_of(op.work, profile);
 }

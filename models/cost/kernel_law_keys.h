@@ -30,6 +30,10 @@ inline constexpr LawNumber<ExpertLaw> kExpertKeys[] = {
     {"fraction", &ExpertLaw::fraction, 1e-3, 1},  {"start_us", &ExpertLaw::start_us, 0, 1000},
     {"half_rows", &ExpertLaw::half_rows, 0, 256}, {"prologue_us", &ExpertLaw::prologue_us, 0, 1000},
     {"depth_us", &ExpertLaw::depth_us, 0, 1000},  {"passed_ns", &ExpertLaw::passed_ns, 0, 1000}};
+inline constexpr LawNumber<NarrowProductLaw> kNarrowKeys[] = {{"start_us", &NarrowProductLaw::start_us, 0, 1000},
+                                                              {"memory", &NarrowProductLaw::memory, 1e-3, 2},
+                                                              {"depth_us", &NarrowProductLaw::depth_us, 0, 1000},
+                                                              {"overlap", &NarrowProductLaw::overlap, 1, 100}};
 inline constexpr LawNumber<KernelRates> kRateKeys[] = {
     {"bf16", &KernelRates::bf16, 0, 1},           {"fp8", &KernelRates::fp8, 0, 1},
     {"memory", &KernelRates::memory, 0, 1},       {"start_us", &KernelRates::start_us, 0, 1000},

@@ -8,6 +8,7 @@
 
 #include "models/base/units.h"
 #include "models/cost/expert_law.h"
+#include "models/cost/narrow_product.h"
 #include "models/plan/op.h"
 #include "models/spec/cluster.h"
 
@@ -70,6 +71,7 @@ struct KernelLaws {
   std::vector<KernelFamily<ProductLaw>> products;
   std::vector<KernelFamily<AttentionLaw>> attention;
   std::vector<KernelFamily<ExpertLaws>> experts;
+  std::vector<KernelFamily<NarrowProductLaw>> narrow;
   std::map<std::string, KernelRates> rates;  // by GPU
 };
 

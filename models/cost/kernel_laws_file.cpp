@@ -83,8 +83,8 @@ nlohmann::ordered_json json_of_experts(const KernelFamily<ExpertLaws>& family) {
 
 // The file says this of itself.
 constexpr const char* kAbout =
-    "Laws of kernels that run alone in a burst. What a family's numbers mean stands in models/cost/kernel_laws.h and "
-    "expert_law.h. Six "
+    "Laws of kernels that run alone in a burst. What a family's numbers mean stands in models/cost/kernel_laws.h, "
+    "narrow_product.h and expert_law.h. Six "
     "numbers are a kind of GPU's own: fractions of the peaks of products in 16 and 8 bits and of the memory bandwidth, "
     "microseconds of a product's start, the fraction of the 16-bit peak that attention reaches with long heads, and "
     "its tail in blocks of queries.";
@@ -101,6 +101,8 @@ KernelLaws parse_kernel_laws(std::string_view text, const std::string& path) {
     laws.products.push_back(family_of_json<ProductLaw>(family, kProductKeys));
   for (const JsonValue& family : root.at("attention").items())
     laws.attention.push_back(family_of_json<AttentionLaw>(family, kAttentionKeys));
+  for (const JsonValue& family : root.at("narrow_products").items())
+    laws.narrow.push_back(family_of_json<NarrowProductLaw>(family, kNarrowKeys));
   for (const JsonValue& family : root.at("experts").items()) laws.experts.push_back(experts_of_json(family));
   for (const auto& [gpu, numbers] : root.at("gpus").members()) read_numbers(numbers, kRateKeys, laws.rates[gpu]);
   return laws;
@@ -109,6 +111,7 @@ KernelLaws parse_kernel_laws(std::string_view text, const std::string& path) {
 KernelLaws rounded(KernelLaws laws) {
   for (auto& family : laws.products) round_numbers(kProductKeys, family.law);
   for (auto& family : laws.attention) round_numbers(kAttentionKeys, family.law);
+  for (auto& family : laws.narrow) round_numbers(kNarrowKeys, family.law);
   for (auto& family : laws.experts) {
     for (auto& [format, law] : family.law) round_numbers(kExpertKeys, law);
   }
@@ -120,6 +123,7 @@ std::string to_json(const KernelLaws& laws) {
   nlohmann::ordered_json root = {{"_source", laws.source}, {"_experts_source", laws.experts_source}, {"about", kAbout}};
   for (const auto& family : laws.products) root["products"].push_back(json_of(family, kProductKeys));
   for (const auto& family : laws.attention) root["attention"].push_back(json_of(family, kAttentionKeys));
+  for (const auto& family : laws.narrow) root["narrow_products"].push_back(json_of(family, kNarrowKeys));
   for (const auto& family : laws.experts) root["experts"].push_back(json_of_experts(family));
   root["gpus"] = nlohmann::ordered_json::object();
   for (const auto& [gpu, rates] : laws.rates) write_numbers(root["gpus"][gpu], kRateKeys, rates);

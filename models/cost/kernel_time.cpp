@@ -16,7 +16,8 @@ int kernels_of(const Work& work, const Profile& profile) {
   const int all = kernels_of(work);
   if (!profile.generates) return all;
   // The kernel that rotates queries and keys writes keys and values to the cache too.
-  const bool fused = std::holds_alternative<Cast>(work) || std::holds_alternative<Residual>(work) ||
+  const auto* cast = std::get_if<Cast>(&work);
+  const bool fused = (cast != nullptr && !cast->own_kernel) || std::holds_alternative<Residual>(work) ||
                      std::holds_alternative<SoftCap>(work);
   return fused ? 0 : std::min(1, all);
 }
@@ -112,10 +113,20 @@ struct KernelTime {
     return (*this)(first) + static_cast<double>(g.apart - 1) * (*this)(other);
   }
 
+  // Returns the time of a product of generated text with few rows by a law that is fitted to such products.
+  std::optional<Seconds> by_law(const Gemm& g) const {
+    if (profile.narrow_products && has_narrow_product_law(g, op.precision))
+      return narrow_product_time(g, gpu, *profile.narrow_products);
+    if (!profile.products || !has_product_law(g, op.precision)) return std::nullopt;
+    const auto& [rates, law] = *profile.products;
+    const bool eight_bit = is_eight_bit(op.precision);
+    if (eight_bit && rates.fp8 == 0) return std::nullopt;
+    return product_time(g, eight_bit, false, {}, gpu, rates, law);
+  }
+
   Seconds operator()(const Gemm& g) const {
     if (g.apart > 1) return one_by_one(g);
-    if (profile.products && has_product_law(g, op.precision))
-      return product_time(g, false, false, {}, gpu, profile.products->rates, profile.products->law);
+    if (const auto time = by_law(g)) return *time;
     const bool eight_bit = linear(g) && is_eight_bit(op.precision);
     const double peak = peak_flops(gpu, linear(g) ? op.precision : storage_precision(op.precision));
     const double fraction =

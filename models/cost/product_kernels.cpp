@@ -23,6 +23,11 @@ bool is_like(const Gpu& gpu, const std::string& name) {
          std::abs(peak_of_multiprocessor(gpu) / peak_of_multiprocessor(measured) - 1) <= kSameClock;
 }
 
+// Whether a product reads weights as they are stored, so that nothing widens them.
+bool reads_as_stored(const Gemm& g, Precision precision) {
+  return !g.weights.narrow() || reads_codes(g.weights, precision);
+}
+
 }  // namespace
 
 std::optional<ProductKernels> find_product_kernels(const Gpu& gpu, const KernelLaws& laws) {
@@ -40,10 +45,17 @@ std::optional<ProductKernels> find_product_kernels(const Gpu& gpu, const KernelL
   return std::nullopt;
 }
 
+static bool is_plain(const Gemm& g) {
+  return g.heads == 0 && g.role == Gemm::Role::output && g.pieces == 1 && !g.accumulate && g.m < kFewRows;
+}
+
 bool has_product_law(const Gemm& g, Precision precision) {
   const bool sixteen_bits = precision == Precision::bf16 || precision == Precision::fp16;
-  const bool plain = g.heads == 0 && g.role == Gemm::Role::output && g.pieces == 1 && !g.accumulate;
-  return plain && sixteen_bits && !g.weights.narrow() && g.m < kFewRows;
+  return is_plain(g) && (sixteen_bits || precision == Precision::fp8) && reads_as_stored(g, precision);
+}
+
+bool has_narrow_product_law(const Gemm& g, Precision precision) {
+  return is_plain(g) && precision == Precision::nvfp4 && reads_as_stored(g, precision);
 }
 
 }  // namespace orrery

@@ -17,7 +17,10 @@ struct ProductKernels {
 std::optional<ProductKernels> find_product_kernels(const Gpu& gpu, const KernelLaws& laws = built_in_kernel_laws());
 
 // Returns whether the law is for this product where a text is generated: of a linear layer with few rows, forward,
-// whose inputs and weights have 16 bits.
+// whose inputs and weights have 16 bits, or both 8.
 bool has_product_law(const Gemm& g, Precision precision);
+
+// The same of the law of products in nvfp4.
+bool has_narrow_product_law(const Gemm& g, Precision precision);
 
 }  // namespace orrery

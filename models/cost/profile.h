@@ -113,6 +113,8 @@ struct Profile {
   ExpertLaws experts;
   // The law of matrix products where a text is generated on a GPU whose kernels were measured.
   std::optional<ProductKernels> products;
+  // The law of such products in nvfp4, where a framework's were measured.
+  std::optional<NarrowProductLaw> narrow_products;
   // Whether the profile was imported and so lacks some times: the missing times come from the built-in profile of the
   // spec's GPU (sim/predict/predict.h, profile_for).
   bool rest_built_in = false;

@@ -168,7 +168,9 @@ static void rotate(LayerTape& layer, Id queries_keys) {
   if (m.positions != Positions::rope) return;
   const Rotary work = {c.rows, (layer.heads + layer.kv_heads) * m.head_dim, m.head_dim,
                        c.spec.software.kernels.fused_rotary, Direction::forward};
-  layer.tape.emit("rotary", work, {.updates = {queries_keys}});
+  const auto& generation = c.spec.generation;
+  const bool within = generation && generation->answers() && c.spec.software.kernels.attention_rotates;
+  layer.tape.emit("rotary", work, {.updates = {queries_keys}, .within = within});
   layer.tape.on_backward([=, &layer] {
     Rotary back = work;
     back.direction = Direction::backward;

@@ -65,8 +65,10 @@ Id mlp(LayerTape& layer, Id x, bool reduce);
 // Records the experts that all tokens pass, with their gate if the model has one.
 Id shared_experts(LayerTape& layer, Id x);
 // Records a norm of any number of rows, such as the heads of all tokens, with `columns` columns each; without
-// `weighted` the norm multiplies by no weights.
-Id norm_rows(LayerTape& layer, const std::string& name, Id x, std::int64_t rows, std::int64_t columns, bool weighted);
+// `weighted` the norm multiplies by no weights. after_sum: whether a generated text's all-reduce before it does it
+// (Software::Communication::all_reduce_norms).
+Id norm_rows(LayerTape& layer, const std::string& name, Id x, std::int64_t rows, std::int64_t columns, bool weighted,
+             bool after_sum = false);
 
 // Records the rotation (RoPE) of `columns` columns of each row in place; the columns belong to heads of `head_dim`
 // rotated columns each.

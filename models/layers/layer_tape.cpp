@@ -183,7 +183,8 @@ static Id columns_to_fp8(LayerTape& layer, const std::string& name, Id x, std::i
   return columns;
 }
 
-CastSlots to_fp8(LayerTape& layer, const std::string& name, Id x, std::int64_t elements, bool transpose, bool within) {
+CastSlots to_fp8(LayerTape& layer, const std::string& name, Id x, std::int64_t elements, bool transpose, bool within,
+                 bool own_kernel) {
   if (!layer.eight_bit) return {x, x};
   const bool kept = transpose, apart = transpose && layer.context.spec.software.kernels.rowwise_scales;
   transpose = transpose && transposes_eight_bit(layer.context.spec);
@@ -191,7 +192,7 @@ CastSlots to_fp8(LayerTape& layer, const std::string& name, Id x, std::int64_t e
   const Id rows = layer.tape.slot(name + " in fp8", elements);
   BlockBuilder::Uses uses = {.reads = {x}, .writes = {rows}, .within = within};
   if (transpose && !apart) uses.writes.push_back(layer.tape.slot(name + " in fp8, transposed", elements));
-  layer.tape.emit(name + " to fp8", Cast{elements, layer.context.width, 1, transpose && !apart}, uses);
+  layer.tape.emit(name + " to fp8", Cast{elements, layer.context.width, 1, transpose && !apart, 1, own_kernel}, uses);
   if (!apart) return {rows, uses.writes.back(), kept};
   return {rows, columns_to_fp8(layer, name, x, elements), kept};
 }
@@ -204,6 +205,22 @@ void rescale(LayerTape& layer, const std::string& name, Id x, std::int64_t eleme
 
 Bytes operand_width(const LayerTape& layer) { return layer.eight_bit ? 1 : layer.context.width; }
 
+// Returns whether a kernel of its own casts x, which a product of generated text reads: not where the kernel that
+// writes x does it (InputCasts), which can where the whole tensor has one scale, known before. Norms and attention that
+// are written by hand cast to nvfp4 too (TensorRT-LLM's allReduceFusionKernels, and its attention's out_scale).
+static bool casts_apart(const LayerTape& layer, Id x) {
+  const BlockContext& c = layer.context;
+  const InputCasts casts = c.spec.software.kernels.input_casts;
+  const Work* writer = layer.tape.writer_of(x);
+  const bool four_bits = layer.tape.precision() == Precision::nvfp4, fused = casts == InputCasts::fused;
+  const bool tensor_scale = layer.tape.precision() == Precision::fp8 && c.spec.strategy.weights.group <= kChannelGroup;
+  if (!c.spec.generation) return false;
+  if (casts == InputCasts::apart || writer == nullptr || !(tensor_scale || (four_bits && fused))) return true;
+  if (std::holds_alternative<Activation>(*writer)) return four_bits;
+  if (std::holds_alternative<Normalize>(*writer)) return fused && c.tensor == 1;
+  return !fused || !std::holds_alternative<FlashAttention>(*writer);
+}
+
 CastSlots input_to_fp8(LayerTape& layer, const std::string& name, Id x, std::int64_t rows, std::int64_t columns,
                        bool keep) {
   if (layer.rounds) {
@@ -214,7 +231,8 @@ CastSlots input_to_fp8(LayerTape& layer, const std::string& name, Id x, std::int
                     {.reads = {x}, .writes = {rounded}});
     return {rounded, rounded, true};
   }
-  return to_fp8(layer, name + " input", x, rows * columns, keep && !layer.context.spec.software.kernels.casts_again);
+  const bool kept = keep && !layer.context.spec.software.kernels.casts_again;
+  return to_fp8(layer, name + " input", x, rows * columns, kept, false, casts_apart(layer, x));
 }
 
 Id input_columns(LayerTape& layer, const std::string& name, Id x, std::int64_t elements, const CastSlots& given) {

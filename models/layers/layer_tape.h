@@ -94,10 +94,10 @@ struct CastSlots {
   bool kept = false;
 };
 
-// Records the cast of a product's operand. within: whether the kernel that computes x casts it too. With a scale for
-// each row (software.rowwise_scales) rows and columns are cast one after the other.
+// Records the cast of a product's operand. within: whether the kernel that computes x casts it too. own_kernel: see
+// Cast. With a scale for each row (software.rowwise_scales) rows and columns are cast one after the other.
 CastSlots to_fp8(LayerTape& layer, const std::string& name, Id x, std::int64_t elements, bool transpose,
-                 bool within = false);
+                 bool within = false, bool own_kernel = false);
 // Records the multiplication of the result of a backward product by the scales of its operands' rows, where these have
 // scales of their own (software.rowwise_scales): these products are the kernels for one scale a tensor, without the
 // scales (torchao float8_ops.py, addmm_float8_unwrapped: use_fast_accum is false in backward).

@@ -110,6 +110,7 @@ struct HashedShapes {
   void operator()(const Cast& c) const {
     all(c.elements, c.from, c.to, c.transpose);
     if (c.parts > 1) all(c.parts);
+    if (c.own_kernel) all(c.own_kernel);
   }
   void operator()(const Quantize& q) const {
     all(q.format.kind, q.format.block, q.elements, q.pieces, q.wide, q.nodes, q.summands);
@@ -194,6 +195,7 @@ void add_op(Hash& h, const Op& op) {
   h.all(op.phase, op.lane, op.precision, op.weight_gradient, op.recompute, op.optimizer, op.host_waits,
         op.runtime_size);
   if (op.within) h.add(std::string("within"));
+  if (op.same_call) h.add(std::string("same call"));
   add_operands(h, op.operands);
   add_operands(h, op.allocates);
   add_operands(h, op.frees);

@@ -366,12 +366,14 @@ struct Preference {
 // An element-wise change of the data type, from `from` to `to` bytes per element; to 0 bytes: the kernel only finds the
 // largest magnitude, from which the scale of a cast to 8 bits follows. transpose: also writes a transposed copy. parts:
 // number of arrays of `elements` elements that the kernel sums as it reads them (what the ranks of a group sent each
-// other); in plans, the collective before it has summed them already, into the array that the op reads.
+// other); in plans, the collective before it has summed them already, into the array that the op reads. own_kernel: of
+// generated text, whether a kernel of its own makes the change; else the kernel that computes the numbers writes them so.
 struct Cast {
   std::int64_t elements = 0;
   Bytes from = 2, to = 4;
   bool transpose = false;
   std::int64_t parts = 1;
+  bool own_kernel = false;
 };
 
 // The op converts `elements` numbers of `wide` bytes to a format of few bits. The numbers are cut into `pieces` equal

@@ -32,12 +32,13 @@ struct Generation {
   std::int64_t cached = 0;
 
   bool decodes() const { return cached > 0; }
+  bool answers() const { return cached >= input; }  // whether the pass follows those over the prompts
   // Number of tokens of each sequence that a decode pass computes, and that it adds to the text on average:
   // 1 + a + ... + a^drafts with acceptance a.
   std::int64_t checked() const { return 1 + drafts; }
   double tokens_a_pass() const;
   // Whether the pass checks proposed tokens, so that it chooses a token after each one.
-  bool checks() const { return drafts > 0 && cached >= input; }
+  bool checks() const { return drafts > 0 && answers(); }
 };
 
 // Returns whether the cache holds codes of whole numbers, which have a scale and a zero point, in fp16 each, for each

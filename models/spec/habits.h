@@ -54,6 +54,14 @@ inline constexpr Named<ExpertKernels> kExpertKernels[] = {{"profile", ExpertKern
                                                           {"sglang", ExpertKernels::sglang},
                                                           {"marlin", ExpertKernels::marlin}};
 
+// InputCasts says which kernels of a stack that generates text turn the inputs of 8-bit products with a tensor's scale
+// into 8 bits. apart: a kernel before each product. compiled: torch.compile fuses it with norms and activations, and
+// one kernel remains after attention. fused: attention and activations write 8 bits, and so do norms that are one
+// kernel with the all-reduce before them.
+enum class InputCasts : std::uint8_t { apart, compiled, fused };
+inline constexpr Named<InputCasts> kInputCasts[] = {
+    {"apart", InputCasts::apart}, {"compiled", InputCasts::compiled}, {"fused", InputCasts::fused}};
+
 // LossTensor says which tensor a fused cross-entropy kernel works on. copy: an fp32 copy of the logits, which the
 // gradient overwrites. logits: the logits themselves; the gradient is written to another tensor. in_place: the logits
 // themselves, which the gradient overwrites.

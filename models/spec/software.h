@@ -95,6 +95,9 @@ struct Software {
     // kernels on tensor cores; 0: any number. With another number above 1, CUDA cores compute each query head for
     // itself.
     std::int64_t grouped_attention = 0;
+    InputCasts input_casts = InputCasts::apart;
+    // Generated text: whether attention's kernel rotates queries and keys itself where it reads the cache
+    bool attention_rotates = false;
   };
 
   struct Communication {
@@ -107,6 +110,9 @@ struct Software {
     std::int64_t nccl_minor = 28;
     // whether small all-reduces are kernels that read the other ranks' buffers (models/cost/direct_all_reduce.h)
     bool direct_all_reduce = false;
+    // Generated text: whether all-reduces of the tensor group end with the residual sum and the norm that follow, in
+    // one kernel after prompts and in one call of the framework over prompts
+    bool all_reduce_norms = false;
     ScatteredSends scattered_sends = ScatteredSends::none;
     // sequence parallelism: whether the sequence is not the first dimension of tensors, so that a gathered tensor is
     // copied into the right order, and a tensor to be scattered is copied so that each rank's part is contiguous; if

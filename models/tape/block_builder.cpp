@@ -142,6 +142,7 @@ void BlockBuilder::emit(const std::string& name, const Work& work, const Uses& u
   op.precision = precision_;
   op.host_waits = u.host_waits;
   op.within = u.within;
+  op.same_call = u.same_call;
   if (!u.weights.empty() && block_.parameters[u.weights[0]].frozen) {
     const WeightFormat& format = block_.parameters[u.weights[0]].format;
     if (auto* g = std::get_if<Gemm>(&op.work)) g->weights = format;

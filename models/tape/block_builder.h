@@ -118,7 +118,8 @@ class BlockBuilder {
     std::vector<Id> numbers;              // scalars of the rank (buffers of Scope::rank) that the op reads
     std::vector<Operand> elsewhere = {};  // operands in buffers of other blocks
     bool host_waits = false;
-    bool within = false;  // whether the op is part of another op's kernel (Op::within)
+    bool within = false;     // whether the op is part of another op's kernel (Op::within)
+    bool same_call = false;  // Op::same_call
     // Buffers that are freed only after this op, which waits for a transfer that reads them. Without `holds` a buffer
     // is freed after its last use in issue order, although a transfer issued earlier may still read it.
     std::vector<Id> holds;

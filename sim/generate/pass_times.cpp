@@ -28,7 +28,7 @@ struct Answers {
 
 class PassTable {
  public:
-  PassTable(const PredictPass& predict, const ClosedLoop& load) {
+  PassTable(const PredictPass& predict, const ServingLoad& load) {
     const double a_request = load.state_bytes + static_cast<double>(load.input + 1) * load.token_bytes;
     const double fit = std::clamp(load.cache_bytes / a_request, 1.0, static_cast<double>(kMostSequences));
     const std::int64_t most =
@@ -49,7 +49,7 @@ class PassTable {
   }
 
  private:
-  static Answers row(const PredictPass& predict, const ClosedLoop& load, std::int64_t n) {
+  static Answers row(const PredictPass& predict, const ServingLoad& load, std::int64_t n) {
     const std::int64_t last = load.input + std::max<std::int64_t>(1, load.output - 1);
     return {static_cast<double>(n), predict.decode(n, kShortContext),
             Line::through(static_cast<double>(load.input), predict.decode(n, load.input), static_cast<double>(last),
@@ -70,7 +70,7 @@ class PassTable {
 
 }  // namespace
 
-PassTimes pass_times(const PredictPass& predict, const ClosedLoop& load) {
+PassTimes pass_times(const PredictPass& predict, const ServingLoad& load) {
   const PassTable table(predict, load);
   const std::int64_t several = std::clamp<std::int64_t>(
       load.pass_tokens / load.input, 2, std::max<std::int64_t>(2, ceil_div(load.clients, load.data_ranks)));

@@ -2,7 +2,7 @@
 
 #include <functional>
 
-#include "sim/generate/closed_loop.h"
+#include "sim/generate/serving_load.h"
 #include "sim/generate/generate.h"
 
 namespace orrery {
@@ -17,6 +17,6 @@ struct PredictPass {
 // The times of a stack's passes under a load, from predictions of few batches: passes of answers at up to three numbers
 // of sequences, linear between them and in the context; passes of prompts of one and of several prompts. Sequences and
 // tokens are those of one data rank.
-PassTimes pass_times(const PredictPass& predict, const ClosedLoop& load);
+PassTimes pass_times(const PredictPass& predict, const ServingLoad& load);
 
 }  // namespace orrery

@@ -93,29 +93,29 @@ double cache_bytes(const GeneratedMemory& m, double of_free) {
 
 // Plays requests against a stack as its clients would send them. Where a measurement does not say how many requests
 // were sent, ten from each client.
-LoopFigures under_load(const ServedRow& row, std::int64_t clients, std::int64_t requests) {
+ServingFigures under_load(const ServedRow& row, std::int64_t clients, std::int64_t requests) {
   if (clients < 1) throw Error("how many clients or requests there are is not said");
   const std::int64_t data = row.attention_data;
   const ServedOptions options = served_options(row);
-  const auto load = [&](std::int64_t batch, std::int64_t input, std::int64_t output) {
+  const auto spec_of = [&](std::int64_t batch, std::int64_t input, std::int64_t output) {
     ServedRow like = row;
     like.input = input;
     return served_spec(like, batch * data, output);
   };
   const PredictPass predict = {.prompts =
                                    [&](std::int64_t n, std::int64_t input) {
-                                     const Spec spec = load(n, input, 1);
+                                     const Spec spec = spec_of(n, input, 1);
                                      return prompt_time(spec, profile_for(spec, ""));
                                    },
                                .decode =
                                    [&](std::int64_t n, std::int64_t cached) {
-                                     const Spec spec = load(n, cached, 2);
+                                     const Spec spec = spec_of(n, cached, 2);
                                      return decode_period_s(spec, profile_for(spec, ""), cached);
                                    }};
   // Prompts come one after another, so that no pass needs the working memory of many of them.
-  const Spec alone = load(1, row.input, row.output);
+  const Spec alone = spec_of(1, row.input, row.output);
   const GeneratedMemory memory = generation_memory(alone, profile_for(alone, ""));
-  const ClosedLoop loop = {
+  const ServingLoad load = {
       .clients = clients,
       .requests_per_s = row.rate,
       .data_ranks = data,
@@ -138,7 +138,7 @@ LoopFigures under_load(const ServedRow& row, std::int64_t clients, std::int64_t 
       .checked_tokens = alone.generation->checked(),
       .tokens_a_pass = alone.generation->tokens_a_pass(),
       .tokenise_s = options.tokenise_s};
-  return play(loop, pass_times(predict, loop));
+  return play(load, pass_times(predict, load));
 }
 
 // The output tokens a second of requests that come at a rate follow from that rate while they are answered as fast.
@@ -147,7 +147,7 @@ void add_figures_at_a_rate(ServedCase& c) {
   if (row.requests < 1 || row.output < 2 || !says(row.metric, "output tokens/s"))
     throw Error("requests that come at a rate (qps) need requests, osl and output tokens/s as their metric");
   constexpr double kMilli = 1e3;
-  const LoopFigures at = under_load(row, row.requests, row.requests);
+  const ServingFigures at = under_load(row, row.requests, row.requests);
   c.figures = {{"tokens/s, at a rate", static_cast<double>(at.tokens) / at.total_s, row.value[0]}};
   if (row.first_token_ms > 0)
     c.figures.push_back({"first token, at a rate", at.first_token_s * kMilli, row.first_token_ms});
@@ -171,14 +171,14 @@ void add_figures(ServedCase& c) {
   } else if (says(row.metric, "time per output token") && row.batch > 0 && row.input > 0) {
     c.figures = {{"token", report_of(served_spec(row, row.batch, row.output)).token_s * kMilli, row.value[0]}};
   } else if (says(row.mode, "one pool") && row.value.size() == 2) {
-    const LoopFigures at = under_load(row, row.concurrency, row.requests);
+    const ServingFigures at = under_load(row, row.concurrency, row.requests);
     c.figures = {{"token, fixed concurrency", at.token_s * kMilli, row.value[1]},
                  {"first token, fixed concurrency", at.first_token_s * kMilli, row.value[0]}};
   } else if (says(row.mode, "offline max throughput") && row.output > 1) {
     // All requests wait from the begin on.
     constexpr std::int64_t kMany = 10'000;
     const std::int64_t requests = row.requests > 0 ? row.requests : kMany;
-    const LoopFigures at = under_load(row, requests, requests);
+    const ServingFigures at = under_load(row, requests, requests);
     c.figures = {{"tokens/s, offline", static_cast<double>(at.tokens) / at.total_s, row.value[0]}};
   } else {
     throw Error(fmt::format("mode '{}' is not built in", row.mode.substr(0, row.mode.find(','))));

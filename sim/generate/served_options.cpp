@@ -17,15 +17,13 @@
 namespace orrery {
 namespace {
 
-using nlohmann::json;
-
-const json& serving() {
-  static const json file = json::parse(data_file("serving.json"));
+const nlohmann::json& serving() {
+  static const nlohmann::json file = nlohmann::json::parse(data_file("serving.json"));
   return file;
 }
 
 // Throws Error for a misspelt key, which would count as one that is not given.
-void require_known(const json& object, std::initializer_list<std::string_view> keys) {
+void require_known(const nlohmann::json& object, std::initializer_list<std::string_view> keys) {
   for (const auto& [key, value] : object.items()) {
     if (std::ranges::find(keys, key) == keys.end()) throw Error("models/data/serving.json: unknown key " + key);
   }
@@ -35,11 +33,11 @@ bool contains(const std::string& text, const std::string& part) { return text.fi
 
 // Whether options are of a row: of its stack, model and GPU, a release that its framework names, its lengths, so many
 // clients, and whether its ranks hold parts of experts or of the attention's data. What options do not name is any.
-bool are_of(const json& options, const ServedRow& row) {
+bool are_of(const nlohmann::json& options, const ServedRow& row) {
   require_known(options, {"stacks", "models", "gpus", "releases", "input", "output", "least_clients", "experts_apart",
                           "attention_apart", "options", "source"});
   const auto names = [&](const char* key, const auto& matches) {
-    return !options.contains(key) || std::ranges::any_of(options.at(key), [&](const json& name) {
+    return !options.contains(key) || std::ranges::any_of(options.at(key), [&](const nlohmann::json& name) {
       return matches(name.get_ref<const std::string&>());
     });
   };
@@ -59,7 +57,7 @@ void fit_one_prompt(const ServedRow& row, std::int64_t spare, ServedOptions& opt
   options.pass_tokens = ceil_div(answers + row.input + spare, spare) * spare;
 }
 
-void take(const json& given, ServedOptions& options) {
+void take(const nlohmann::json& given, ServedOptions& options) {
   require_known(given, {"sequences", "pass_tokens", "mixes", "reserves", "overlaps", "of_free", "shortest",
                         "poll_passes", "stream_passes", "balance_passes", "cuts_prompts", "drafts", "acceptance",
                         "gpus_per_switch", "fits_one_prompt", "tokenises", "source"});
@@ -86,9 +84,9 @@ void take(const json& given, ServedOptions& options) {
 ServedOptions served_options(const ServedRow& row) {
   ServedOptions options;
   take(serving().at("stacks").at(stack_of(row)), options);
-  for (const json& server : serving().at("servers")) {
+  for (const nlohmann::json& server : serving().at("servers")) {
     if (!contains(row.source, server.at("of_rows"))) continue;
-    for (const json& some : server.at("options")) {
+    for (const nlohmann::json& some : server.at("options")) {
       if (!are_of(some, row)) continue;
       take(some.at("options"), options);
       if (const auto spare = some.at("options").find("fits_one_prompt"); spare != some.at("options").end())

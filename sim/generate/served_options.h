@@ -6,7 +6,7 @@
 
 namespace orrery {
 
-// How the server and the clients of a measured row form passes, as closed_loop.h says: by the stack's defaults, and by
+// How the server and the clients of a measured row form passes, as serving_load.h says: by the stack's defaults, and by
 // options with which a source started them. Both are in models/data/serving.json, each with its source. There
 // fits_one_prompt sets sequences and pass_tokens so that a pass takes the answers of all clients of a data rank and one
 // prompt, rounded up to a multiple of so many tokens.

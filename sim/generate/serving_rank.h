@@ -5,12 +5,12 @@
 #include <map>
 #include <vector>
 
-#include "sim/generate/closed_loop.h"
+#include "sim/generate/serving_load.h"
 
 namespace orrery {
 
 // A request to an inference stack. Its answer begins with a token from the last pass over its prompt; each further pass
-// adds ClosedLoop::tokens_a_pass.
+// adds ServingLoad::tokens_a_pass.
 struct Request {
   std::int64_t input = 0, output = 0;  // tokens of the prompt, and of the answer
   std::int64_t passes = 1;             // that make the answer, the last one over the prompt among them
@@ -24,7 +24,7 @@ struct Request {
 // are being answered, whose keys and values are in the rank's cache.
 class ServingRank {
  public:
-  explicit ServingRank(const ClosedLoop& loop) : loop_(&loop) {}
+  explicit ServingRank(const ServingLoad& load) : load_(&load) {}
 
   void add(const Request& request) { waiting_.push_back(request); }
   std::int64_t answering() const { return std::ssize(answers_); }
@@ -46,9 +46,9 @@ class ServingRank {
   double tokens_after(const Request& r, std::int64_t passes) const;
   double room_of(const Request& r) const;
   double room_taken() const;
-  bool has_slot() const { return answering() + std::ssize(begun_) < loop_->sequences; }
+  bool has_slot() const { return answering() + std::ssize(begun_) < load_->sequences; }
 
-  const ClosedLoop* loop_;
+  const ServingLoad* load_;
   std::deque<Request> waiting_;
   std::vector<Request> begun_;                    // whose prompts end with the pass that is under way
   std::multimap<std::int64_t, Request> answers_;  // by the number of passes with answers after which they end

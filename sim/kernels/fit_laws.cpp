@@ -13,6 +13,7 @@
 #include "models/base/error.h"
 #include "models/cost/kernel_law_keys.h"
 #include "sim/kernels/fit_experts.h"
+#include "sim/kernels/fit_narrow.h"
 #include "sim/kernels/fit_numbers.h"
 #include "sim/kernels/law_rows.h"
 
@@ -156,10 +157,11 @@ constexpr const char* kHowExpertsFitted =
 
 // Says in the laws what they were fitted to: the number of rows of each table, and the GPUs whose numbers were kept.
 void name_sources(const KernelRows& rows, KernelLaws& laws) {
-  Tables tables, of_experts;
+  Tables tables, of_experts, of_narrow;
   std::set<std::string> fitted, kept;
   for (const KernelRow& row : rows.rows) {
     if (is_used_to_fit_experts(row, laws)) of_experts.count(rows, row);
+    if (is_used_to_fit_narrow(row, laws)) of_narrow.count(rows, row);
     if (!is_used_to_fit(row, laws)) continue;
     tables.count(rows, row);
     fitted.insert(row.gpu + (is_attention(row) ? " (attention)" : " (products)"));
@@ -176,6 +178,9 @@ void name_sources(const KernelRows& rows, KernelLaws& laws) {
   }
   laws.source = fmt::format(kHowFitted, kFitRows, tables.text()) +
                 fmt::format("; numbers kept: {}", kept.empty() ? "none" : fmt::format("{}", fmt::join(kept, ", ")));
+  if (!of_narrow.empty())
+    laws.source +=
+        fmt::format("; products in nvfp4: {} rows of a GPU at most, of {}", kFitNarrowRows, of_narrow.text());
 }
 
 }  // namespace
@@ -219,6 +224,10 @@ KernelLaws fit_kernel_laws(const KernelRows& rows, KernelLaws laws, std::string_
     if (!samples.empty()) fit_family(samples, family.law, attention_numbers(), rate_numbers(true));
   }
   if (without.empty()) {
+    for (auto& family : laws.narrow) {
+      says(family.name);
+      fit_narrow(rows, family);
+    }
     for (auto& family : laws.experts) {
       says(family.name);
       fit_experts(rows, laws, family);

@@ -88,6 +88,7 @@ class NamedCells {
 std::optional<Precision> precision_of_word(std::string_view word) {
   if (word == "bfloat16" || word == "half" || word == "float16") return Precision::bf16;
   if (word == "fp8" || word == "fp8_block") return Precision::fp8;
+  if (word == "nvfp4") return Precision::nvfp4;
   return std::nullopt;
 }
 
@@ -98,10 +99,10 @@ Op op_of(Work work, Precision precision) {
   return op;
 }
 
-// Adds the cast before an 8-bit product: in the tables of measured kernels, the time of such a product includes the
-// conversion of its input from 16 to 8 bits.
+// Adds the cast before a product in 8 bits or fewer: in the tables of measured kernels, the time of such a product
+// includes the conversion of its input from 16 bits.
 void add_quantisation(KernelRow& row, Precision precision, std::int64_t elements) {
-  if (precision == Precision::fp8) row.ops.push_back(op_of(Cast{elements, 2, 1}, Precision::bf16));
+  if (is_eight_bit(precision)) row.ops.push_back(op_of(Cast{elements, 2, 1}, Precision::bf16));
 }
 
 // Throws Error if a tensor with these sides has too many elements for whole numbers.

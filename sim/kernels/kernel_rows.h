@@ -34,7 +34,8 @@ struct KernelRows {
 
 // Reads a table of measured kernels (CSV with a header, gzipped or not) whose name begins with a GPU's:
 // "h100-sxm_gemm.csv". The header tells the kind of kernel; times are in a column us, microseconds.
-//   gemm       fw, prec, m, n, k            y (m, n) = x (m, k) times a weight; with power_w: repeated for a second
+//   gemm       fw, prec, m, n, k            y (m, n) = x (m, k) times a weight; with power_w: repeated for a second; in
+//     8 and 4 bits with the cast of x
 //   attention  fw, prec, batch, seq, heads, kv_heads, head_dim, window    causal, no tokens before; with
 //     kv_prec: that of keys and values, which is 16 bits
 //   attention  fw, prec, batch, seq, heads, head_dim                      all pairs of tokens

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/kernels/fit_narrow.h"
+
 namespace orrery {
 namespace {
 
@@ -32,7 +34,7 @@ std::optional<ProductRow> product_row(const KernelRow& row, const Gpu& gpu) {
   if (!row.kind.starts_with("gemm") || row.ops.empty()) return std::nullopt;
   const Op& op = row.ops.back();
   const Gemm* g = std::get_if<Gemm>(&op.work);
-  if (g == nullptr) return std::nullopt;
+  if (g == nullptr || op.precision == Precision::nvfp4) return std::nullopt;
   ProductRow r{.product = *g, .eight_bit = op.precision == Precision::fp8, .measured = row.measured};
   r.cached = cached_weights(row, *g, r.eight_bit ? 1 : 2, gpu);
   if (r.eight_bit && !gpu.tflops.contains("fp8")) return std::nullopt;
@@ -50,6 +52,7 @@ std::optional<AttentionRow> attention_row(const KernelRow& row) {
 std::optional<Seconds> time_by_laws(const KernelRow& row, const Gpu& gpu, const KernelLaws& laws) {
   const auto rates = laws.rates.find(row.gpu);
   if (rates == laws.rates.end()) return std::nullopt;
+  if (const auto time = time_of_narrow(row, gpu, laws)) return time;
   const auto usable = [](Seconds time) { return std::isfinite(time) && time > 0 ? std::optional(time) : std::nullopt; };
   if (const auto* family = family_of(laws.products, row.gpu)) {
     const auto product = product_row(row, gpu);

@@ -13,6 +13,7 @@ Profile generation_profile(const Spec& spec, Profile profile) {
   profile = generating(std::move(profile));
   const ExpertKernels kernels = spec.software.kernels.expert_kernels;
   profile.experts = find_expert_laws(name_in(kExpertKernels, kernels), spec.cluster.gpu);
+  profile.narrow_products = find_narrow_product_law(name_in(kExpertKernels, kernels), spec.cluster.gpu);
   if (kernels != ExpertKernels::profile) profile.products = find_product_kernels(spec.cluster.gpu);
   return profile;
 }

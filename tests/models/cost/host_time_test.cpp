@@ -52,6 +52,17 @@ TEST(HostTime, AMeasuredTimeTakesTheStacksPlace) {
   EXPECT_NEAR(issue_time(op, software, profile), 4e-6, 1e-12) << "an import has no launches";
 }
 
+// The kernels of one call of a serving framework cost the host one launch.
+TEST(HostTime, KernelsOfOneCallAreLaunchedOnce) {
+  Profile profile;
+  profile.generates = true;
+  Op op = product(Phase::forward);
+  op.same_call = true;
+  EXPECT_EQ(issue_time(op, stack(), profile), 0);
+  profile.generates = false;
+  EXPECT_NEAR(issue_time(op, stack(), profile), 24e-6, 1e-12) << "training calls kernel by kernel";
+}
+
 // A layer's ops run again in full cost the layer's time again, whether or not its activations leave the device.
 TEST(HostTime, OffloadedActivationsLeaveALayersTimeAlone) {
   Plan plan;

@@ -17,11 +17,18 @@ TEST(ProductKernels, AreTheGpusOwnOrThoseOfItsGeneration) {
   EXPECT_FALSE(rates("h20")) << "whose peak is cut, not its clock";
 }
 
-TEST(ProductKernels, LawIsForFewRowsInSixteenBits) {
+TEST(ProductKernels, LawIsForFewRowsInSixteenAndEightBits) {
   const Gemm g = {.m = 8, .n = 4096, .k = 4096};
   EXPECT_TRUE(has_product_law(g, Precision::bf16));
-  EXPECT_FALSE(has_product_law(g, Precision::fp8));
+  EXPECT_TRUE(has_product_law(g, Precision::fp8));
+  EXPECT_FALSE(has_product_law(g, Precision::nvfp4));
+  EXPECT_TRUE(has_narrow_product_law(g, Precision::nvfp4));
+  EXPECT_FALSE(has_narrow_product_law(g, Precision::fp8));
   Gemm other = g;
+  other.weights = {.code = WeightCode::fp8};
+  EXPECT_TRUE(has_product_law(other, Precision::fp8));
+  EXPECT_FALSE(has_product_law(other, Precision::bf16));  // widened before
+  other = g;
   other.m = 64;
   EXPECT_FALSE(has_product_law(other, Precision::bf16));
   other = g;

@@ -66,6 +66,46 @@ TEST(GenerationLayers, PrefillIsTheForwardOfTraining) {
   EXPECT_EQ(names, forward_of_layers(training));
 }
 
+// Names of the products of a layer whose inputs a kernel of its own casts.
+std::vector<std::string> casts_of(std::string_view software, std::string_view strategy, std::int64_t gpus) {
+  const Plan plan = make_plan(layers_spec("llama-3.2-1b", "{batch: 2, input: 64}", strategy, gpus, software));
+  std::vector<std::string> names;
+  for (const Block& block : plan.blocks) {
+    if (block.role != BlockRole::layer) continue;
+    for (const std::uint32_t op : block.forward) {
+      const auto* cast = std::get_if<Cast>(&plan.ops[op].work);
+      if (cast != nullptr && cast->own_kernel) names.push_back(plan.ops[op].name);
+    }
+  }
+  return names;
+}
+
+// Which kernels write inputs of products in 8 bits is a habit of the stack, and only where the tensor has one scale.
+TEST(GenerationLayers, CastsAreKernelsWhereNoOtherKernelMakesThem) {
+  using Names = std::vector<std::string>;
+  const std::string qkv = "qkv input to fp8", out = "attention output input to fp8", up = "mlp up input to fp8",
+                    down = "mlp down input to fp8";
+  EXPECT_EQ(casts_of("sglang", "{precision: fp8}", 1), (Names{qkv, out, up, down}));
+  EXPECT_EQ(casts_of("vllm", "{precision: fp8}", 1), Names{out});
+  EXPECT_EQ(casts_of("tensorrt-llm", "{precision: fp8}", 1), (Names{qkv, up}));
+  EXPECT_EQ(casts_of("tensorrt-llm", "{precision: fp8, tensor: 2}", 2), Names{});
+  EXPECT_EQ(casts_of("tensorrt-llm", "{tensor: 2}", 2), Names{});
+  const std::string_view blocks = "{precision: fp8, quantise: {weights: fp8, group: 128}}";
+  EXPECT_EQ(casts_of("vllm", blocks, 1), (Names{qkv, out, up, down}));
+}
+
+// Experts are one call of the framework: the gather's, in which products, activation and sum are launched too.
+TEST(GenerationLayers, ExpertsAreOneCall) {
+  const Plan plan = make_plan(layers_spec("mixtral-8x7b", "{batch: 1, input: 64}", "{tensor: 4}"));
+  std::vector<std::string> names;
+  for (const Block& block : plan.blocks) {
+    if (block.role != BlockRole::layer) continue;
+    for (const std::uint32_t op : block.forward)
+      if (plan.ops[op].same_call) names.push_back(plan.ops[op].name);
+  }
+  EXPECT_EQ(names, (std::vector<std::string>{"experts.up", "experts activation", "experts.down", "unpermute"}));
+}
+
 // A prompt in chunks has the work of the whole prompt, but for the logits that each chunk ends with.
 TEST(GenerationLayers, ChunksAddUpToThePrompt) {
   Spec spec = layers_spec("llama-3.2-1b", "{batch: 1, input: 2048}", "{tensor: 2}", 2);

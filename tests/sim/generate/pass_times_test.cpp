@@ -14,7 +14,7 @@ TEST(PassTimes, AreLinearBetweenPredictions) {
             return ++predictions, PromptTime{1e-3 + 1e-5 * double(n * input), 0.25 + 1e-6 * double(n * input)};
           },
       .decode = [&](std::int64_t n, std::int64_t cached) { return ++predictions, 5e-3 + 1e-8 * double(n * cached); }};
-  const ClosedLoop load = {
+  const ServingLoad load = {
       .clients = 64, .requests = 640, .input = 1000, .output = 500, .sequences = 1000, .cache_bytes = 1'000'000};
   const PassTimes times = pass_times(predict, load);
   EXPECT_EQ(predictions, 3 * 3 + 2);

@@ -10,8 +10,8 @@ Request request_of(std::int64_t input, std::int64_t output) {
 }
 
 TEST(ServingRank, AnswersAfterThePassThatEndsAPrompt) {
-  const ClosedLoop loop = {.sequences = 4, .cache_bytes = 1000, .pass_tokens = 60};
-  ServingRank rank(loop);
+  const ServingLoad load = {.sequences = 4, .cache_bytes = 1000, .pass_tokens = 60};
+  ServingRank rank(load);
   rank.add(request_of(40, 3));
   rank.add(request_of(40, 1));
   EXPECT_TRUE(rank.can_begin());
@@ -31,11 +31,11 @@ TEST(ServingRank, AnswersAfterThePassThatEndsAPrompt) {
 }
 
 TEST(ServingRank, BeginsWhatHasRoomAndASlot) {
-  ClosedLoop loop = {.sequences = 1, .cache_bytes = 50, .pass_tokens = 100};
-  ServingRank rank(loop);
+  ServingLoad load = {.sequences = 1, .cache_bytes = 50, .pass_tokens = 100};
+  ServingRank rank(load);
   rank.add(request_of(40, 20));
   EXPECT_FALSE(rank.can_begin()) << "60 tokens are reserved";
-  loop.cache_bytes = 1000;
+  load.cache_bytes = 1000;
   EXPECT_TRUE(rank.can_begin());
   EXPECT_EQ(rank.take_prompts(), 40);
   rank.end_pass(false, 1);
@@ -46,8 +46,8 @@ TEST(ServingRank, BeginsWhatHasRoomAndASlot) {
 // Two answers that grow to 30 tokens each do not fit into 50: the later one is put off and begins again with all that
 // it has.
 TEST(ServingRank, PutsOffTheAnswerThatWouldEndLast) {
-  const ClosedLoop loop = {.sequences = 4, .cache_bytes = 50, .pass_tokens = 100, .reserves = false};
-  ServingRank rank(loop);
+  const ServingLoad load = {.sequences = 4, .cache_bytes = 50, .pass_tokens = 100, .reserves = false};
+  ServingRank rank(load);
   rank.add(request_of(20, 10));
   rank.add(request_of(20, 11));
   EXPECT_EQ(rank.take_prompts(), 40);
@@ -66,9 +66,9 @@ TEST(ServingRank, PutsOffTheAnswerThatWouldEndLast) {
 
 // A cache with room for exactly one request takes it, whatever a last pass may add beyond its answer.
 TEST(ServingRank, BeginsTheRequestThatJustFits) {
-  const ClosedLoop loop = {
+  const ServingLoad load = {
       .sequences = 4, .cache_bytes = 60, .pass_tokens = 100, .checked_tokens = 4, .tokens_a_pass = 2.5};
-  ServingRank rank(loop);
+  ServingRank rank(load);
   Request r = request_of(40, 20);
   r.passes = 9;  // 1 + ceil(19 / 2.5)
   rank.add(r);

@@ -1,4 +1,4 @@
-#include "sim/generate/closed_loop.h"
+#include "sim/generate/serving_load.h"
 
 #include <algorithm>
 #include <cmath>
@@ -11,19 +11,19 @@
 namespace orrery {
 namespace {
 
-class Loop {
+class Server {
  public:
-  Loop(const ClosedLoop& loop, const PassTimes& times)
-      : loop_(loop), times_(times), ranks_(static_cast<std::size_t>(loop.data_ranks), ServingRank(loop)) {}
+  Server(const ServingLoad& load, const PassTimes& times)
+      : load_(load), times_(times), ranks_(static_cast<std::size_t>(load.data_ranks), ServingRank(load)) {}
 
-  LoopFigures play() {
-    const std::int64_t at_once = loop_.requests_per_s > 0 ? loop_.requests : loop_.clients;
-    for (std::int64_t i = 0; i < at_once; ++i) send(loop_.requests_per_s > 0 ? next_arrival_s() : 0);
-    while (ended_ < loop_.requests) {
+  ServingFigures play() {
+    const std::int64_t at_once = load_.requests_per_s > 0 ? load_.requests : load_.clients;
+    for (std::int64_t i = 0; i < at_once; ++i) send(load_.requests_per_s > 0 ? next_arrival_s() : 0);
+    while (ended_ < load_.requests) {
       poll();
       pass();
     }
-    const auto n = static_cast<double>(loop_.requests);
+    const auto n = static_cast<double>(load_.requests);
     return {sums_.first_token_s / n, sums_.token_s / n, now_, sums_.tokens};
   }
 
@@ -32,7 +32,7 @@ class Loop {
 
   // Times between arrivals are drawn from an exponential distribution.
   double next_arrival_s() {
-    arrival_s_ -= std::log1p(-uniform(kSeed, static_cast<std::uint64_t>(sent_))) / loop_.requests_per_s;
+    arrival_s_ -= std::log1p(-uniform(kSeed, static_cast<std::uint64_t>(sent_))) / load_.requests_per_s;
     return arrival_s_;
   }
 
@@ -43,13 +43,13 @@ class Loop {
   }
 
   void send(double at_s) {
-    if (sent_ == loop_.requests) return;
-    Request r = {.input = spread(loop_.input, loop_.shortest, std::sqrt(2), sent_),
-                 .output = spread(loop_.output, loop_.shortest, std::sqrt(3), sent_),
+    if (sent_ == load_.requests) return;
+    Request r = {.input = spread(load_.input, load_.shortest, std::sqrt(2), sent_),
+                 .output = spread(load_.output, load_.shortest, std::sqrt(3), sent_),
                  .sent_s = at_s};
-    tokenised_s_ = std::max(tokenised_s_, at_s) + static_cast<double>(r.input) * loop_.tokenise_s;
+    tokenised_s_ = std::max(tokenised_s_, at_s) + static_cast<double>(r.input) * load_.tokenise_s;
     r.ready_s = tokenised_s_;
-    r.passes = 1 + static_cast<std::int64_t>(std::ceil(static_cast<double>(r.output - 1) / loop_.tokens_a_pass));
+    r.passes = 1 + static_cast<std::int64_t>(std::ceil(static_cast<double>(r.output - 1) / load_.tokens_a_pass));
     r.left = r.input;
     sent_requests_.push_back(r);
     ++sent_;
@@ -63,10 +63,10 @@ class Loop {
   void poll() {
     const bool idle = is_idle();
     if (idle) now_ = std::max(now_, sent_requests_.front().ready_s);
-    if (unpolled_ < loop_.poll_passes && !idle) return;
+    if (unpolled_ < load_.poll_passes && !idle) return;
     unpolled_ = 0;
     // A stack that overlaps has launched the next pass already when the one before began.
-    const double seen_s = loop_.overlaps && !idle ? pass_begin_s_ : now_;
+    const double seen_s = load_.overlaps && !idle ? pass_begin_s_ : now_;
     while (!sent_requests_.empty() && sent_requests_.front().ready_s <= seen_s) {
       const auto requests = [](const ServingRank& r) { return r.answering() + r.waiting(); };
       std::ranges::min_element(ranks_, {}, requests)->add(sent_requests_.front());
@@ -77,10 +77,10 @@ class Loop {
 
   // Returns whether prompts wait for those of other data ranks.
   bool waits_for_ranks() {
-    if (loop_.balance_passes == 0) return false;
+    if (load_.balance_passes == 0) return false;
     const bool all_begin = std::ranges::all_of(ranks_, &ServingRank::can_begin);
     const bool all_answer = std::ranges::all_of(ranks_, [](const ServingRank& r) { return r.answering() > 0; });
-    if (!all_begin && ++unbalanced_ < loop_.balance_passes && all_answer) return true;
+    if (!all_begin && ++unbalanced_ < load_.balance_passes && all_answer) return true;
     unbalanced_ = 0;
     return false;
   }
@@ -99,7 +99,7 @@ class Loop {
         pass_s = std::max(pass_s, times_.decode(s.sequences, s.context));
         continue;
       }
-      const double checked = s.answers ? s.sequences * static_cast<double>(loop_.checked_tokens) : 0;
+      const double checked = s.answers ? s.sequences * static_cast<double>(load_.checked_tokens) : 0;
       const double tokens = static_cast<double>(s.prompts) + checked;
       const double attention_s = s.answers ? times_.attention(s.sequences, s.context) : 0;
       pass_s = std::max(pass_s, times_.prompt(tokens) + attention_s);
@@ -108,7 +108,7 @@ class Loop {
     }
     // Experts have the tokens of all data ranks, so that they do not wait for the fullest one's.
     if (prompts) pass_s -= times_.experts(most) - times_.experts(sum / static_cast<double>(shares.size()));
-    const double launch_s = prompts ? std::max(0.0, times_.launch(most) - (loop_.overlaps ? host_free_s_ : 0)) : 0;
+    const double launch_s = prompts ? std::max(0.0, times_.launch(most) - (load_.overlaps ? host_free_s_ : 0)) : 0;
     pass_s = std::max(pass_s, launch_s);
     host_free_s_ = pass_s - launch_s;
     return pass_s;
@@ -124,9 +124,9 @@ class Loop {
       if (shares[r].prompts == 0) ranks_[r].put_off();
       shares[r].sequences = static_cast<double>(ranks_[r].answering());
       shares[r].context = ranks_[r].context();
-      shares[r].answers = shares[r].sequences > 0 && (loop_.mixes || shares[r].prompts == 0);
+      shares[r].answers = shares[r].sequences > 0 && (load_.mixes || shares[r].prompts == 0);
     }
-    unpolled_ = prompts ? loop_.poll_passes : unpolled_ + 1;
+    unpolled_ = prompts ? load_.poll_passes : unpolled_ + 1;
     pass_begin_s_ = now_;
     now_ += seconds(shares, prompts);
     for (std::size_t r = 0; r < ranks_.size(); ++r) {
@@ -137,7 +137,7 @@ class Loop {
   // Clients see the first token with the piece of the answer that it is streamed in.
   void end(const Request& r) {
     const double answer_s = now_ - r.first_s, passes = static_cast<double>(std::max<std::int64_t>(1, r.passes - 1));
-    const double piece_s = static_cast<double>(std::min(loop_.stream_passes, r.passes) - 1) * answer_s / passes;
+    const double piece_s = static_cast<double>(std::min(load_.stream_passes, r.passes) - 1) * answer_s / passes;
     sums_.first_token_s += r.first_s - r.sent_s + piece_s;
     sums_.token_s += (answer_s - piece_s) / static_cast<double>(std::max<std::int64_t>(1, r.output - 1));
     ++ended_;
@@ -145,7 +145,7 @@ class Loop {
     send(now_);
   }
 
-  const ClosedLoop& loop_;
+  const ServingLoad& load_;
   const PassTimes& times_;
   std::vector<ServingRank> ranks_;
   std::deque<Request> sent_requests_;  // that the stack has not looked for yet
@@ -156,11 +156,11 @@ class Loop {
   std::int64_t unpolled_ = 0;          // passes of answers since the stack looked for requests
   std::int64_t unbalanced_ = 0;        // passes since all data ranks had prompts that could begin
   std::int64_t sent_ = 0, ended_ = 0;
-  LoopFigures sums_;  // over requests
+  ServingFigures sums_;  // over requests
 };
 
 }  // namespace
 
-LoopFigures play(const ClosedLoop& loop, const PassTimes& times) { return Loop(loop, times).play(); }
+ServingFigures play(const ServingLoad& load, const PassTimes& times) { return Server(load, times).play(); }
 
 }  // namespace orrery

@@ -1,4 +1,4 @@
-#include "sim/generate/closed_loop.h"
+#include "sim/generate/serving_load.h"
 
 #include <gtest/gtest.h>
 
@@ -11,12 +11,12 @@ const PassTimes kPasses = {.decode = [](double n, double context) { return 1 + n
                            .prompt = [](double tokens) { return tokens / 10; }};
 constexpr std::int64_t kRoomy = 1'000'000;
 
-ClosedLoop loop_of(std::int64_t clients, std::int64_t requests) {
+ServingLoad load_of(std::int64_t clients, std::int64_t requests) {
   return {.clients = clients, .requests = requests, .input = 40, .output = 5, .sequences = 1000, .cache_bytes = kRoomy};
 }
 
-TEST(ClosedLoop, OneClientWaitsForItsOwnPassesAlone) {
-  const LoopFigures f = play(loop_of(1, 3), kPasses);
+TEST(ServingLoad, OneClientWaitsForItsOwnPassesAlone) {
+  const ServingFigures f = play(load_of(1, 3), kPasses);
   EXPECT_NEAR(f.first_token_s, 4, 1e-12);
   EXPECT_NEAR(f.token_s, 1 + (41 + 42 + 43 + 44) / 4.0 / 1000, 1e-12);
   EXPECT_NEAR(f.total_s, 3 * (4 + 4 * f.token_s), 1e-9);
@@ -24,91 +24,91 @@ TEST(ClosedLoop, OneClientWaitsForItsOwnPassesAlone) {
 }
 
 // All clients send at once, and a pass takes one prompt: the k-th waits for k of them.
-TEST(ClosedLoop, PromptsWaitInLine) {
-  ClosedLoop loop = loop_of(10, 10);
-  loop.output = 1;
-  loop.pass_tokens = 40;
-  EXPECT_NEAR(play(loop, kPasses).first_token_s, 4 * (1 + 10) / 2.0, 1e-9);
-  loop.pass_tokens = 400;
-  EXPECT_NEAR(play(loop, kPasses).first_token_s, 40, 1e-9);
+TEST(ServingLoad, PromptsWaitInLine) {
+  ServingLoad load = load_of(10, 10);
+  load.output = 1;
+  load.pass_tokens = 40;
+  EXPECT_NEAR(play(load, kPasses).first_token_s, 4 * (1 + 10) / 2.0, 1e-9);
+  load.pass_tokens = 400;
+  EXPECT_NEAR(play(load, kPasses).first_token_s, 40, 1e-9);
 }
 
 // A prompt longer than a pass takes several, beside which others answer.
-TEST(ClosedLoop, PromptsGoInPieces) {
-  ClosedLoop loop = loop_of(1, 1);
-  loop.pass_tokens = 16;
-  EXPECT_NEAR(play(loop, kPasses).first_token_s, 4, 1e-12);
+TEST(ServingLoad, PromptsGoInPieces) {
+  ServingLoad load = load_of(1, 1);
+  load.pass_tokens = 16;
+  EXPECT_NEAR(play(load, kPasses).first_token_s, 4, 1e-12);
 }
 
 // Little's law: clients are always waiting or answered, but for those that have no more request to send at the end.
-TEST(ClosedLoop, KeepsLittlesLaw) {
+TEST(ServingLoad, KeepsLittlesLaw) {
   for (const bool mixes : {true, false}) {
-    ClosedLoop loop = loop_of(8, 4000);
-    loop.shortest = 0.5;
-    loop.pass_tokens = 64;
-    loop.mixes = mixes;
-    const LoopFigures f = play(loop, kPasses);
+    ServingLoad load = load_of(8, 4000);
+    load.shortest = 0.5;
+    load.pass_tokens = 64;
+    load.mixes = mixes;
+    const ServingFigures f = play(load, kPasses);
     const double answer = static_cast<double>(f.tokens) / 4000;
     const double in_progress = 4000 * (f.first_token_s + f.token_s * (answer - 1)) / f.total_s;
     EXPECT_NEAR(in_progress, 8, 0.25) << mixes;
   }
 }
 
-TEST(ClosedLoop, AnswersWaitForPromptsOfOthersUnlessPassesMixThem) {
-  ClosedLoop loop = loop_of(8, 800);
-  loop.shortest = 0.5;
-  const LoopFigures mixed = play(loop, kPasses);
-  loop.mixes = false;
-  const LoopFigures apart = play(loop, kPasses);
+TEST(ServingLoad, AnswersWaitForPromptsOfOthersUnlessPassesMixThem) {
+  ServingLoad load = load_of(8, 800);
+  load.shortest = 0.5;
+  const ServingFigures mixed = play(load, kPasses);
+  load.mixes = false;
+  const ServingFigures apart = play(load, kPasses);
   EXPECT_EQ(mixed.tokens, apart.tokens);
   EXPECT_GT(apart.total_s, mixed.total_s);
 }
 
 // Two requests are in progress where the cache has room for two, and the others wait.
-TEST(ClosedLoop, WaitsForRoomInTheCache) {
-  ClosedLoop loop = loop_of(8, 80), two = loop_of(2, 80);
-  loop.cache_bytes = 2 * 45;
-  const LoopFigures narrow = play(loop, kPasses), few = play(two, kPasses);
+TEST(ServingLoad, WaitsForRoomInTheCache) {
+  ServingLoad load = load_of(8, 80), two = load_of(2, 80);
+  load.cache_bytes = 2 * 45;
+  const ServingFigures narrow = play(load, kPasses), few = play(two, kPasses);
   EXPECT_NEAR(narrow.total_s / few.total_s, 1, 1e-9);
   EXPECT_GT(narrow.first_token_s, 5 * few.first_token_s);
-  loop.sequences = 1;
-  EXPECT_GT(play(loop, kPasses).total_s, narrow.total_s);
+  load.sequences = 1;
+  EXPECT_GT(play(load, kPasses).total_s, narrow.total_s);
 }
 
 // Without reservations more begin; those that the cache has no room for any more are put off, and all are answered.
-TEST(ClosedLoop, PutsOffWhatGrowsBeyondTheCache) {
-  ClosedLoop loop = loop_of(8, 80);
-  loop.output = 60;
-  loop.cache_bytes = 2 * 100;
-  const LoopFigures reserved = play(loop, kPasses);
-  loop.reserves = false;
-  const LoopFigures grown = play(loop, kPasses);
+TEST(ServingLoad, PutsOffWhatGrowsBeyondTheCache) {
+  ServingLoad load = load_of(8, 80);
+  load.output = 60;
+  load.cache_bytes = 2 * 100;
+  const ServingFigures reserved = play(load, kPasses);
+  load.reserves = false;
+  const ServingFigures grown = play(load, kPasses);
   EXPECT_EQ(grown.tokens, 80 * 60);
   EXPECT_LT(grown.first_token_s, reserved.first_token_s);
   EXPECT_GT(grown.token_s, reserved.token_s);
 }
 
 // A recurrence's states take room whatever the length of a request.
-TEST(ClosedLoop, CountsStatesOncePerRequest) {
-  ClosedLoop loop = loop_of(8, 80);
-  loop.cache_bytes = 2 * (45 + 100);
-  loop.state_bytes = 100;
-  EXPECT_NEAR(play(loop, kPasses).total_s / play(loop_of(2, 80), kPasses).total_s, 1, 1e-9);
+TEST(ServingLoad, CountsStatesOncePerRequest) {
+  ServingLoad load = load_of(8, 80);
+  load.cache_bytes = 2 * (45 + 100);
+  load.state_bytes = 100;
+  EXPECT_NEAR(play(load, kPasses).total_s / play(load_of(2, 80), kPasses).total_s, 1, 1e-9);
 }
 
-TEST(ClosedLoop, ShowsTheFirstTokenWithItsPiece) {
-  ClosedLoop loop = loop_of(1, 3);
-  const LoopFigures each = play(loop, kPasses);
-  loop.stream_passes = 3;
-  const LoopFigures pieces = play(loop, kPasses);
+TEST(ServingLoad, ShowsTheFirstTokenWithItsPiece) {
+  ServingLoad load = load_of(1, 3);
+  const ServingFigures each = play(load, kPasses);
+  load.stream_passes = 3;
+  const ServingFigures pieces = play(load, kPasses);
   EXPECT_NEAR(pieces.first_token_s, each.first_token_s + 2 * each.token_s, 1e-9);
   EXPECT_NEAR(pieces.token_s, each.token_s * 2 / 4, 1e-9);
   EXPECT_NEAR(pieces.total_s, each.total_s, 1e-9);
 }
 
 // A stack with nothing to answer looks for requests at once; otherwise they wait up to the passes between two looks.
-TEST(ClosedLoop, LooksForRequestsNowAndThen) {
-  ClosedLoop alone = loop_of(1, 3), several = loop_of(4, 400);
+TEST(ServingLoad, LooksForRequestsNowAndThen) {
+  ServingLoad alone = load_of(1, 3), several = load_of(4, 400);
   several.shortest = 0.2;
   several.output = 40;
   const double before = play(several, kPasses).first_token_s;
@@ -121,10 +121,10 @@ TEST(ClosedLoop, LooksForRequestsNowAndThen) {
 
 // The host launches a pass over prompts for ten seconds, of which it hides what the pass before takes beyond its own
 // launching: nothing before the first pass, nothing behind a pass that waited for its launches, all behind a long one.
-TEST(ClosedLoop, HidesLaunchesBehindThePassBefore) {
+TEST(ServingLoad, HidesLaunchesBehindThePassBefore) {
   PassTimes times = kPasses;
   times.launch = [](double) { return 10.0; };
-  ClosedLoop three = loop_of(3, 3);
+  ServingLoad three = load_of(3, 3);
   three.output = 1;
   three.pass_tokens = 40;
   three.overlaps = true;
@@ -134,21 +134,21 @@ TEST(ClosedLoop, HidesLaunchesBehindThePassBefore) {
   // A pass of answers of 12 seconds needs no launching: all of the next pass's is hidden.
   times.prompt = kPasses.prompt;
   times.decode = [](double, double) { return 12.0; };
-  ClosedLoop two = loop_of(2, 3);
+  ServingLoad two = load_of(2, 3);
   two.output = 2;
   two.shortest = 0.5;
   two.mixes = false;
   const double apart = play(two, times).total_s;
   two.overlaps = true;
   EXPECT_LE(play(two, times).total_s, apart);
-  ClosedLoop alone = loop_of(1, 3);
+  ServingLoad alone = load_of(1, 3);
   alone.overlaps = true;
   EXPECT_NEAR(play(alone, times).first_token_s, 10, 1e-12) << "nothing runs before";
 }
 
 // Two data ranks with half of the clients each take as long as one of them alone, as both do the same.
-TEST(ClosedLoop, DataRanksComputePassesTogether) {
-  ClosedLoop two = loop_of(6, 12), one = loop_of(3, 6);
+TEST(ServingLoad, DataRanksComputePassesTogether) {
+  ServingLoad two = load_of(6, 12), one = load_of(3, 6);
   two.data_ranks = 2;
   EXPECT_NEAR(play(two, kPasses).total_s, play(one, kPasses).total_s, 1e-9);
   // With unlike lengths each waits for the other's prompts too.
@@ -159,16 +159,16 @@ TEST(ClosedLoop, DataRanksComputePassesTogether) {
 }
 
 // Prompts that wait for each other's data ranks come later, but interrupt answers less often.
-TEST(ClosedLoop, PromptsWaitForThoseOfOtherDataRanks) {
-  ClosedLoop loop = loop_of(16, 1600);
-  loop.data_ranks = 4;
-  loop.shortest = 0.5;
-  loop.output = 60;
-  const LoopFigures at_once = play(loop, kPasses);
-  loop.balance_passes = 1;
-  EXPECT_EQ(play(loop, kPasses).first_token_s, at_once.first_token_s);
-  loop.balance_passes = 40;
-  const LoopFigures balanced = play(loop, kPasses);
+TEST(ServingLoad, PromptsWaitForThoseOfOtherDataRanks) {
+  ServingLoad load = load_of(16, 1600);
+  load.data_ranks = 4;
+  load.shortest = 0.5;
+  load.output = 60;
+  const ServingFigures at_once = play(load, kPasses);
+  load.balance_passes = 1;
+  EXPECT_EQ(play(load, kPasses).first_token_s, at_once.first_token_s);
+  load.balance_passes = 40;
+  const ServingFigures balanced = play(load, kPasses);
   EXPECT_GT(balanced.first_token_s, 1.5 * at_once.first_token_s);
   EXPECT_LT(balanced.token_s, at_once.token_s);
   EXPECT_LT(balanced.first_token_s, at_once.first_token_s + 40 * (1 + 16 * 100 / 1000.0));
@@ -176,57 +176,57 @@ TEST(ClosedLoop, PromptsWaitForThoseOfOtherDataRanks) {
 }
 
 // Four further tokens take two passes of two tokens each.
-TEST(ClosedLoop, PassesYieldSeveralTokens) {
-  ClosedLoop loop = loop_of(1, 1);
-  loop.tokens_a_pass = 2;
-  loop.checked_tokens = 3;
-  EXPECT_NEAR(play(loop, kPasses).token_s, (2 + (41 + 43) / 1000.0) / 4, 1e-12);
+TEST(ServingLoad, PassesYieldSeveralTokens) {
+  ServingLoad load = load_of(1, 1);
+  load.tokens_a_pass = 2;
+  load.checked_tokens = 3;
+  EXPECT_NEAR(play(load, kPasses).token_s, (2 + (41 + 43) / 1000.0) / 4, 1e-12);
 }
 
 // A pass of 60 tokens takes one prompt of 40 and half of the next one, or leaves it whole for the next pass.
-TEST(ClosedLoop, PromptsAreCutOrWaitForRoom) {
-  ClosedLoop loop = loop_of(2, 2);
-  loop.output = 1;
-  loop.pass_tokens = 60;
-  EXPECT_NEAR(play(loop, kPasses).first_token_s, (6 + 8) / 2.0, 1e-12);
-  loop.cuts_prompts = false;
-  EXPECT_NEAR(play(loop, kPasses).first_token_s, (4 + 8) / 2.0, 1e-12);
+TEST(ServingLoad, PromptsAreCutOrWaitForRoom) {
+  ServingLoad load = load_of(2, 2);
+  load.output = 1;
+  load.pass_tokens = 60;
+  EXPECT_NEAR(play(load, kPasses).first_token_s, (6 + 8) / 2.0, 1e-12);
+  load.cuts_prompts = false;
+  EXPECT_NEAR(play(load, kPasses).first_token_s, (4 + 8) / 2.0, 1e-12);
 }
 
 // The server turns prompts into tokens one after another: of three that come at once the k-th is ready after k times.
-TEST(ClosedLoop, PromptsWaitForTheirTokens) {
-  ClosedLoop loop = loop_of(3, 3);
-  loop.output = 1;
-  loop.tokenise_s = 1;
-  EXPECT_NEAR(play(loop, kPasses).first_token_s, 40 * (1 + 2 + 3) / 3.0 + 4, 1e-9);
+TEST(ServingLoad, PromptsWaitForTheirTokens) {
+  ServingLoad load = load_of(3, 3);
+  load.output = 1;
+  load.tokenise_s = 1;
+  EXPECT_NEAR(play(load, kPasses).first_token_s, 40 * (1 + 2 + 3) / 3.0 + 4, 1e-9);
   // The first is ready after 0.4 s and takes a pass of 4 s; the other two are ready by then and share the next.
-  loop.tokenise_s = 0.01;
-  EXPECT_NEAR(play(loop, kPasses).first_token_s, (4.4 + 12.4 + 12.4) / 3, 1e-9);
+  load.tokenise_s = 0.01;
+  EXPECT_NEAR(play(load, kPasses).first_token_s, (4.4 + 12.4 + 12.4) / 3, 1e-9);
 }
 
 // Requests that come far apart are answered alone; those that come faster than they are answered wait ever longer.
-TEST(ClosedLoop, RequestsComeAtARate) {
-  ClosedLoop loop = loop_of(1, 200);
-  loop.requests_per_s = 1e-4;
-  const LoopFigures seldom = play(loop, kPasses);
+TEST(ServingLoad, RequestsComeAtARate) {
+  ServingLoad load = load_of(1, 200);
+  load.requests_per_s = 1e-4;
+  const ServingFigures seldom = play(load, kPasses);
   EXPECT_NEAR(seldom.first_token_s, 4, 0.1);
   EXPECT_NEAR(static_cast<double>(seldom.tokens) / seldom.total_s / (5 * 1e-4), 1, 0.1);
-  loop.requests_per_s = 10;
-  loop.pass_tokens = 40;
-  const LoopFigures often = play(loop, kPasses);
+  load.requests_per_s = 10;
+  load.pass_tokens = 40;
+  const ServingFigures often = play(load, kPasses);
   EXPECT_GT(often.first_token_s, 10 * seldom.first_token_s);
 }
 
 // Requests that each take one pass of a second, and come at random at a rate r, wait r / (2 (1 - r)) on average (the
 // formula of Pollaczek and Khinchine for M/D/1 queues). Requests that came evenly would not wait.
-TEST(ClosedLoop, RequestsThatComeAtRandomQueue) {
-  ClosedLoop loop = loop_of(1, 20'000);
-  loop.input = 10;
-  loop.output = 1;
-  loop.pass_tokens = 10;
+TEST(ServingLoad, RequestsThatComeAtRandomQueue) {
+  ServingLoad load = load_of(1, 20'000);
+  load.input = 10;
+  load.output = 1;
+  load.pass_tokens = 10;
   for (const double rate : {0.5, 0.8}) {
-    loop.requests_per_s = rate;
-    EXPECT_NEAR(play(loop, kPasses).first_token_s, 1 + rate / (2 * (1 - rate)), 0.1) << rate;
+    load.requests_per_s = rate;
+    EXPECT_NEAR(play(load, kPasses).first_token_s, 1 + rate / (2 * (1 - rate)), 0.1) << rate;
   }
 }
 

@@ -5,10 +5,10 @@
 
 namespace orrery {
 
-// Clients that each send their next request when their last one has ended, to an inference stack that forms a pass from
-// whatever waits (continuous batching: Yu et al. 2022, Orca). At the begin all clients send a request at once. Numbers
-// of sequences and tokens, and bytes, are those of one data rank.
-struct ClosedLoop {
+// Requests to an inference stack that forms a pass from whatever waits (continuous batching: Yu et al. 2022, Orca): of
+// clients that each send their next one when their last one has ended, and their first at the begin, or at a rate.
+// Numbers of sequences and tokens, and bytes, are those of one data rank.
+struct ServingLoad {
   std::int64_t clients = 1;
   // Requests that come in a second on average, whatever has ended, at random (a Poisson process); 0: clients send them
   // as they are answered.
@@ -65,12 +65,12 @@ struct PassTimes {
 
 // Means over all requests. first_token_s: from sending a request to its first token (TTFT); token_s: between its tokens
 // after that (TPOT). total_s: from the first request to the end of the last; tokens: of all answers.
-struct LoopFigures {
+struct ServingFigures {
   double first_token_s = 0, token_s = 0, total_s = 0;
   std::int64_t tokens = 0;
 };
 
 // Plays the requests pass by pass, in the order in which they were sent. The longest request has room in the cache.
-LoopFigures play(const ClosedLoop& loop, const PassTimes& times);
+ServingFigures play(const ServingLoad& load, const PassTimes& times);
 
 }  // namespace orrery
