@@ -104,14 +104,13 @@ Id expert_product(LayerTape& layer, const std::string& name, Id x, const Choices
   const auto weight = layer.tape.parameter("moe." + name + ".weight", local * work.out, work.in, cut, false, 0, local);
   const Id y = expert_rows(layer, name + " output", work.out);
   const CastSlots given = to_fp8(layer, name + " input", x, work.rows * work.in, true);
-  layer.tape.emit(name, work,
-                  {.reads = {given.rows, choices.counts}, .writes = {y}, .weights = {weight}, .same_call = true});
+  layer.tape.emit(name, work, {.reads = {given.rows, choices.counts}, .writes = {y}, .weights = {weight}});
   return y;
 }
 
 Id expert_activation(LayerTape& layer, Id x, const Activation& work) {
   const Id y = expert_rows(layer, "experts activation output", work.columns);
-  BlockBuilder::Uses uses = {.reads = {x}, .writes = {y}, .same_call = true};
+  BlockBuilder::Uses uses = {.reads = {x}, .writes = {y}};
   if (work.gated && !work.fused) uses.writes.push_back(expert_rows(layer, "silu output", work.columns));
   layer.tape.emit("experts activation", work, uses);
   return y;
@@ -153,8 +152,6 @@ Id served_shared(LayerTape& layer, Id x) {
 
 }  // namespace
 
-// The kernels of experts, from the one that gathers their rows to the one that sums their results, are one call of the
-// framework (vLLM's fused_experts, SGLang's fused_moe, TensorRT-LLM's trtllm::fused_moe).
 Id served_experts(LayerTape& layer, Id x) {
   const BlockContext& c = layer.context;
   const Model& m = layer.model;
@@ -176,7 +173,7 @@ Id served_experts(LayerTape& layer, Id x) {
   const Id down = expert_product(layer, "experts.down", active, choices, work, Cut::columns);
   Id out = activation(layer, "experts output", c.rows, m.hidden);
   layer.tape.emit("unpermute", Permute{c.rows, moe.top_k, m.hidden, work.rows, false, true},
-                  {.reads = {down, choices.weights, choices.routing}, .writes = {out}, .same_call = true});
+                  {.reads = {down, choices.weights, choices.routing}, .writes = {out}});
   if (moe.shared_feed_forward > 0) out = sum(layer, "experts sum", out, served_shared(layer, x), c.rows);
   return reduce_from_tensor(layer, "experts", out, c.rows, m.hidden);
 }

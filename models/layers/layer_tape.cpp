@@ -190,7 +190,7 @@ CastSlots to_fp8(LayerTape& layer, const std::string& name, Id x, std::int64_t e
   transpose = transpose && transposes_eight_bit(layer.context.spec);
   if (!within) find_magnitude(layer, name, x, elements);
   const Id rows = layer.tape.slot(name + " in fp8", elements);
-  BlockBuilder::Uses uses = {.reads = {x}, .writes = {rows}, .within = within};
+  BlockBuilder::Uses uses = {.reads = {x}, .writes = {rows}, .within = within, .same_call = own_kernel};
   if (transpose && !apart) uses.writes.push_back(layer.tape.slot(name + " in fp8, transposed", elements));
   layer.tape.emit(name + " to fp8", Cast{elements, layer.context.width, 1, transpose && !apart, 1, own_kernel}, uses);
   if (!apart) return {rows, uses.writes.back(), kept};

@@ -94,16 +94,31 @@ TEST(GenerationLayers, CastsAreKernelsWhereNoOtherKernelMakesThem) {
   EXPECT_EQ(casts_of("vllm", blocks, 1), (Names{qkv, out, up, down}));
 }
 
-// Experts are one call of the framework: the gather's, in which products, activation and sum are launched too.
-TEST(GenerationLayers, ExpertsAreOneCall) {
-  const Plan plan = make_plan(layers_spec("mixtral-8x7b", "{batch: 1, input: 64}", "{tensor: 4}"));
-  std::vector<std::string> names;
-  for (const Block& block : plan.blocks) {
-    if (block.role != BlockRole::layer) continue;
-    for (const std::uint32_t op : block.forward)
-      if (plan.ops[op].same_call) names.push_back(plan.ops[op].name);
-  }
-  EXPECT_EQ(names, (std::vector<std::string>{"experts.up", "experts activation", "experts.down", "unpermute"}));
+// TensorRT-LLM's attention rotates where it reads the cache, and its all-reduces end with the norm that follows: in one
+// kernel after prompts, in one call over them.
+TEST(GenerationLayers, OtherKernelsDoNormsAndRotations) {
+  const auto within = [](std::string_view software, std::int64_t cached, std::int64_t gpus) {
+    Spec spec = layers_spec("llama-3.2-1b", "{batch: 2, input: 64, output: 4}", fmt::format("{{tensor: {}}}", gpus),
+                            gpus, software);
+    spec.generation->cached = cached;
+    if (cached > 0) spec.sequence = 1;
+    const Plan plan = make_plan(spec);
+    std::vector<std::string> names;
+    for (const Block& block : plan.blocks) {
+      if (block.role != BlockRole::layer) continue;
+      for (const std::uint32_t op : block.forward) {
+        if (plan.ops[op].within) names.push_back(plan.ops[op].name);
+        if (plan.ops[op].same_call) names.push_back(plan.ops[op].name + ": same call");
+      }
+    }
+    return names;
+  };
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(within("tensorrt-llm", 64, 2),
+            (Names{"attention norm", "attention norm: same call", "rotary", "mlp norm", "mlp norm: same call"}));
+  EXPECT_EQ(within("tensorrt-llm", 64, 1), Names{"rotary"});
+  EXPECT_EQ(within("tensorrt-llm", 0, 2), (Names{"attention norm: same call", "mlp norm: same call"}));
+  EXPECT_EQ(within("vllm", 64, 2), Names{});
 }
 
 // A prompt in chunks has the work of the whole prompt, but for the logits that each chunk ends with.
