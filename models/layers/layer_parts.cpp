@@ -53,12 +53,9 @@ Id norm_rows(LayerTape& layer, const std::string& name, Id x, std::int64_t rows,
   // each); published formulas for activation memory neglect this buffer.
   const Id statistics = layer.tape.slot("statistics", rows * (layernorm ? 8 : 4));
   const Normalize work = {rows, columns, layernorm, c.spec.software.kernels.fused_norm, Direction::forward};
+  const bool in = after_sum && c.spec.generation->answers();
   layer.tape.emit(name, work,
-                  {.reads = {x},
-                   .writes = {y, statistics},
-                   .weights = weights,
-                   .within = after_sum && c.spec.generation->answers(),
-                   .same_call = after_sum});
+                  {.reads = {x}, .writes = {y, statistics}, .weights = weights, .within = in, .same_call = after_sum});
   layer.tape.on_backward([=, &layer] {
     Normalize back = work;
     back.direction = Direction::backward;
@@ -81,8 +78,8 @@ Id norm(LayerTape& layer, const std::string& name, Id x, std::int64_t columns) {
 Id pre_norm(LayerTape& layer, const std::string& name, Id x) {
   const BlockContext& c = layer.context;
   if (!layer.model.pre_norms) return x;
-  const bool after_sum = c.spec.generation && c.tensor > 1 && c.spec.software.communication.all_reduce_norms;
-  if (!after_sum) return norm(layer, name + " norm", x);
+  if (!c.spec.generation || c.tensor == 1 || !c.spec.software.communication.all_reduce_norms)
+    return norm(layer, name + " norm", x);
   return norm_rows(layer, name + " norm", x, c.local_rows, layer.model.hidden, true, true);
 }
 

@@ -366,8 +366,8 @@ struct Preference {
 // An element-wise change of the data type, from `from` to `to` bytes per element; to 0 bytes: the kernel only finds the
 // largest magnitude, from which the scale of a cast to 8 bits follows. transpose: also writes a transposed copy. parts:
 // number of arrays of `elements` elements that the kernel sums as it reads them (what the ranks of a group sent each
-// other); in plans, the collective before it has summed them already, into the array that the op reads. own_kernel: of
-// generated text, whether a kernel of its own makes the change; else the kernel that computes the numbers writes them so.
+// other); in plans, the collective before it has summed them already, into the array that the op reads. own_kernel: in
+// generated text, whether a kernel of its own makes the change; else the kernel before it writes the numbers so.
 struct Cast {
   std::int64_t elements = 0;
   Bytes from = 2, to = 4;
@@ -556,10 +556,10 @@ struct Collective {
   CollectiveKind kind = CollectiveKind::all_reduce;
   Dimension group = Dimension::data;
   Bytes bytes = 0;
-  Bytes width = 2;         // number of bytes of an element of the data
-  std::int64_t first = 0;  // index of the element of the flat buffer at which the collective begins
+  Bytes width = 2;                         // number of bytes of an element of the data
+  std::int64_t first = 0;                  // index of the element of the flat buffer at which the collective begins
   std::string_view algorithm = "library";  // a name that outlives the plan, such as a literal
-  bool maximum = false;  // whether an all-reduce yields the largest value instead of the sum
+  bool maximum = false;                    // whether an all-reduce yields the largest value instead of the sum
   // for a push to or a pull from parameter servers: number of pieces of the buffer, each on one server; the servers are
   // the group's last members
   std::int64_t servers = 0;

@@ -134,15 +134,14 @@ void BlockBuilder::begin_region(bool recompute) { region_ = recompute ? ++region
 void BlockBuilder::end_region() { region_ = 0; }
 
 void BlockBuilder::emit(const std::string& name, const Work& work, const Uses& u, LaneKind lane) {
-  Op op;
-  op.name = name;
-  op.work = work;
-  op.phase = in_backward_ ? Phase::backward : Phase::forward;
-  op.lane = lane;
-  op.precision = precision_;
-  op.host_waits = u.host_waits;
-  op.within = u.within;
-  op.same_call = u.same_call;
+  Op op{.name = name,
+        .work = work,
+        .phase = in_backward_ ? Phase::backward : Phase::forward,
+        .lane = lane,
+        .precision = precision_,
+        .host_waits = u.host_waits,
+        .within = u.within,
+        .same_call = u.same_call};
   if (!u.weights.empty() && block_.parameters[u.weights[0]].frozen) {
     const WeightFormat& format = block_.parameters[u.weights[0]].format;
     if (auto* g = std::get_if<Gemm>(&op.work)) g->weights = format;

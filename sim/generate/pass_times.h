@@ -2,8 +2,8 @@
 
 #include <functional>
 
-#include "sim/generate/serving_load.h"
 #include "sim/generate/generate.h"
+#include "sim/generate/serving_load.h"
 
 namespace orrery {
 
