@@ -122,7 +122,8 @@ Seconds nccl_late_members(const NcclModel& m, CollectiveKind kind) {
 }
 
 Seconds nccl_kernel(const NcclModel& m, CollectiveKind kind, const NcclChoice& c, Bytes bytes) {
-  if (is_rccl(m.topology)) return c.nccl_seconds;  // the rates of RCCL's table are what measurements reach
+  // The rates of RCCL's table, and those of sends, are what measurements reach.
+  if (is_rccl(m.topology) || c.algorithm == A::point_to_point) return c.nccl_seconds;
   const bool one_node = m.topology.nodes == 1, switched = c.algorithm == A::nvls;
   if (one_node && c.algorithm == A::ring) return ring_on_one_node(m, kind, c.protocol, bytes);
   const double GBps = m.row(kind, c.algorithm, c.protocol).bandwidth_GBps;

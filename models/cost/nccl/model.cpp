@@ -109,8 +109,7 @@ NcclChoice nccl_choose(const NcclModel& m, CollectiveKind kind, Bytes bytes) {
   }
   best.channels = channels_for(m, best.algorithm, best.protocol, bytes);
   best.nccl_seconds = least * 1e-6;
-  best.kernel = nccl_kernel(m, kind, best, bytes);
-  best.seconds = nccl_step_start(m) + best.kernel;
+  best.seconds = nccl_corrected(m, kind, best, bytes);
   set_shares(m, kind, bytes, best);
   return best;
 }

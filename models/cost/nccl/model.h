@@ -111,7 +111,6 @@ struct NcclChoice {
   int channels = 0;
   Seconds nccl_seconds = 0;  // NCCL's own estimate of the time, by which it chose the algorithm
   Seconds seconds = 0;       // expected time in a step: NCCL's estimate corrected by measurements (correction.cpp)
-  Seconds kernel = 0;        // expected time of the kernel alone, launched one after another as nccl-tests does
   double nic_share = 0;
   double nvlink_share = 0;
   // share of the rate of uplinks (leaf switches', pods', sites') that all groups of the transfer's kind use together
@@ -192,7 +191,8 @@ NcclChoice two_stage_all_to_all(const NcclModel& model, Bytes bytes, const Token
 // nccl_seconds, algorithm and protocol of the choice must be set.
 Seconds nccl_corrected(const NcclModel& model, CollectiveKind kind, const NcclChoice& choice, Bytes bytes);
 
-// Returns the time of the kernel of a chosen algorithm, seconds: the same without what a step adds.
+// Returns the time of the kernel of a choice alone, seconds: the same without what a step adds, as nccl-tests launches
+// kernels one after another.
 Seconds nccl_kernel(const NcclModel& model, CollectiveKind kind, const NcclChoice& choice, Bytes bytes);
 
 // Returns the time that a step adds to a collective's kernel, seconds (FittedCollectives::start_us).

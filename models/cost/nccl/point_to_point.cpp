@@ -76,7 +76,7 @@ NcclChoice nccl_point_to_point(const NcclModel& m, bool same_node, Bytes bytes) 
       same_node ? local_GBps(t, false) : std::min(fitted_collectives().nic_part * t.nic_GBps, t.pcie_GBps);
   const double kernel = is_rccl(t) ? rccl_send_start_us() : ll ? kStartLl : kStartSimple;
   const double start = kernel + hop_us(t, same_node, ll) + (same_node ? 0 : t.net_latency_us);
-  c.seconds = c.kernel = c.nccl_seconds = start * 1e-6 + static_cast<double>(bytes) / (GBps * 1e9);
+  c.seconds = c.nccl_seconds = start * 1e-6 + static_cast<double>(bytes) / (GBps * 1e9);
   const double rate = static_cast<double>(bytes) / (c.seconds * 1e9);
   if (!same_node) c.nic_share = std::min(1.0, rate / (t.nics * t.nic_GBps));
   if (same_node && t.nvlink_GBps > 0) c.nvlink_share = std::min(1.0, rate / t.nvlink_GBps);
@@ -100,8 +100,8 @@ NcclChoice nccl_all_to_all(const NcclModel& m, Bytes bytes) {
   c.protocol = ll ? NcclProtocol::ll : NcclProtocol::simple;
   c.channels = std::min(kMaxSendChannels, near * channels_to_peer(t, true) + far * kNetChannels);
   const double kernel = is_rccl(t) ? rccl_exchange_start_us() : ll ? kStartLl : kStartSimple;
-  c.kernel = one_node ? exchange_on_one_node(m, bytes) : (kernel + slowest + peers) * 1e-6 + std::max(near_s, far_s);
-  c.seconds = c.nccl_seconds = c.kernel;
+  c.seconds = one_node ? exchange_on_one_node(m, bytes) : (kernel + slowest + peers) * 1e-6 + std::max(near_s, far_s);
+  c.nccl_seconds = c.seconds;
   if (far > 0) c.nic_share = std::min(1.0, node_bytes / (c.seconds * t.nics * t.nic_GBps * 1e9));
   if (near > 0 && t.nvlink_GBps > 0) c.nvlink_share = std::min(1.0, near_bytes / (c.seconds * t.nvlink_GBps * 1e9));
   return c;
@@ -119,7 +119,7 @@ NcclChoice two_stage_all_to_all(const NcclModel& m, Bytes bytes, const TokenCopi
   // The two-stage all-to-all is taken to use as many channels as NCCL's direct (one-stage) all-to-all of the same size.
   NcclChoice c = nccl_all_to_all(m, bytes);
   const double kernel = is_rccl(t) ? rccl_exchange_start_us() : kStartSimple;
-  c.seconds = c.kernel = c.nccl_seconds = (kernel + hops) * 1e-6 + std::max(near_s, far_s);
+  c.seconds = c.nccl_seconds = (kernel + hops) * 1e-6 + std::max(near_s, far_s);
   c.nic_share = far ? std::min(1.0, node_bytes / (c.seconds * t.nics * t.nic_GBps * 1e9)) : 0;
   c.nvlink_share = t.nvlink_GBps > 0 ? std::min(1.0, near_bytes / (c.seconds * t.nvlink_GBps * 1e9)) : 0;
   return c;

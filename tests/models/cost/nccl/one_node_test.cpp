@@ -42,7 +42,8 @@ constexpr Kernel kKernels[] = {
 TEST(NcclOnOneNode, PredictsMeasuredKernels) {
   std::vector<double> errors;
   for (const Kernel& k : kKernels) {
-    const double us = 1e6 * nccl_choose(model_of(k.node, k.ranks, k.nccl_minor), k.kind, k.bytes).kernel;
+    const NcclModel m = model_of(k.node, k.ranks, k.nccl_minor);
+    const double us = 1e6 * nccl_kernel(m, k.kind, nccl_choose(m, k.kind, k.bytes), k.bytes);
     EXPECT_NEAR(us / k.us, 1, 0.17) << k.node << ' ' << name_of(k.kind) << ' ' << k.ranks << ' ' << k.bytes;
     errors.push_back(std::abs(us / k.us - 1));
   }
@@ -54,7 +55,7 @@ TEST(NcclOnOneNode, PredictsMeasuredKernels) {
 TEST(NcclOnOneNode, StepsTakeLongerThanKernels) {
   const NcclModel m = model_of("dgx-h100", 8);
   const NcclChoice c = nccl_choose(m, K::all_gather, kMiB);
-  EXPECT_NEAR(c.seconds - c.kernel, nccl_step_start(m), 1e-12);
+  EXPECT_NEAR(c.seconds - nccl_kernel(m, K::all_gather, c, kMiB), nccl_step_start(m), 1e-12);
   EXPECT_GT(nccl_step_start(m), 0);
 }
 
@@ -69,7 +70,8 @@ TEST(NcclOnOneNode, ShortRingsAreSlower) {
   EXPECT_LT(bus_GBps(4), bus_GBps(8));
 }
 
-// What a rank sends to itself passes the channels too: with two ranks NVLink is not what binds, with eight it is.
+// The part that a rank sends to itself passes the channels too: with two ranks NVLink does not bind, with eight it
+// does.
 TEST(NcclOnOneNode, ExchangesAreBoundByChannelsOrNvlink) {
   const auto seconds = [](int ranks) { return exchange_on_one_node(model_of("dgx-h100", ranks), Bytes{16} << 30); };
   EXPECT_LT(seconds(2), seconds(8));
