@@ -8,8 +8,8 @@ namespace orrery {
 enum class NodeKind { sm80, sm90, sm100, pcie };
 inline constexpr int kNodeKinds = 4;
 
-// What NCCL's kernels among the GPUs of one node take (one_node.h), one after another without a host in between:
-// nccl-tests in one process, 2 to 8 GPUs of A100, H100, H200, B200, B300, GB200, GB300; PCIe: L40S and RTX PRO 6000
+// The times and rates of NCCL's kernels among the GPUs of one node (one_node.h), one after another, measured by
+// nccl-tests in one process: 2 to 8 GPUs of A100, H100, H200, B200, B300, GB200, GB300; PCIe: L40S and RTX PRO 6000
 // (github.com/ai-dynamo/aiconfigurator @095f58a5, the tables of NCCL; `validate --kernels` judges each fifth shape,
 // which was not fitted). Rates of buffers above 512 MiB are those of ml-engineering's and OCI's sweeps
 // (tests/data/nccl_sweeps.json).
@@ -30,10 +30,10 @@ struct FittedCollectives {
   // (nccl-tests). Under PyTorch an all-reduce takes 20-30 us more: that is host time, which is counted elsewhere.
   double start_us;
   std::array<NcclOnOneNode, kNodeKinds> one_node;
-  // Of kernels on one node (one_node.h). ring_end: steps that copying a rank's own part and unpacking the last one add
-  // to a ring. flags_us: what kernels of LL128 and Simple take in addition to those of LL. wide_block: fraction of a
-  // hop that each doubling of a block's threads adds. next_peer: fraction of a hop that each further peer of an
-  // all-to-all adds. ll_send_part: fraction of a ring's rate of LL that a channel of sends reaches.
+  // Numbers of all kernels on one node (one_node.h). ring_end: the steps that copying a rank's own part and unpacking
+  // the last one add to a ring. flags_us: what kernels of LL128 and Simple take in addition to those of LL. wide_block:
+  // fraction of a hop that each doubling of a block's threads adds. next_peer: fraction of a hop that each further peer
+  // of an all-to-all adds. ll_send_part: fraction of a ring's rate of LL that a channel of sends reaches.
   double ring_end, flags_us, wide_block, next_peer, ll_send_part;
   // The rate of an all-reduce in NVSwitches (NVLS), of which NCCL's model knows what its search over speeds finds. The
   // switches fetch the whole buffer from every GPU, and each of h heads sends the sum of its part back to them to be

@@ -129,17 +129,6 @@ TEST(Predict, GridsBeatOneDimensionWhereLinksOrBatchSaySo) {
   EXPECT_LT(step("2.5d", 200, 64), step("2d", 200, 64));
 }
 
-// A woven pair of a forward and a backward chunk takes 129.0 ms in DeepSeek-V3's own trace (deepseek-ai/profile-data,
-// training; docs/figures.md): what eight micro-batches more take, divided by eight.
-TEST(Predict, WovenPairOfDeepSeekTakesAsLongAsItsTrace) {
-  const auto step = [](const char* global_batch) {
-    return predict(load_spec(ORRERY_SOURCE_DIR "/benchmarks/deepseek_v3_pair.yaml",
-                             {fmt::format("strategy.global_batch={}", global_batch)}))
-        .report.step_time_s;
-  };
-  EXPECT_NEAR((step("1024") - step("512")) / 8, 0.129, 0.05 * 0.129);
-}
-
 // Simulates a spec with one rank of each class, and with every rank, and compares each task's times and the reports.
 void expect_unfolded_as_folded(const Spec& spec, const std::string& strategy) {
   const Prediction folded = predict(spec), all = predict(spec, true);
