@@ -73,7 +73,9 @@ Seconds collective_time(const KernelRow& row, const Gpu& gpu) {
   NcclTopology topology = nccl_topology(cluster, 1, row.ranks);
   topology.nccl_minor = row.nccl_minor;
   const auto& collective = std::get<Collective>(row.ops.front().work);
-  return nccl_choose(nccl_model(topology), collective.kind, collective.bytes).seconds;
+  const NcclModel model = nccl_model(topology);
+  const NcclChoice choice = nccl_choose(model, collective.kind, collective.bytes);
+  return nccl_kernel(model, collective.kind, choice, collective.bytes);
 }
 
 // Predicted seconds of a row's ops; nullopt if the GPU does not have a rate for one of them. For attention, the

@@ -1,7 +1,8 @@
 // This file corrects the times of NCCL's model. The model's purpose is to choose an algorithm, so it leaves out times
-// that all algorithms share. Three terms, which are small compared with the model's times, add the times left out. The
-// terms were fitted to three sweeps (8 A100 under mpirun, 8 H200, 4 nodes of 8 H100) and checked on the other sweeps of
-// tests/data/nccl_sweeps.json; the test prints the error of every sweep with and without the terms.
+// that all algorithms share. Rings on one node have laws of their own (one_node.h). For the others, terms that are
+// small compared with the model's times add the times left out. The terms were fitted to three sweeps (8 A100 under
+// mpirun, 8 H200, 4 nodes of 8 H100) and checked on the other sweeps of tests/data/nccl_sweeps.json; the test prints
+// the error of every sweep with and without the terms.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -10,6 +11,7 @@
 
 #include "models/base/data.h"
 #include "models/cost/nccl/fitted.h"
+#include "models/cost/nccl/one_node.h"
 #include "models/cost/nccl/rccl.h"
 
 namespace orrery {
@@ -71,25 +73,11 @@ double reached_on_shared(const NcclTopology& t, A a) {
   return (ring ? f.ring_part : f.tree_part) * std::pow(2.0 / nodes, t.omni_path ? omni : f.efa_power);
 }
 
-double reached(const NcclTopology& t, A a) {
-  if (t.nodes > 1 && t.shared_network) return reached_on_shared(t, a);
-  if (t.nodes > 1 || a != A::ring || t.compute_capability < 80) return 1;
-  const FittedCollectives& f = fitted_collectives();
-  return t.compute_capability >= 100  ? f.ring_part_sm100
-         : t.compute_capability >= 90 ? f.ring_part_sm90
-                                      : f.ring_part_sm80;
-}
+double reached(const NcclTopology& t, A a) { return t.nodes > 1 && t.shared_network ? reached_on_shared(t, a) : 1; }
 
-// Bytes that a channel handles at once (Simple protocol), src/enqueue.cc: 4 steps of 512 KiB for rings, 128 KiB for
-// NVLS, 64 KiB for NVLS trees of 4 nodes or more.
-constexpr double kRingChunk = 2 << 20, kNvlsChunk = 128 << 10, kNvlsTreeChunk = 64 << 10;
-
-// Bytes whose transfer time is the time to fill the pipeline of a ring: one chunk per channel, but no more than one
-// rank's share of the buffer (NCCL cuts smaller chunks then). Sweeps over several nodes show no such time for rings,
-// because NCCL's latency for Simple includes it there.
-double ring_fill_bytes(const NcclModel& m, double bytes) {
-  return m.topology.nodes > 1 ? 0 : std::min(m.graphs.collective_channels * kRingChunk, bytes / m.topology.ranks);
-}
+// Bytes that a channel of NVLS handles at once (Simple protocol), src/enqueue.cc: 128 KiB, 64 KiB for NVLS trees of 4
+// nodes or more.
+constexpr double kNvlsChunk = 128 << 10, kNvlsTreeChunk = 64 << 10;
 
 // Bytes whose transfer time is the time to fill the pipeline of NVLS, the algorithm in which NVSwitches reduce: one
 // chunk for every channel, head (GPU that handles one part of the data at the switch) and stage of the pipeline. Within
@@ -104,12 +92,10 @@ double nvls_fill_bytes(const NcclModel& m, double bytes) {
   return full * bytes / (bytes + full);
 }
 
-double fill_us(const NcclModel& m, CollectiveKind kind, const NcclChoice& c, double bytes, double GBps) {
-  if (c.protocol != NcclProtocol::simple) return 0;
-  if (c.algorithm == A::nvls || c.algorithm == A::nvls_tree) return nvls_fill_bytes(m, bytes) / (1000 * GBps);
-  if (c.algorithm != A::ring) return 0;
-  const double per_byte = static_cast<double>(bytes_per_rank(kind, m.topology.ranks, 1 << 20)) / (1 << 20);
-  return ring_fill_bytes(m, bytes) / (1000 * GBps * per_byte);
+// Rings over several nodes show no such time, because NCCL's latency for Simple includes it there.
+double fill_us(const NcclModel& m, const NcclChoice& c, double bytes, double GBps) {
+  const bool switched = c.algorithm == A::nvls || c.algorithm == A::nvls_tree;
+  return switched ? nvls_fill_bytes(m, bytes) / (1000 * GBps) : 0;
 }
 
 }  // namespace
@@ -135,14 +121,24 @@ Seconds nccl_late_members(const NcclModel& m, CollectiveKind kind) {
   return m.topology.nodes > 1 && modelled ? 1e-6 * fitted_networks().late_members_us : 0;
 }
 
-Seconds nccl_corrected(const NcclModel& m, CollectiveKind kind, const NcclChoice& c, Bytes bytes) {
-  if (is_rccl(m.topology)) return c.nccl_seconds;  // the rates of RCCL's table are what measurements reach
+Seconds nccl_kernel(const NcclModel& m, CollectiveKind kind, const NcclChoice& c, Bytes bytes) {
+  // The rates of RCCL's table, and those of sends, are what measurements reach.
+  if (is_rccl(m.topology) || c.algorithm == A::point_to_point) return c.nccl_seconds;
+  const bool one_node = m.topology.nodes == 1, switched = c.algorithm == A::nvls;
+  if (one_node && c.algorithm == A::ring) return ring_on_one_node(m, kind, c.protocol, bytes);
   const double GBps = m.row(kind, c.algorithm, c.protocol).bandwidth_GBps;
   const double size = static_cast<double>(bytes);
-  const bool switched = c.algorithm == A::nvls && kind == CollectiveKind::all_reduce;
-  const double real_GBps = switched ? nvls_all_reduce_GBps(m) : GBps * reached(m.topology, c.algorithm);
+  const bool summed = switched && kind == CollectiveKind::all_reduce;
+  const double real_GBps = summed ? nvls_all_reduce_GBps(m) : GBps * reached(m.topology, c.algorithm);
   const double slower_us = size / 1000 * (1 / real_GBps - 1 / GBps);
-  return c.nccl_seconds + 1e-6 * (fitted_collectives().start_us + slower_us + fill_us(m, kind, c, size, GBps));
+  const double start_us = switched ? start_on_one_node_us(m.topology) : 0;  // NCCL's table has no start of NVLS
+  return c.nccl_seconds + 1e-6 * (start_us + slower_us + fill_us(m, c, size, GBps));
+}
+
+Seconds nccl_step_start(const NcclModel& m) { return is_rccl(m.topology) ? 0 : 1e-6 * fitted_collectives().start_us; }
+
+Seconds nccl_corrected(const NcclModel& m, CollectiveKind kind, const NcclChoice& c, Bytes bytes) {
+  return nccl_step_start(m) + nccl_kernel(m, kind, c, bytes);
 }
 
 }  // namespace orrery

@@ -6,14 +6,35 @@
 
 namespace orrery {
 
+namespace {
+
+std::array<NcclOnOneNode, kNodeKinds> one_node(const nlohmann::json& kinds) {
+  static constexpr std::array<const char*, kNodeKinds> kNames = {"sm80", "sm90", "sm100", "pcie"};
+  std::array<NcclOnOneNode, kNodeKinds> all;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const auto of = [&](const char* key) { return kinds.at(kNames[i]).at(key).get<double>(); };
+    all[i] = {.start_us = of("start_us"),
+              .hop_us = of("hop_us"),
+              .ll_part = of("ll_part"),
+              .ring_part = of("ring_part"),
+              .exchange_GBps = of("exchange_GBps")};
+  }
+  return all;
+}
+
+}  // namespace
+
 const FittedCollectives& fitted_collectives() {
   static const FittedCollectives fitted = [] {
     const nlohmann::json file = nlohmann::json::parse(data_file("fitted.json"));
     const auto of = [&](const char* key) { return file.at("collectives").at("numbers").at(key).get<double>(); };
     return FittedCollectives{.start_us = of("start_us"),
-                             .ring_part_sm80 = of("ring_part_sm80"),
-                             .ring_part_sm90 = of("ring_part_sm90"),
-                             .ring_part_sm100 = of("ring_part_sm100"),
+                             .one_node = one_node(file.at("collectives").at("one_node")),
+                             .ring_end = of("ring_end"),
+                             .flags_us = of("flags_us"),
+                             .wide_block = of("wide_block"),
+                             .next_peer = of("next_peer"),
+                             .ll_send_part = of("ll_send_part"),
                              .nvls_link_part = of("nvls_link_part"),
                              .nvls_channel_GBps = of("nvls_channel_GBps"),
                              .nvlink_to_all_part = of("nvlink_to_all_part"),

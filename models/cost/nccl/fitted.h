@@ -1,17 +1,40 @@
 #pragma once
 
+#include <array>
+
 namespace orrery {
+
+// The kinds of nodes by the links among their GPUs: NVLink of Ampere and before, of Hopper, of Blackwell; PCIe.
+enum class NodeKind { sm80, sm90, sm100, pcie };
+inline constexpr int kNodeKinds = 4;
+
+// The times and rates of NCCL's kernels among the GPUs of one node (one_node.h), one after another, measured by
+// nccl-tests in one process: 2 to 8 GPUs of A100, H100, H200, B200, B300, GB200, GB300; PCIe: L40S and RTX PRO 6000
+// (github.com/ai-dynamo/aiconfigurator @095f58a5, the tables of NCCL; `validate --kernels` judges each fifth shape,
+// which was not fitted). Rates of buffers above 512 MiB are those of ml-engineering's and OCI's sweeps
+// (tests/data/nccl_sweeps.json).
+struct NcclOnOneNode {
+  double start_us = 0;       // start and end of a kernel
+  double hop_us = 0;         // a step from GPU to GPU of protocol LL
+  double ll_part = 1;        // fraction of NCCL's bandwidth of LL that rings of many steps reach
+  double ring_part = 1;      // the same of LL128 and Simple
+  double exchange_GBps = 0;  // what all channels of an all-to-all carry, a rank's own part included
+};
 
 // Numbers of NCCL's and RCCL's collectives that are fitted to measured ones, from models/data/fitted.json
 // (collectives).
 struct FittedCollectives {
-  // Microseconds that NCCL's model leaves out at each start of a collective. From launch to launch an all-reduce of a
-  // few bytes on 8 A100 takes 20-26 us, which is 5-11 us more than NCCL's 15 (nccl-tests under mpirun). Under PyTorch,
-  // or with one process for all GPUs, an all-reduce takes 20-30 us more: that is host time, which is counted elsewhere.
+  // Microseconds that a collective of a step, or of processes that each launch their own, takes beyond its kernel: its
+  // stream waits for the stream of compute, compute for it, and the ranks do not start at once. From launch to launch
+  // an all-reduce of a few bytes on 8 A100 takes 20-26 us under mpirun, which is 5-11 us more than NCCL's 15
+  // (nccl-tests). Under PyTorch an all-reduce takes 20-30 us more: that is host time, which is counted elsewhere.
   double start_us;
-  // Fractions of the bandwidth of NCCL's model that rings reach within a node, on Ampere, Hopper and Blackwell: 235 of
-  // 240 GB/s on A100, 365.6 of 360 on H200, 682 of 720 on B200 (ml-engineering, network/README.md).
-  double ring_part_sm80, ring_part_sm90, ring_part_sm100;
+  std::array<NcclOnOneNode, kNodeKinds> one_node;
+  // Numbers of all kernels on one node (one_node.h). ring_end: the steps that copying a rank's own part and unpacking
+  // the last one add to a ring. flags_us: what kernels of LL128 and Simple take in addition to those of LL. wide_block:
+  // fraction of a hop that each doubling of a block's threads adds. next_peer: fraction of a hop that each further peer
+  // of an all-to-all adds. ll_send_part: fraction of a ring's rate of LL that a channel of sends reaches.
+  double ring_end, flags_us, wide_block, next_peer, ll_send_part;
   // The rate of an all-reduce in NVSwitches (NVLS), of which NCCL's model knows what its search over speeds finds. The
   // switches fetch the whole buffer from every GPU, and each of h heads sends the sum of its part back to them to be
   // copied: a GPU's NVLink carries 1 + 1/h of the buffer each way, at nvls_link_part of its rate: on H200 with 8 GPUs

@@ -110,7 +110,7 @@ struct NcclChoice {
   NcclProtocol protocol = NcclProtocol::simple;
   int channels = 0;
   Seconds nccl_seconds = 0;  // NCCL's own estimate of the time, by which it chose the algorithm
-  Seconds seconds = 0;       // expected time: NCCL's estimate corrected by measurements (correction.cpp)
+  Seconds seconds = 0;       // expected time in a step: NCCL's estimate corrected by measurements (correction.cpp)
   double nic_share = 0;
   double nvlink_share = 0;
   // share of the rate of uplinks (leaf switches', pods', sites') that all groups of the transfer's kind use together
@@ -190,6 +190,13 @@ NcclChoice two_stage_all_to_all(const NcclModel& model, Bytes bytes, const Token
 // Returns the expected time of a chosen algorithm, seconds: NCCL's own estimate corrected by measurements;
 // nccl_seconds, algorithm and protocol of the choice must be set.
 Seconds nccl_corrected(const NcclModel& model, CollectiveKind kind, const NcclChoice& choice, Bytes bytes);
+
+// Returns the time of the kernel of a choice alone, seconds: the same without what a step adds, as nccl-tests launches
+// kernels one after another.
+Seconds nccl_kernel(const NcclModel& model, CollectiveKind kind, const NcclChoice& choice, Bytes bytes);
+
+// Returns the time that a step adds to a collective's kernel, seconds (FittedCollectives::start_us).
+Seconds nccl_step_start(const NcclModel& model);
 
 // Returns the time that a collective waits in a training step in addition to its own time, seconds: ranks on several
 // nodes do not arrive at the same time in a step, while they do in nccl-tests.

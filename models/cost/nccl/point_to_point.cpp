@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "models/cost/nccl/fitted.h"
+#include "models/cost/nccl/one_node.h"
 #include "models/cost/nccl/rccl.h"
 
 namespace orrery {
@@ -86,7 +87,9 @@ NcclChoice nccl_all_to_all(const NcclModel& m, Bytes bytes) {
   const NcclTopology& t = m.topology;
   const int local = t.ranks_per_node(), near = local - 1, far = t.ranks - local;
   const double each = static_cast<double>(bytes) / t.ranks;
-  const bool ll = each <= static_cast<double>(kLlBytesPerChannel * channels_to_peer(t, far == 0));
+  const bool one_node = far == 0 && t.nvlink_GBps > 0 && !is_rccl(t);
+  const bool ll = one_node ? exchange_is_ll(t, ceil_div(bytes, t.ranks))
+                           : each <= static_cast<double>(kLlBytesPerChannel * channels_to_peer(t, far == 0));
   const double near_bytes = each * near, node_bytes = each * far * local;
   const double near_s = near_bytes / (local_GBps(t, true) * 1e9);
   const double far_s = far > 0 ? node_bytes / (far_GBps(t) * 1e9) : 0;
@@ -97,7 +100,7 @@ NcclChoice nccl_all_to_all(const NcclModel& m, Bytes bytes) {
   c.protocol = ll ? NcclProtocol::ll : NcclProtocol::simple;
   c.channels = std::min(kMaxSendChannels, near * channels_to_peer(t, true) + far * kNetChannels);
   const double kernel = is_rccl(t) ? rccl_exchange_start_us() : ll ? kStartLl : kStartSimple;
-  c.seconds = (kernel + slowest + peers) * 1e-6 + std::max(near_s, far_s);
+  c.seconds = one_node ? exchange_on_one_node(m, bytes) : (kernel + slowest + peers) * 1e-6 + std::max(near_s, far_s);
   c.nccl_seconds = c.seconds;
   if (far > 0) c.nic_share = std::min(1.0, node_bytes / (c.seconds * t.nics * t.nic_GBps * 1e9));
   if (near > 0 && t.nvlink_GBps > 0) c.nvlink_share = std::min(1.0, near_bytes / (c.seconds * t.nvlink_GBps * 1e9));
