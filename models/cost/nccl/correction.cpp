@@ -84,6 +84,17 @@ double reached(const NcclTopology& t, A a) {
 // NVLS, 64 KiB for NVLS trees of 4 nodes or more.
 constexpr double kRingChunk = 2 << 20, kNvlsChunk = 128 << 10, kNvlsTreeChunk = 64 << 10;
 
+double nvls_chunk(int nodes) { return nodes >= 4 ? kNvlsTreeChunk : kNvlsChunk; }
+
+// Returns the rate of NVLS trees, of which NCCL's model would have `GBps`: no more than the NVSwitches of a node pass
+// on in chunks, one every 0.31 us. So many are the chunks of 128 KiB at which a rack of 72 GB200 reduces
+// (cw_gb200_1rack: 8 GiB at 423 GB/s); two racks pass on as many (418 GB/s), and 20 racks as many of half the size (217
+// GB/s).
+double nvls_tree_GBps(const NcclModel& m, double GBps) {
+  constexpr double kChunk_us = 0.31;
+  return std::min(GBps, nvls_chunk(m.topology.nodes) / (1000 * kChunk_us));
+}
+
 // Bytes whose transfer time is the time to fill the pipeline of a ring: one chunk per channel, but no more than one
 // rank's share of the buffer (NCCL cuts smaller chunks then). Sweeps over several nodes show no such time for rings,
 // because NCCL's latency for Simple includes it there.
@@ -98,9 +109,9 @@ double ring_fill_bytes(const NcclModel& m, double bytes) {
 // all these chunks together, half of the time to fill the pipeline is counted.
 double nvls_fill_bytes(const NcclModel& m, double bytes) {
   const int nodes = m.topology.nodes;
-  const double chunk = nodes >= 4 ? kNvlsTreeChunk : kNvlsChunk;
   const int depth = static_cast<int>(std::bit_width(static_cast<unsigned>(nodes))) - 1;
-  const double full = m.graphs.nvls_channels * m.graphs.nvls.channels * chunk * (nodes == 1 ? 1 : 4 + 2 * depth);
+  const double full =
+      m.graphs.nvls_channels * m.graphs.nvls.channels * nvls_chunk(nodes) * (nodes == 1 ? 1 : 4 + 2 * depth);
   return full * bytes / (bytes + full);
 }
 
@@ -137,11 +148,12 @@ Seconds nccl_late_members(const NcclModel& m, CollectiveKind kind) {
 
 Seconds nccl_corrected(const NcclModel& m, CollectiveKind kind, const NcclChoice& c, Bytes bytes) {
   if (is_rccl(m.topology)) return c.nccl_seconds;  // the rates of RCCL's table are what measurements reach
-  const double GBps = m.row(kind, c.algorithm, c.protocol).bandwidth_GBps;
+  const double nccl_GBps = m.row(kind, c.algorithm, c.protocol).bandwidth_GBps;
+  const double GBps = c.algorithm == A::nvls_tree ? nvls_tree_GBps(m, nccl_GBps) : nccl_GBps;
   const double size = static_cast<double>(bytes);
   const bool switched = c.algorithm == A::nvls && kind == CollectiveKind::all_reduce;
   const double real_GBps = switched ? nvls_all_reduce_GBps(m) : GBps * reached(m.topology, c.algorithm);
-  const double slower_us = size / 1000 * (1 / real_GBps - 1 / GBps);
+  const double slower_us = size / 1000 * (1 / real_GBps - 1 / nccl_GBps);
   return c.nccl_seconds + 1e-6 * (fitted_collectives().start_us + slower_us + fill_us(m, kind, c, size, GBps));
 }
 
