@@ -86,10 +86,10 @@ constexpr double kRingChunk = 2 << 20, kNvlsChunk = 128 << 10, kNvlsTreeChunk = 
 
 double nvls_chunk(int nodes) { return nodes >= 4 ? kNvlsTreeChunk : kNvlsChunk; }
 
-// Returns the rate of NVLS trees, of which NCCL's model would have `GBps`: no more than the NVSwitches of a node pass
-// on in chunks, one every 0.31 us. So many are the chunks of 128 KiB at which a rack of 72 GB200 reduces
-// (cw_gb200_1rack: 8 GiB at 423 GB/s); two racks pass on as many (418 GB/s), and 20 racks as many of half the size (217
-// GB/s).
+// Returns the rate of NVLS trees, for which NCCL's model has `GBps`: no more than what the NVSwitches of a node pass
+// on, a chunk every 0.31 us. So many are the chunks of 128 KiB at which a rack of 72 GB200 reduces (cw_gb200_1rack: 8
+// GiB at 423 GB/s of buffer). Two and three racks, which are not fitted, pass on as many (418 and 403 GB/s), and 20
+// racks as many of half the size (217 GB/s).
 double nvls_tree_GBps(const NcclModel& m, double GBps) {
   constexpr double kChunk_us = 0.31;
   return std::min(GBps, nvls_chunk(m.topology.nodes) / (1000 * kChunk_us));
