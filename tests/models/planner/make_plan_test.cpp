@@ -177,7 +177,7 @@ TEST(MakePlan, CopiedClassesAreWhatWouldBeLaidOut) {
       "tensor: 2, data: 4, sharding: zero3, global_batch: 8",
       "pipeline: 2, data: 2, sharding: fsdp, recompute: full, global_batch: 4",
       "pipeline: 4, data: 2, schedule: zb-h2, global_batch: 16",
-      "pipeline: 2, data: 2, schedule: pipedream, global_batch: 8",
+      "pipeline: 2, data: 2, schedule: pipedream, clip: 0, global_batch: 8",
       "context: 2, data: 2, global_batch: 4",
       "data: 2, sharding: zero2, offload: {optimizer: cpu, gradients: cpu}",
       "tensor: 2, data: 2, offload: {activations: cpu}, global_batch: 4"};
