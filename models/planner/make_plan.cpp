@@ -131,9 +131,22 @@ void copy_frames(Draft& draft, std::pair<std::size_t, std::size_t> range, const 
   }
 }
 
-void copy_tasks(Plan& plan, const RankClass& of, const Distance& by) {
+// Makes room in a list of tasks, or of what they wait for, for one more class and, so that the list does not move each
+// time that it grows, for all classes to come: if these have as much as those before, and a little more.
+template <class List>
+void make_room(List& list, std::size_t added, const Draft& draft) {
+  if (list.size() + added <= list.capacity()) return;
+  const std::size_t classes = draft.kinds.size() * static_cast<std::size_t>(draft.facts.spec.strategy.places());
+  const std::size_t all = list.size() / draft.plan.classes.size() * classes;
+  list.reserve(std::max(all + all / 16, list.size() + added));
+}
+
+void copy_tasks(Draft& draft, const RankClass& of, const Distance& by) {
+  Plan& plan = draft.plan;
   const std::size_t first = plan.tasks[of.begin].first_dependency;
   const std::size_t last = of.end == plan.tasks.size() ? plan.dependencies.size() : plan.tasks[of.end].first_dependency;
+  make_room(plan.tasks, of.end - of.begin, draft);
+  make_room(plan.dependencies, last - first, draft);
   const auto further = static_cast<std::uint32_t>(plan.dependencies.size() - first);
   for (TaskId t = of.begin; t < of.end; ++t) {
     Task task = plan.tasks[t];
@@ -195,19 +208,19 @@ static void copy_class(Draft& draft, TransferEnds& ends, std::uint32_t of) {
   copy.validation = by.task_of(from.validation);
   copy.validated = by.task_of(from.validated);
   plan.classes.push_back(copy);
-  copy_tasks(plan, from, by);
+  copy_tasks(draft, from, by);
   copy_ends(ends.transfers, from, by, draft.at.rank_kind);
 }
 
-// Writes the classes of ranks of one replica of a pipeline stage. Kinds of ranks that do the same work are written once
-// and copied.
-static void write_classes(Draft& draft, TaskWriter& writer, StepWalk& walk, std::int64_t stage, std::int64_t replica) {
+// Writes the classes of ranks of one replica of a pipeline stage.
+static void write_classes(Draft& draft, TaskWriter& writer, StepWalk& walk, std::int64_t stage, std::int64_t replica,
+                          AlikeClasses how) {
   std::vector<std::pair<int, std::uint32_t>> written;  // kinds of ranks whose tasks were written, and their slots
   for (int c = 0; c < static_cast<int>(draft.kinds.size()); ++c) {
     enter_class(draft, c);
     enter(draft, stage, replica);
     const auto alike = std::ranges::find_if(written, [&](const auto& w) { return do_the_same(draft, w.first, c); });
-    if (alike != written.end()) {
+    if (how == AlikeClasses::copied && alike != written.end()) {
       copy_class(draft, writer.ends(), alike->second);
       continue;
     }
@@ -218,7 +231,7 @@ static void write_classes(Draft& draft, TaskWriter& writer, StepWalk& walk, std:
 }
 
 // Returns the plan of the ranks of one model.
-static Plan plan_of_model(const Spec& spec) {
+static Plan plan_of_model(const Spec& spec, AlikeClasses how) {
   Draft draft(spec);
   add_servers(draft);
   choose_schedule(draft);
@@ -229,7 +242,7 @@ static Plan plan_of_model(const Spec& spec) {
   const Strategy& s = spec.strategy;
   for (std::int64_t place = 0, stage = 0; place < s.places(); ++place) {
     while (s.first_position(stage + 1) <= place) ++stage;
-    write_classes(draft, writer, walk, stage, place - s.first_position(stage));
+    write_classes(draft, writer, walk, stage, place - s.first_position(stage), how);
   }
   Plan& plan = draft.plan;
   plan.tasks.push_back({.first_dependency = static_cast<std::uint32_t>(plan.dependencies.size())});
@@ -237,11 +250,11 @@ static Plan plan_of_model(const Spec& spec) {
   return std::move(plan);
 }
 
-Plan make_unchecked_plan(const Spec& spec) {
+Plan make_unchecked_plan(const Spec& spec, AlikeClasses how) {
   refuse_combinations(spec, Limit::plan);
   refuse_virtual_stages(spec);
-  if (!has_second_apart(spec)) return plan_of_model(spec);
-  return join_models(spec, plan_of_model(spec), plan_of_model(second_spec(spec)));
+  if (!has_second_apart(spec)) return plan_of_model(spec, how);
+  return join_models(spec, plan_of_model(spec, how), plan_of_model(second_spec(spec), how));
 }
 
 Plan make_plan(const Spec& spec) {

@@ -6,6 +6,14 @@
 
 namespace orrery {
 
+void HostLag::fall_behind(TaskId t, Picoseconds wait) {
+  if (wait <= 0) return;
+  lag_ = at(t) + wait;
+  const std::vector<HostResume>& waits = trace_.host[slot_];
+  const auto next = std::ranges::upper_bound(waits, t, {}, &HostResume::first);
+  until_ = next == waits.end() ? kNone : next->first;
+}
+
 // Finds the tasks during which the host runs further ahead of the device: a stage's forward passes from the third up
 // to the first backward. A stage's second output is sent only when the next stage has ended its first forward; the
 // compute stream waits for that send, the host does not. Peaks of memory of nanotron's first stages led to this rule,

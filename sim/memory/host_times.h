@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <utility>
 
 #include "models/plan/plan.h"
@@ -7,6 +8,28 @@
 #include "sim/memory/replay.h"
 
 namespace orrery {
+
+// How much later than in the simulated trace the host of one class of ranks issues tasks. To retry a failed allocation,
+// the host waits until the device has ended the work that cached blocks wait for. It issues later tasks late by that
+// wait, up to the next point where it waits anyway; being less far ahead of the device, it has fewer buffers allocated
+// at the same time. trace: must outlive this object.
+class HostLag {
+ public:
+  HostLag(const Trace& trace, std::uint32_t slot) : trace_(trace), slot_(slot) {}
+
+  // The time by which the host is late at a task, which is not before the last one at which it fell behind.
+  Picoseconds at(TaskId t) const { return t < until_ ? lag_ : 0; }
+  // Must be called when the host, issuing task t, waits for the device; nothing changes unless `wait` is above 0.
+  void fall_behind(TaskId t, Picoseconds wait);
+  // Must be called when a step begins, for which the host is not late.
+  void restart() { until_ = 0; }
+
+ private:
+  const Trace& trace_;
+  std::uint32_t slot_;
+  Picoseconds lag_ = 0;
+  TaskId until_ = 0;  // first task for which the host is not late any more
+};
 
 // When the host of one class of ranks issues the tasks of a simulated step, on which the memory follows. plan, trace,
 // options: must outlive this object.
@@ -22,6 +45,9 @@ class HostTimes {
   // begun for the task to have room in the launch queue (kNone: there is room), has begun, nor, if `checked`, before
   // the task itself begins, whose host reads a result first.
   Picoseconds now(TaskId t, TaskId behind, bool checked, Picoseconds lag) const;
+
+  std::uint32_t slot() const { return slot_; }
+  HostLag lag() const { return {trace_, slot_}; }  // the host before it falls behind
 
  private:
   const Plan& plan_;

@@ -41,6 +41,8 @@ struct SlotMemory {
   // The first request that did not fit in memory: the bytes that it asked for (refused), and the bytes that were free
   // at that moment (free_then). If free_then is not less than refused, the memory was fragmented.
   Bytes refused = 0, free_then = 0;
+  // the class of ranks whose replay this is, if it was not replayed but has the same as a class before; else kNone
+  std::uint32_t replay_of = kNone;
   TierBytes tier_peak{};  // greatest number of bytes in each memory tier beyond the device (host, disks)
 };
 

@@ -3,74 +3,6 @@
 #include <algorithm>
 
 namespace orrery {
-
-void ReplayMoments::request(TaskId task, TaskId behind, bool checked, int step) {
-  // Requests of one task are at one time; with no wait noted between them, the later ones free nothing.
-  if (!requests_.empty() && requests_.back().task == task && requests_.back().step == step &&
-      waits_.size() == waits_at_request_)
-    return;
-  requests_.push_back({task, behind, step, checked});
-  waits_at_request_ = waits_.size();
-}
-
-void ReplayMoments::wait(TaskId task, int step, TaskId other, int other_step) {
-  waits_.push_back({task, other, step, other_step, static_cast<std::uint32_t>(requests_.size()), 0});
-}
-
-Picoseconds ReplayMoments::end_of(const Wait& wait, const Trace& trace, TaskId first) {
-  const auto end = [&](TaskId task, int step) {
-    return task == kNone ? 0 : step * trace.step_time + trace.spans[first + task].ended;
-  };
-  return std::max(end(wait.task, wait.step), end(wait.other, wait.other_step));
-}
-
-ReplayMoments::Times ReplayMoments::request_times(const HostTimes& host, const Trace& trace, TaskId first) const {
-  Times times;
-  times.now.reserve(requests_.size());
-  times.latest.reserve(requests_.size());
-  for (const Request& r : requests_) {
-    const TaskId behind = r.behind == kNone ? kNone : first + r.behind;
-    const Picoseconds now = r.step * trace.step_time + host.now(first + r.task, behind, r.checked, 0);
-    times.now.push_back(now);
-    times.latest.push_back(times.latest.empty() ? now : std::max(now, times.latest.back()));
-  }
-  return times;
-}
-
-bool ReplayMoments::keeps_all(const Trace& trace, TaskId first) const {
-  return std::ranges::all_of(kept_, [&](TaskId t) { return trace.spans[first + t].ended > 0; }) &&
-         std::ranges::all_of(waits_, [&](const Wait& w) { return end_of(w, trace, first) > 0; });
-}
-
-bool ReplayMoments::close(const HostTimes& host, const Trace& trace, TaskId first) {
-  if (!shared_ || !keeps_all(trace, first)) return false;
-  const Times times = request_times(host, trace, first);
-  for (Wait& w : waits_) {
-    const Picoseconds end = end_of(w, trace, first);
-    // The first request as late as the end is the first at which the latest so far is, if no request before the free
-    // is later than the end.
-    const bool rises = w.after == 0 || times.latest[w.after - 1] < end;
-    const auto& list = rises ? times.latest : times.now;
-    const auto from = list.begin() + w.after;
-    const auto until = rises ? std::lower_bound(from, list.end(), end)
-                             : std::find_if(from, list.end(), [&](Picoseconds now) { return now >= end; });
-    w.until = static_cast<std::uint32_t>(until - list.begin());
-  }
-  return true;
-}
-
-bool ReplayMoments::same_for(const HostTimes& host, const Trace& trace, TaskId first) const {
-  if (!keeps_all(trace, first)) return false;
-  const Times times = request_times(host, trace, first);
-  return std::ranges::all_of(waits_, [&](const Wait& w) {
-    const Picoseconds end = end_of(w, trace, first);
-    if (w.until < times.now.size() && times.now[w.until] < end) return false;
-    if (w.until == w.after || times.latest[w.until - 1] < end) return true;
-    return std::all_of(times.now.begin() + w.after, times.now.begin() + w.until,
-                       [&](Picoseconds now) { return now < end; });
-  });
-}
-
 namespace {
 
 // Compares ids of two classes, of which those of the second lie further behind by a fixed number.
@@ -123,6 +55,45 @@ bool equal_plans(const Plan& plan, std::uint32_t slot, std::uint32_t other,
     if (x.op != y.op || !further(x.frame, y.frame) || x.flags != y.flags) return false;
   }
   return true;
+}
+
+// Most replays of a stage that a class is compared with; a comparison takes at most a tenth of a replay, and ends at
+// the first difference.
+static constexpr std::size_t kMostKnown = 16;
+
+SharedReplays::SharedReplays(const Plan& plan, const Trace& trace,
+                             const std::vector<std::vector<std::uint32_t>>& frames)
+    : plan_(plan), trace_(trace), frames_(frames) {
+  for (const RankClass& slot : plan.classes) ++left_[slot.stage];
+}
+
+// Returns the first class of those whose replay may be shared that has an equal plan; the class itself if there is
+// none.
+std::uint32_t SharedReplays::first_alike(std::uint32_t slot) const {
+  for (const Known& k : known_.at(plan_.classes[slot].stage)) {
+    if (k.alike == k.slot && equal_plans(plan_, k.slot, slot, frames_)) return k.slot;
+  }
+  return slot;
+}
+
+std::optional<std::uint32_t> SharedReplays::find(std::uint32_t slot, const HostTimes& host) {
+  const RankClass& own = plan_.classes[slot];
+  --left_[own.stage];
+  const std::vector<Known>& known = known_[own.stage];
+  alike_ = first_alike(slot);
+  const auto same = std::ranges::find_if(
+      known, [&](const Known& k) { return k.alike == alike_ && k.moments.same_for(host, trace_, own.begin); });
+  return same == known.end() ? std::nullopt : std::optional(same->slot);
+}
+
+bool SharedReplays::wants(std::uint32_t slot) const {
+  const std::int64_t stage = plan_.classes[slot].stage;
+  return left_.at(stage) > 0 && known_.at(stage).size() < kMostKnown;
+}
+
+void SharedReplays::add(std::uint32_t slot, ReplayMoments moments) {
+  const RankClass& own = plan_.classes[slot];
+  if (moments.close(trace_, own.begin)) known_[own.stage].push_back({slot, alike_, std::move(moments)});
 }
 
 }  // namespace orrery

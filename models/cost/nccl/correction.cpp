@@ -79,6 +79,17 @@ double reached(const NcclTopology& t, A a) { return t.nodes > 1 && t.shared_netw
 // nodes or more.
 constexpr double kNvlsChunk = 128 << 10, kNvlsTreeChunk = 64 << 10;
 
+double nvls_chunk(int nodes) { return nodes >= 4 ? kNvlsTreeChunk : kNvlsChunk; }
+
+// Returns the rate of NVLS trees, for which NCCL's model has `GBps`: no more than what the NVSwitches of a node pass
+// on, a chunk every 0.31 us. So many are the chunks of 128 KiB at which a rack of 72 GB200 reduces (cw_gb200_1rack: 8
+// GiB at 423 GB/s of buffer). Two and three racks, which are not fitted, pass on as many (418 and 403 GB/s), and 20
+// racks as many of half the size (217 GB/s).
+double nvls_tree_GBps(const NcclModel& m, double GBps) {
+  constexpr double kChunk_us = 0.31;
+  return std::min(GBps, nvls_chunk(m.topology.nodes) / (1000 * kChunk_us));
+}
+
 // Bytes whose transfer time is the time to fill the pipeline of NVLS, the algorithm in which NVSwitches reduce: one
 // chunk for every channel, head (GPU that handles one part of the data at the switch) and stage of the pipeline. Within
 // a node there is one stage; between nodes there are two hops per level of the tree, and four to enter and leave the
@@ -86,9 +97,9 @@ constexpr double kNvlsChunk = 128 << 10, kNvlsTreeChunk = 64 << 10;
 // all these chunks together, half of the time to fill the pipeline is counted.
 double nvls_fill_bytes(const NcclModel& m, double bytes) {
   const int nodes = m.topology.nodes;
-  const double chunk = nodes >= 4 ? kNvlsTreeChunk : kNvlsChunk;
   const int depth = static_cast<int>(std::bit_width(static_cast<unsigned>(nodes))) - 1;
-  const double full = m.graphs.nvls_channels * m.graphs.nvls.channels * chunk * (nodes == 1 ? 1 : 4 + 2 * depth);
+  const double full =
+      m.graphs.nvls_channels * m.graphs.nvls.channels * nvls_chunk(nodes) * (nodes == 1 ? 1 : 4 + 2 * depth);
   return full * bytes / (bytes + full);
 }
 
@@ -126,11 +137,12 @@ Seconds nccl_kernel(const NcclModel& m, CollectiveKind kind, const NcclChoice& c
   if (is_rccl(m.topology) || c.algorithm == A::point_to_point) return c.nccl_seconds;
   const bool one_node = m.topology.nodes == 1, switched = c.algorithm == A::nvls;
   if (one_node && c.algorithm == A::ring) return ring_on_one_node(m, kind, c.protocol, bytes);
-  const double GBps = m.row(kind, c.algorithm, c.protocol).bandwidth_GBps;
+  const double nccl_GBps = m.row(kind, c.algorithm, c.protocol).bandwidth_GBps;
+  const double GBps = c.algorithm == A::nvls_tree ? nvls_tree_GBps(m, nccl_GBps) : nccl_GBps;
   const double size = static_cast<double>(bytes);
   const bool summed = switched && kind == CollectiveKind::all_reduce;
   const double real_GBps = summed ? nvls_all_reduce_GBps(m) : GBps * reached(m.topology, c.algorithm);
-  const double slower_us = size / 1000 * (1 / real_GBps - 1 / GBps);
+  const double slower_us = size / 1000 * (1 / real_GBps - 1 / nccl_GBps);
   const double start_us = switched ? start_on_one_node_us(m.topology) : 0;  // NCCL's table has no start of NVLS
   return c.nccl_seconds + 1e-6 * (start_us + slower_us + fill_us(m, c, size, GBps));
 }

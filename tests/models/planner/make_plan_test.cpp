@@ -2,16 +2,19 @@
 // readers wait for writers, weights add up to the model's. The bytes of states are checked against the papers.
 #include "models/planner/make_plan.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <utility>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "models/load/load_spec.h"
 #include "models/plan/check.h"
+#include "models/plan/hash.h"
 #include "tests/models/plans.h"
 
 namespace orrery {
@@ -130,6 +133,63 @@ void find_races(const Plan& plan, std::uint32_t slot, std::vector<std::string>& 
       }
       users.erase(buffer(o));
       written.erase(buffer(o));
+    }
+  }
+}
+
+// Everything in a plan, as text, one piece a line: what a copied class of ranks has must be what it would have had if
+// it had been laid out.
+std::vector<std::string> pieces_of(const Plan& p) {
+  std::vector<std::string> all;
+  const auto add = [&](const char* what, auto&&... values) {
+    std::string line = what;
+    ((line += fmt::format(" {}", std::forward<decltype(values)>(values))), ...);
+    all.push_back(line);
+  };
+  for (const RankClass& c : p.classes)
+    add("class", c.name, c.stage, c.representative, c.multiplicity, c.begin, c.end, c.frame, c.versions, c.staleness,
+        c.server, c.validation, c.validated, c.second);
+  for (const Block& b : p.blocks) {
+    add("block", b.name, static_cast<int>(b.role), fmt::join(b.forward, ","), fmt::join(b.backward, ","),
+        fmt::join(b.release, ","), fmt::join(b.exchange, ","), b.input_gradients, b.fetches, b.parameters.size(),
+        b.parameter_elements, b.frozen_units, b.runtime_sizes.size(), b.second);
+    for (const BlockBuffer& s : b.buffers)
+      add("buffer", s.name, s.bytes, static_cast<int>(s.category), s.lazy, s.runtime_size, static_cast<int>(s.home),
+          s.contiguous);
+  }
+  for (const Frame& f : p.frames)
+    add("frame", f.block, f.first_buffer, f.next, f.previous, f.beside, f.unit, f.state, f.weights, f.slot, f.layer,
+        f.micro_batch, f.chunk, f.base, f.frozen_base);
+  for (const Task& t : p.tasks) add("task", t.op, t.frame, t.lane, t.first_dependency, t.match, t.flags);
+  add("dependencies", fmt::join(p.dependencies, ","));
+  for (std::uint32_t m = 0; m < p.matches.size(); ++m) add("match", fmt::join(p.members_of(m), ","));
+  add("buffers", p.buffers);
+  add("kinds", fmt::join(p.kind_of_rank, ","));
+  add("hash", plan_hash(p));  // and with it ops and groups
+  return all;
+}
+
+// Classes of ranks that slow ranks alone tell apart are copied, which gives the plan in which each is laid out.
+TEST(MakePlan, CopiedClassesAreWhatWouldBeLaidOut) {
+  const char* const strategies[] = {
+      "tensor: 2, pipeline: 2, data: 4, global_batch: 8",
+      "tensor: 4, pipeline: 2, data: 2, virtual_stages: 2, global_batch: 8, sharding: zero1",
+      "tensor: 2, data: 4, sharding: zero3, global_batch: 8",
+      "pipeline: 2, data: 2, sharding: fsdp, recompute: full, global_batch: 4",
+      "pipeline: 4, data: 2, schedule: zb-h2, global_batch: 16",
+      "pipeline: 2, data: 2, schedule: pipedream, clip: 0, global_batch: 8",
+      "context: 2, data: 2, global_batch: 4",
+      "data: 2, sharding: zero2, offload: {optimizer: cpu, gradients: cpu}",
+      "tensor: 2, data: 2, offload: {activations: cpu}, global_batch: 4"};
+  for (const char* strategy : strategies) {
+    Spec spec = test::spec_of(test::kSmall, strategy);
+    spec.cluster.stragglers = {{1, 1.2}, {2, 1.5}};
+    const auto copied = pieces_of(make_unchecked_plan(spec));
+    const auto written = pieces_of(make_unchecked_plan(spec, AlikeClasses::written));
+    EXPECT_EQ(copied.size(), written.size()) << strategy;
+    const auto differ = std::ranges::mismatch(copied, written);
+    if (differ.in1 != copied.end()) {
+      ADD_FAILURE() << strategy << ": copied " << *differ.in1 << ", laid out " << *differ.in2;
     }
   }
 }
