@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "models/base/error.h"
+#include "models/cost/few_rows.h"
 #include "models/cost/generation_figures.h"
 
 namespace orrery {
@@ -113,6 +114,13 @@ struct KernelTime {
     return (*this)(first) + static_cast<double>(g.apart - 1) * (*this)(other);
   }
 
+  // Returns the least time of a product of generated text: what it takes with as many rows as laws of few rows are for.
+  Seconds least_by_law(Gemm g) const {
+    if (!profile.generates || g.m < kFewRows) return 0;
+    g.m = kFewRows - 1;
+    return by_law(g).value_or(0);
+  }
+
   // Returns the time of a product of generated text with few rows by a law that is fitted to such products.
   std::optional<Seconds> by_law(const Gemm& g) const {
     if (profile.narrow_products && has_narrow_product_law(g, op.precision))
@@ -139,7 +147,7 @@ struct KernelTime {
     // For a linear layer's product, the part of the time to write the result that arithmetic does not hide is added. It
     // is not added for the products of unfused attention, whose measured rate already includes it.
     if (linear(g)) best += exposed_result(elements, g.result_bytes, g.accumulate);
-    return std::max(best, memory_time(bytes_of(g, eight_bit)));
+    return std::max({best, memory_time(bytes_of(g, eight_bit)), least_by_law(g)});
   }
 
   // Returns the time of the products of all experts of a layer. Whether they run as one kernel per expert on several

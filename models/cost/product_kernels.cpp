@@ -3,13 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "models/cost/few_rows.h"
+
 namespace orrery {
 
 namespace {
-
-// As many rows wait for the weights on every GPU; with more, clocks under a load of minutes decide, which bursts do not
-// tell.
-constexpr std::int64_t kFewRows = 64;
 
 // GPUs whose peak for each multiprocessor is farther from a measured GPU's are taken for ones whose peak is cut, not
 // their clock: H100 PCIe is 12 % below the SXM's by its clock, H20 75 and RTX 4090 (beside L40S) 50 % by their peaks.

@@ -78,8 +78,8 @@ Id norm(LayerTape& layer, const std::string& name, Id x, std::int64_t columns) {
 Id pre_norm(LayerTape& layer, const std::string& name, Id x) {
   const BlockContext& c = layer.context;
   if (!layer.model.pre_norms) return x;
-  if (!c.spec.generation || c.tensor == 1 || !c.spec.software.communication.all_reduce_norms)
-    return norm(layer, name + " norm", x);
+  const bool sums = c.tensor > 1 && !layer.model.post_norms && c.spec.software.communication.all_reduce_norms;
+  if (!c.spec.generation || !sums) return norm(layer, name + " norm", x);
   return norm_rows(layer, name + " norm", x, c.local_rows, layer.model.hidden, true, true);
 }
 

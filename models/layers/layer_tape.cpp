@@ -216,9 +216,10 @@ static bool casts_apart(const LayerTape& layer, Id x) {
   const bool tensor_scale = layer.tape.precision() == Precision::fp8 && c.spec.strategy.weights.group <= kChannelGroup;
   if (!c.spec.generation) return false;
   if (casts == InputCasts::apart || writer == nullptr || !(tensor_scale || (four_bits && fused))) return true;
-  if (std::holds_alternative<Activation>(*writer)) return four_bits;
-  if (std::holds_alternative<Normalize>(*writer)) return fused && c.tensor == 1;
-  return !fused || !std::holds_alternative<FlashAttention>(*writer);
+  const auto is = [&]<class... Op>() { return (std::holds_alternative<Op>(*writer) || ...); };
+  if (!fused) return is.operator()<FlashAttention, Gemm, GroupedGemm, Scan>();  // kernels of libraries
+  if (is.operator()<Normalize>()) return c.tensor == 1 || !c.spec.software.communication.all_reduce_norms;
+  return is.operator()<Activation>() ? four_bits : !is.operator()<FlashAttention>();
 }
 
 CastSlots input_to_fp8(LayerTape& layer, const std::string& name, Id x, std::int64_t rows, std::int64_t columns,

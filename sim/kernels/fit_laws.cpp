@@ -166,7 +166,7 @@ void name_sources(const KernelRows& rows, KernelLaws& laws) {
     tables.count(rows, row);
     fitted.insert(row.gpu + (is_attention(row) ? " (attention)" : " (products)"));
   }
-  if (tables.empty() && of_experts.empty())
+  if (tables.empty() && of_experts.empty() && of_narrow.empty())
     throw Error(
         "--fit: no table has rows of the kernels that laws are fitted to; give tables of products, attention or "
         "experts");

@@ -72,7 +72,8 @@ struct LawJudge {
     const auto time = time_by_laws(row, gpu, laws);
     if (!time) return std::nullopt;
     LawRatio ratio{.value = *time / row.measured, .work = cost_of(row.ops.back().work, 2).flops};
-    if (without == nullptr) return ratio;
+    if (without == nullptr || row.ops.back().precision == Precision::nvfp4)
+      return ratio;  // whose laws leave no GPU out
     const LawsWithoutGpu::Family& family = is_attention(row) ? without->attention : without->products;
     if (const auto unseen = family.told ? time_by_laws(row, gpu, without->laws) : std::nullopt) {
       ratio.unseen = *unseen / row.measured;

@@ -23,7 +23,7 @@ constexpr double kNvlinkLl = .6, kNvlinkSimple = 3.4, kPcieLl = 1.0, kPcieSimple
 constexpr int kManyPeers = 9;
 
 // Greatest number of bytes per channel that NCCL sends with the LL protocol (enqueue.cc)
-constexpr Bytes kLlBytesPerChannel = 16 << 10;
+constexpr Bytes kLlBytesOfSends = 16 << 10;
 constexpr Bytes kNvlinkChunk = 512 << 10, kNetChunk = 128 << 10;
 // Largest number of channels of all sends together: "32 p2p channels" in logs of 8-GPU A100 and H100 nodes
 constexpr int kMaxSendChannels = 32;
@@ -66,8 +66,8 @@ double hop_us(const NcclTopology& t, bool same_node, bool ll) {
 NcclChoice nccl_point_to_point(const NcclModel& m, bool same_node, Bytes bytes) {
   const NcclTopology& t = m.topology;
   const int most = channels_to_peer(t, same_node);
-  const bool ll = bytes <= kLlBytesPerChannel * most;
-  const Bytes chunk = ll ? kLlBytesPerChannel : same_node && t.nvlink_GBps > 0 ? kNvlinkChunk : kNetChunk;
+  const bool ll = bytes <= kLlBytesOfSends * most;
+  const Bytes chunk = ll ? kLlBytesOfSends : same_node && t.nvlink_GBps > 0 ? kNvlinkChunk : kNetChunk;
   NcclChoice c;
   c.algorithm = NcclAlgorithm::point_to_point;
   c.protocol = ll ? NcclProtocol::ll : NcclProtocol::simple;
@@ -89,7 +89,7 @@ NcclChoice nccl_all_to_all(const NcclModel& m, Bytes bytes) {
   const double each = static_cast<double>(bytes) / t.ranks;
   const bool one_node = far == 0 && t.nvlink_GBps > 0 && !is_rccl(t);
   const bool ll = one_node ? exchange_is_ll(t, ceil_div(bytes, t.ranks))
-                           : each <= static_cast<double>(kLlBytesPerChannel * channels_to_peer(t, far == 0));
+                           : each <= static_cast<double>(kLlBytesOfSends * channels_to_peer(t, far == 0));
   const double near_bytes = each * near, node_bytes = each * far * local;
   const double near_s = near_bytes / (local_GBps(t, true) * 1e9);
   const double far_s = far > 0 ? node_bytes / (far_GBps(t) * 1e9) : 0;

@@ -39,6 +39,27 @@ TEST(ProductKernels, LawIsForFewRowsInSixteenAndEightBits) {
   EXPECT_FALSE(has_product_law(other, Precision::bf16));
 }
 
+// Times do not fall where the law of few rows ends.
+TEST(ProductKernels, MoreRowsTakeNoLess) {
+  const Gpu gpu = find_gpu("b200");
+  Profile profile = generating(find_profile(gpu));
+  profile.products = find_product_kernels(gpu);
+  profile.narrow_products = find_narrow_product_law("trtllm", gpu);
+  for (const Precision precision : {Precision::bf16, Precision::fp8, Precision::nvfp4}) {
+    Op op = {.precision = precision};
+    const auto time = [&](std::int64_t rows) {
+      op.work = Gemm{.m = rows, .n = 8192, .k = 8192, .result_bytes = 2};
+      return kernel_time(op, 2, gpu, profile, "flash");
+    };
+    EXPECT_GE(time(64), time(63));
+    EXPECT_GT(time(4096), time(64));
+    EXPECT_DOUBLE_EQ(time(8), precision == Precision::nvfp4
+                                  ? narrow_product_time(std::get<Gemm>(op.work), gpu, *profile.narrow_products)
+                                  : product_time(std::get<Gemm>(op.work), precision == Precision::fp8, false, {}, gpu,
+                                                 profile.products->rates, profile.products->law));
+  }
+}
+
 // A router's product of four tokens waits for its loop over the sum, not for a wave of large tiles: measured ones of
 // 2,880 x 128 take 4 us (TensorRT-LLM 1.3 on B200).
 TEST(ProductKernels, SmallProductsTakeMicroseconds) {

@@ -163,6 +163,7 @@ TEST(PlanHash, ChangesWithEveryShape) {
        Cast{.from = 4},
        Cast{.to = 2},
        Cast{.transpose = true},
+       Cast{.own_kernel = true},
        SoftCap{},
        SoftCap{.elements = 1},
        SoftCap{.cap = 1},
