@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "models/cost/generation_figures.h"
 #include "models/cost/kernel_time.h"
 #include "models/cost/profile.h"
 
