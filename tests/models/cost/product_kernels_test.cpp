@@ -54,10 +54,12 @@ TEST(ProductKernels, MoreRowsTakeNoLess) {
     };
     EXPECT_GE(time(64), time(63));
     EXPECT_GT(time(4096), time(64));
-    EXPECT_DOUBLE_EQ(time(8), precision == Precision::nvfp4
-                                  ? narrow_product_time(std::get<Gemm>(op.work), gpu, *profile.narrow_products)
-                                  : product_time(std::get<Gemm>(op.work), precision == Precision::fp8, false, {}, gpu,
-                                                 profile.products->rates, profile.products->law));
+    const Seconds few = time(8);
+    const auto& g = std::get<Gemm>(op.work);
+    const auto& [rates, law] = *profile.products;
+    EXPECT_DOUBLE_EQ(few, precision == Precision::nvfp4
+                              ? narrow_product_time(g, gpu, *profile.narrow_products)
+                              : product_time(g, precision == Precision::fp8, false, {}, gpu, rates, law));
   }
 }
 

@@ -50,10 +50,11 @@ TEST(KernelErrors, ALevelIsFoundAndTakenAway) {
   EXPECT_NE(kernels_text(report, {}).find("h100-sxm"), std::string::npos);
 }
 
-// A collective of GPUs of one node is as long as in a node that is known.
+// A collective of GPUs of one node takes what its kernel takes in a node that is known.
 TEST(KernelErrors, CollectivesAreByTheModelOfNccl) {
   const NcclModel model = nccl_model(nccl_topology(find_cluster("dgx-h100", 1), 1, 8));
-  const Seconds known = nccl_choose(model, CollectiveKind::all_reduce, Bytes{1} << 30).seconds;
+  const NcclChoice choice = nccl_choose(model, CollectiveKind::all_reduce, Bytes{1} << 30);
+  const Seconds known = nccl_kernel(model, CollectiveKind::all_reduce, choice, Bytes{1} << 30);
   Op op;
   op.work = Collective{.kind = CollectiveKind::all_reduce, .bytes = Bytes{1} << 30};
   KernelRows rows;

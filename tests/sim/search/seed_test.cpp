@@ -146,7 +146,7 @@ TEST(SearchNearby, IsBetterThanTheFirstStrategyAfterFewSimulations) {
   const Space space(experts_spec(), 16);
   const Profile profile = profile_for(space.base(), "");
   const SearchResult first = search(space, profile, {.top = 1, .any = true});
-  constexpr int kCalls = 8;  // at most eight strategies are simulated between two calls
+  constexpr int kCalls = 6;  // at most eight strategies are simulated between two calls
   std::atomic<bool> stop = false;
   int calls = 0;
   const auto progress = [&](std::string_view) { stop = ++calls >= kCalls; };
