@@ -53,7 +53,7 @@ static void copy_replicas(const OpCall& c, const Load& load, std::int64_t* to) {
 static void copy_pass(const OpCall& c, std::int64_t rows, std::int64_t* to) {
   const GeneratedState& g = *c.state.generated;
   const bool sends = c.rank.plan.blocks[c.frame.block].role == BlockRole::exchange;
-  if (sends || c.pass().decodes(*c.rank.spec.generation)) {
+  if (sends || c.pass().answers(*c.rank.spec.generation)) {
     for (std::int64_t r = 0; r < rows; ++r) to[r] = g.tokens[static_cast<std::size_t>(c.sequence_of(r))].back();
     return;
   }

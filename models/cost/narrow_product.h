@@ -21,7 +21,8 @@ struct NarrowProductLaw {
 
 // Returns the time of a product of x (m, k) and weights (n, k), both in nvfp4. With k elements of the sum, w waves of
 // tiles of 128 columns, at least one, and b bytes of weights it is
-//   start_us + ((depth_us w k / 64)^overlap + (b / (memory bandwidth))^overlap)^(1/overlap)
+//   start_us + ((depth_us w k / 64)^overlap + (b / (memory * bandwidth))^overlap)^(1/overlap)
+// The number of rows and the result do not enter: with fewer than kFewRows rows both are small.
 Seconds narrow_product_time(const Gemm& g, const Gpu& gpu, const NarrowProductLaw& law);
 
 // Returns the built-in law of a framework ("trtllm", "vllm", "sglang") on GPUs like this one; nullopt if none was

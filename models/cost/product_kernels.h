@@ -17,7 +17,7 @@ struct ProductKernels {
 std::optional<ProductKernels> find_product_kernels(const Gpu& gpu, const KernelLaws& laws = built_in_kernel_laws());
 
 // Returns whether the law is for this product where a text is generated: of a linear layer with few rows, forward,
-// whose inputs and weights have 16 bits, or both 8.
+// whose inputs and weights have 16 bits, or both fp8.
 bool has_product_law(const Gemm& g, Precision precision);
 
 // The same of the law of products in nvfp4.

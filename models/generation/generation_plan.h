@@ -14,7 +14,7 @@ struct GenerationPass {
   std::int64_t tokens = 0, cached = 0;
 
   bool chooses(const Generation& g) const { return cached + tokens >= g.input; }
-  bool decodes(const Generation& g) const { return cached >= g.input; }
+  bool answers(const Generation& g) const { return cached >= g.input; }
 };
 
 // Returns all passes of a generation in order: those over the prompts, whole or in chunks, then one for each further

@@ -151,7 +151,7 @@ Id rows_of(LayerTape& layer, const std::string& name, const TokenRows& rows, std
 // (Transformer Engine since its pull requests 2004 and 2013), with torch.compile all element-wise ones (reductions
 // fuse with what they read).
 static bool finds_magnitude(const Work& work, bool compiles) {
-  const auto is = [&]<class... Op>() { return (std::holds_alternative<Op>(work) || ...); };
+  const auto is = [&]<class... Kind>() { return (std::holds_alternative<Kind>(work) || ...); };
   return is.operator()<Normalize, Activation>() ||
          (compiles && is.operator()<Residual, Rotary, Add, Cast, SigmoidGate, SoftCap>());
 }
@@ -164,8 +164,8 @@ static void find_magnitude(LayerTape& layer, const std::string& name, Id x, std:
   const Precision precision = layer.tape.precision();
   const bool current =
       precision == Precision::fp8 && c.spec.software.kernels.current_scales && !c.spec.software.kernels.rowwise_scales;
-  const Work* writer = layer.tape.writer_of(x);
-  const bool found = current && writer != nullptr && finds_magnitude(*writer, c.spec.software.kernels.compile);
+  const Op* writer = layer.tape.writer_of(x);
+  const bool found = current && writer != nullptr && finds_magnitude(writer->work, c.spec.software.kernels.compile);
   if (c.spec.generation || found || (!current && precision != Precision::nvfp4)) return;
   const Id largest = layer.tape.slot(name + " largest magnitude", 4);
   layer.tape.emit(name + " largest magnitude", Cast{elements, c.width, 0}, {.reads = {x}, .writes = {largest}});
@@ -206,19 +206,23 @@ void rescale(LayerTape& layer, const std::string& name, Id x, std::int64_t eleme
 Bytes operand_width(const LayerTape& layer) { return layer.eight_bit ? 1 : layer.context.width; }
 
 // Returns whether a kernel of its own casts x, which a product of generated text reads: not where the kernel that
-// writes x does it (InputCasts), which can where the whole tensor has one scale, known before. Norms and attention that
-// are written by hand cast to nvfp4 too (TensorRT-LLM's allReduceFusionKernels, and its attention's out_scale).
+// writes x does it (InputCasts), which can where the whole tensor has one scale, known before. Kernels that
+// torch.compile makes find the scale of a row too; norms and attention that are written by hand cast to nvfp4
+// (TensorRT-LLM's allReduceFusionKernels, and its attention's out_scale). A norm by hand casts if it is one kernel with
+// the all-reduce before it.
 static bool casts_apart(const LayerTape& layer, Id x) {
   const BlockContext& c = layer.context;
   const InputCasts casts = c.spec.software.kernels.input_casts;
-  const Work* writer = layer.tape.writer_of(x);
+  const Op* writer = layer.tape.writer_of(x);
   const bool four_bits = layer.tape.precision() == Precision::nvfp4, fused = casts == InputCasts::fused;
-  const bool tensor_scale = layer.tape.precision() == Precision::fp8 && c.spec.strategy.weights.group <= kChannelGroup;
+  const std::int64_t group = c.spec.strategy.weights.group;
+  const bool known_scale = group == kTensorGroup || (!fused && group == kChannelGroup);
+  const bool eight_bits = layer.tape.precision() == Precision::fp8 && known_scale;
   if (!c.spec.generation) return false;
-  if (casts == InputCasts::apart || writer == nullptr || !(tensor_scale || (four_bits && fused))) return true;
-  const auto is = [&]<class... Op>() { return (std::holds_alternative<Op>(*writer) || ...); };
+  if (casts == InputCasts::apart || writer == nullptr || !(eight_bits || (four_bits && fused))) return true;
+  const auto is = [&]<class... Kind>() { return (std::holds_alternative<Kind>(writer->work) || ...); };
   if (!fused) return is.operator()<FlashAttention, Gemm, GroupedGemm, Scan>();  // kernels of libraries
-  if (is.operator()<Normalize>()) return c.tensor == 1 || !c.spec.software.communication.all_reduce_norms;
+  if (is.operator()<Normalize>()) return !writer->same_call;
   return is.operator()<Activation>() ? four_bits : !is.operator()<FlashAttention>();
 }
 

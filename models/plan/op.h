@@ -556,10 +556,11 @@ struct Collective {
   CollectiveKind kind = CollectiveKind::all_reduce;
   Dimension group = Dimension::data;
   Bytes bytes = 0;
-  Bytes width = 2;                         // number of bytes of an element of the data
-  std::int64_t first = 0;                  // index of the element of the flat buffer at which the collective begins
-  std::string_view algorithm = "library";  // a name that outlives the plan, such as a literal
-  bool maximum = false;                    // whether an all-reduce yields the largest value instead of the sum
+  Bytes width = 2;         // number of bytes of an element of the data
+  std::int64_t first = 0;  // index of the element of the flat buffer at which the collective begins
+  // name of the algorithm, which outlives the plan, such as a literal
+  std::string_view algorithm = "library";
+  bool maximum = false;  // whether an all-reduce yields the largest value instead of the sum
   // for a push to or a pull from parameter servers: number of pieces of the buffer, each on one server; the servers are
   // the group's last members
   std::int64_t servers = 0;
@@ -684,7 +685,7 @@ using Work = std::variant<Gemm, GroupedGemm, GroupedBias, Gate, Permute, Sigmoid
                           Multiply, PlaceCopy, Wait, Exchange, SquaredNorm, Update, Collective, Transfer, Convolution,
                           Scan, GatedNorm, IndexScores, Orthogonalize, Pool, MixStreams, MoveDirections, Quantize,
                           Dequantize, Distillation, FeatureLoss, Preference, FakeQuantize>;
-// An op is copied as bytes: copying variants one alternative at a time took a sixth of the build.
+// Work is copied as bytes: code that copies variants one alternative at a time took a sixth of the build.
 static_assert(std::is_trivially_copyable_v<Work>);
 
 // Returns the number of keys that a query of a causal attention sees on average, within its window or among the keys

@@ -31,7 +31,6 @@ struct Generation {
   // sequence that the KV cache holds before the pass; 0 in a prompt's first pass.
   std::int64_t cached = 0;
 
-  bool decodes() const { return cached > 0; }
   bool answers() const { return cached >= input; }  // whether the pass follows those over the prompts
   // Number of tokens of each sequence that a decode pass computes, and that it adds to the text on average:
   // 1 + a + ... + a^drafts with acceptance a.

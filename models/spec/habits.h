@@ -56,8 +56,9 @@ inline constexpr Named<ExpertKernels> kExpertKernels[] = {{"profile", ExpertKern
 
 // InputCasts says which kernels of a stack that generates text turn the inputs of 8-bit products with a tensor's scale
 // into 8 bits. apart: a kernel before each product. compiled: torch.compile fuses it with norms and activations, and
-// one kernel remains after attention. fused: attention and activations write 8 bits, and so do norms that are one
-// kernel with the all-reduce before them.
+// one kernel remains after attention (vLLM; SGLang, whose sgl-kernel has per_token_quant_fp8 and per_tensor_quant_fp8,
+// casts apart). fused: attention and activations write 8 bits, and so do norms that are one kernel with the all-reduce
+// before them.
 enum class InputCasts : std::uint8_t { apart, compiled, fused };
 inline constexpr Named<InputCasts> kInputCasts[] = {
     {"apart", InputCasts::apart}, {"compiled", InputCasts::compiled}, {"fused", InputCasts::fused}};

@@ -96,7 +96,8 @@ struct Software {
     // itself.
     std::int64_t grouped_attention = 0;
     InputCasts input_casts = InputCasts::apart;
-    // Generated text: whether attention's kernel rotates queries and keys itself where it reads the cache
+    // Generated text: whether attention's kernel rotates queries and keys itself in passes after those over the
+    // prompts; that of latent attention never does
     bool attention_rotates = false;
   };
 

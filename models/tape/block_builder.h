@@ -136,8 +136,8 @@ class BlockBuilder {
   void contribute(Id of, Id gradient);
   Id gradient(Id of) const;
   bool has_gradient(Id of) const { return gradient_of_.count(of) > 0; }
-  // Returns the work of the op recorded last that writes a buffer; nullptr if none of the block's ops does.
-  const Work* writer_of(Id slot) const;
+  // Returns the op recorded last that writes a buffer; nullptr if none of the block's ops does.
+  const Op* writer_of(Id slot) const;
 
   // Declares a buffer the block's output, which is written into the next block's input buffer, appends the block's ops
   // to `ops`, and returns the finished block. Equal ops of different blocks are not merged here, because callers use

@@ -33,13 +33,13 @@ void BlockBuilder::leave_out_unneeded() {
   backward_.assign(std::make_move_iterator(needed.rbegin()), std::make_move_iterator(needed.rend()));
 }
 
-const Work* BlockBuilder::writer_of(Id slot) const {
+const Op* BlockBuilder::writer_of(Id slot) const {
   for (const std::vector<Recorded>* pass : {&backward_, &forward_}) {
     for (auto r = pass->rbegin(); r != pass->rend(); ++r) {
       const bool writes = std::ranges::any_of(r->op.operands, [&](const Operand& o) {
         return o.scope == Scope::own && o.access != Access::read && o.slot == slot;
       });
-      if (writes) return &r->op.work;
+      if (writes) return &r->op;
     }
   }
   return nullptr;

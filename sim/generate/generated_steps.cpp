@@ -17,8 +17,8 @@ namespace orrery {
 
 std::vector<GenerationPass> shown_passes(const Spec& spec) {
   std::vector<GenerationPass> all = generation_passes(*spec.generation);
-  const auto decodes = [&](const GenerationPass& pass) { return pass.decodes(*spec.generation); };
-  const auto first = std::find_if(all.begin(), all.end(), decodes);
+  const auto answers = [&](const GenerationPass& pass) { return pass.answers(*spec.generation); };
+  const auto first = std::find_if(all.begin(), all.end(), answers);
   if (first == all.end()) return all;
   const auto tasks = static_cast<std::int64_t>(make_unchecked_plan(spec_of_pass(spec, *first)).task_count());
   const std::int64_t prompts = first - all.begin(), most = kMostShownTasks / std::max<std::int64_t>(1, tasks) - prompts;
@@ -37,7 +37,7 @@ std::vector<std::string> names_of(const Spec& spec, const std::vector<Generation
   const Generation& g = *spec.generation;
   std::vector<std::string> names;
   for (const GenerationPass& pass : passes) {
-    names.push_back(pass.decodes(g) ? fmt::format("decode {}", pass.cached - g.input + 1)
+    names.push_back(pass.answers(g) ? fmt::format("decode {}", pass.cached - g.input + 1)
                     : pass.tokens < g.input
                         ? fmt::format("prefill {} to {}", pass.cached, pass.cached + pass.tokens - 1)
                         : "prefill");
@@ -59,7 +59,7 @@ static void launch_prompts(const Spec& spec, const std::vector<GenerationPass>& 
   Software software = spec.software;
   if (!std::exchange(software.kernels.cuda_graphs, false)) return;
   const auto prompts =
-      std::ranges::count_if(passes, [&](const GenerationPass& pass) { return !pass.decodes(*spec.generation); });
+      std::ranges::count_if(passes, [&](const GenerationPass& pass) { return !pass.answers(*spec.generation); });
   const std::int64_t end = prompts * p.plan.micro_batches / std::ssize(passes);
   std::set<std::uint32_t> ops;
   for (const Task& task : p.plan.tasks) {

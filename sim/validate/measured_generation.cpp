@@ -118,7 +118,7 @@ GenerationReport measured_generation(const Spec& spec, const Plan& unfolded, std
   GenerationReport r;
   r.source = runs[0].source;
   std::size_t prompts = 0;
-  for (; prompts < passes.passes().size() && !passes.passes()[prompts].decodes(g); ++prompts)
+  for (; prompts < passes.passes().size() && !passes.passes()[prompts].answers(g); ++prompts)
     r.prefill.push_back(passes.measured(prompts));
   r.first_token_s = passes.end_of(prompts - 1);
   r.memory = memory_of(spec, unfolded, runs);

@@ -38,7 +38,7 @@ Phases::Phases(const Spec& spec, const Plan& plan) : plan_(plan), second_(spec.s
   for (std::int64_t i = 0; i < plan.micro_batches; ++i) {
     const GenerationPass& pass = passes.at(static_cast<std::size_t>(i / spec.strategy.micro_batches()));
     passes_.push_back(names_of(spec, {pass}).front());
-    decodes_.push_back(pass.decodes(*spec.generation));
+    decodes_.push_back(pass.answers(*spec.generation));
   }
 }
 

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "models/base/data.h"
+#include "models/cost/nccl/constants.h"
 #include "models/cost/nccl/fitted.h"
 #include "models/cost/nccl/one_node.h"
 #include "models/cost/nccl/rccl.h"
@@ -103,7 +104,8 @@ double nvls_fill_bytes(const NcclModel& m, double bytes) {
   return full * bytes / (bytes + full);
 }
 
-// Rings over several nodes show no such time, because NCCL's latency for Simple includes it there.
+// Returns the microseconds to fill the pipeline of NVLS. Rings over several nodes show no such time, because NCCL's
+// latency for Simple includes it there.
 double fill_us(const NcclModel& m, const NcclChoice& c, double bytes, double GBps) {
   const bool switched = c.algorithm == A::nvls || c.algorithm == A::nvls_tree;
   return switched ? nvls_fill_bytes(m, bytes) / (1000 * GBps) : 0;
@@ -117,10 +119,9 @@ double fill_us(const NcclModel& m, const NcclChoice& c, double bytes, double GBp
 // the waits of the other hops overlap (reduce-scatter and all-gather of nanotron's 99 and 171 tensors over 31 to 255
 // steps: 0.31 to 1.1 ms a tensor).
 Seconds nccl_next_tensor(const NcclModel& m, CollectiveKind kind) {
-  constexpr double kStep_us = 3.4;
   const int steps = (kind == CollectiveKind::all_reduce ? 2 : 1) * (m.topology.ranks - 1);
   const double hop = m.topology.nodes > 1 ? fitted_networks().next_tensor_hop_us + 2 * m.topology.net_latency_us : 0;
-  return 1e-6 * (steps * kStep_us + hop);
+  return 1e-6 * (steps * nccl_ring_us(kNcclNvlink_us, NcclProtocol::simple) + hop);
 }
 
 // Returns the time by which members of a collective on several nodes arrive late, seconds. Nanotron's tensor groups on

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 
+#include "models/cost/nccl/constants.h"
 #include "models/cost/nccl/fitted.h"
 
 namespace orrery {
@@ -12,11 +13,13 @@ namespace {
 
 using P = NcclProtocol;
 
-// How many times longer than a hop of LL one of each protocol takes, over NVLink and PCIe, and what the kernels of
-// LL128 and Simple take in addition to that of LL (tuning.cc, hwLatencies of rings; one_node_ll128_us in fitted.json).
-constexpr double kNvlinkHops[] = {1, 1.9 / .6, 3.4 / .6};
-constexpr double kPcieHops[] = {1, 2.5, 5.7};
+// Returns how many times longer than a hop of LL one of a protocol takes.
+double longer_hop(const NcclTopology& t, P p) {
+  const NcclLatencies& hops = t.nvlink_GBps > 0 ? kNcclNvlink_us : kNcclPcie_us;
+  return nccl_ring_us(hops, p) / nccl_ring_us(hops, P::ll);
+}
 
+// V100s, of which no sweep is known, are taken to have A100s' numbers.
 const NcclOnOneNode& numbers(const NcclTopology& t) {
   const auto& all = fitted_collectives().one_node;
   if (t.nvlink_GBps <= 0) return all[static_cast<std::size_t>(NodeKind::pcie)];
@@ -41,19 +44,16 @@ int hops(const NcclModel& m, CollectiveKind kind) {
   return rooted && m.graphs.ring.same_channels ? 1 : nccl_ring_steps(kind, m.topology.ranks);
 }
 
-// Sends of LL are of up to 16 KiB a channel (NCCL_P2P_LL_THRESHOLD). Up to NCCL 2.28 that is for the greatest number of
-// channels to a peer, since 2.29 for those of the message, which has one for each 64 KiB (enqueue.cc, addP2pToPlan).
-constexpr Bytes kLlBytesPerChannel = 16 << 10, kPartSince29 = 64 << 10, kLlPart = 8 << 10;
+// The limit of LL (kLlBytesPerSendChannel) is up to NCCL 2.28 for the greatest number of channels to a peer, since 2.29
+// for those of the message, which has one for each 64 KiB (enqueue.cc, addP2pToPlan).
+constexpr Bytes kPartSince29 = 64 << 10, kLlPart = 8 << 10;
 constexpr std::int64_t kLlByMessageSince = 29;
-// Largest number of channels of all sends together, and bytes that a channel of Simple handles at once (init.cc)
-constexpr int kChannels = 32;
-constexpr double kChunk = 512 << 10;
 
 // Returns the seconds of LL beyond its start: the peers have the channels in equal numbers, and a channel carries its
 // part at a fraction of what a channel of a ring carries.
 double ll_send_us(const NcclModel& m, Bytes each) {
   const Bytes part = m.topology.nccl_minor >= kLlByMessageSince ? kPartSince29 : kLlPart;
-  const Bytes channels = std::min<Bytes>(std::max(1, kChannels / m.topology.ranks), ceil_div(each, part));
+  const Bytes channels = std::min<Bytes>(std::max(1, kMaxSendChannels / m.topology.ranks), ceil_div(each, part));
   const double ring_GBps = m.row(CollectiveKind::all_reduce, NcclAlgorithm::ring, P::ll).bandwidth_GBps *
                            nccl_ring_steps(CollectiveKind::all_reduce, m.topology.ranks) / m.topology.ranks;
   const double GBps = fitted_collectives().ll_send_part * ring_GBps / m.graphs.collective_channels;
@@ -69,7 +69,7 @@ Seconds ring_on_one_node(const NcclModel& m, CollectiveKind kind, NcclProtocol p
   const NcclOnOneNode& n = numbers(t);
   const FittedCollectives& f = fitted_collectives();
   const double size = static_cast<double>(bytes), steps = nccl_ring_steps(kind, t.ranks);
-  double hop = n.hop_us * (t.nvlink_GBps > 0 ? kNvlinkHops : kPcieHops)[static_cast<std::size_t>(protocol)];
+  double hop = n.hop_us * longer_hop(t, protocol);
   if (protocol == P::ll) hop *= 1 + f.wide_block * doubled_threads(size, t.ranks);
   const double start = n.start_us + (protocol == P::ll ? 0 : f.flags_us);
   const double part = (protocol == P::ll ? n.ll_part : n.ring_part) * steps / (steps + f.ring_end);
@@ -78,7 +78,7 @@ Seconds ring_on_one_node(const NcclModel& m, CollectiveKind kind, NcclProtocol p
 }
 
 bool exchange_is_ll(const NcclTopology& t, Bytes each) {
-  return each <= kLlBytesPerChannel * (t.nccl_minor >= kLlByMessageSince ? 1 : kChannels);
+  return each <= kLlBytesPerSendChannel * (t.nccl_minor >= kLlByMessageSince ? 1 : kMaxSendChannels);
 }
 
 Seconds exchange_on_one_node(const NcclModel& m, Bytes bytes) {
@@ -87,11 +87,10 @@ Seconds exchange_on_one_node(const NcclModel& m, Bytes bytes) {
   const FittedCollectives& f = fitted_collectives();
   const Bytes each = ceil_div(bytes, t.ranks);
   const bool ll = exchange_is_ll(t, each);
-  const double hop = n.hop_us * (kNvlinkHops[static_cast<std::size_t>(ll ? P::ll : P::simple)] +
-                                 f.next_peer * std::max(0, t.ranks - 2));
+  const double hop = n.hop_us * (longer_hop(t, ll ? P::ll : P::simple) + f.next_peer * std::max(0, t.ranks - 2));
   if (ll) return 1e-6 * (n.start_us + hop + ll_send_us(m, each));
   // The first chunks of all channels fill them; of a smaller buffer, its part of them does.
-  const double size = static_cast<double>(bytes), full = kChannels * kChunk;
+  const double size = static_cast<double>(bytes), full = static_cast<double>(kMaxSendChannels * kNvlinkSendChunk);
   const double filled = size + full * size / (size + full);
   const double link_GBps = f.nvlink_to_all_part * t.nvlink_GBps * t.ranks / (t.ranks - 1);
   return 1e-6 * (n.start_us + hop + filled / (1000 * std::min(n.exchange_GBps, link_GBps)));

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 
+#include "models/cost/nccl/constants.h"
 #include "models/cost/nccl/fitted.h"
 #include "models/cost/nccl/one_node.h"
 #include "models/cost/nccl/rccl.h"
@@ -12,21 +13,11 @@ namespace orrery {
 
 namespace {
 
-// Latencies in microseconds, from NCCL's own constants for rings (tuning.cc), for LL and Simple: the start of a kernel,
-// and one hop over each type of link. Every further peer costs one LL hop, as small all-to-alls show: 6.6 + 15 * 2.7 =
-// 47.1 us for 16 ranks that communicate only through NICs, measured 47.4 (nccl-tests alltoall_perf, 2 nodes of 8 RTX
-// 6000D, NCCL 2.30.3, 8 KiB).
-constexpr double kStartLl = 6.6, kStartSimple = 8.4;
-constexpr double kNvlinkLl = .6, kNvlinkSimple = 3.4, kPcieLl = 1.0, kPcieSimple = 5.7, kNetLl = 2.7, kNetSimple = 14.0;
+using P = NcclProtocol;
 
 // A GPU with so many peers on other nodes reaches no more than FittedCollectives::most_to_many_peers_GBps.
 constexpr int kManyPeers = 9;
 
-// Greatest number of bytes per channel that NCCL sends with the LL protocol (enqueue.cc)
-constexpr Bytes kLlBytesOfSends = 16 << 10;
-constexpr Bytes kNvlinkChunk = 512 << 10, kNetChunk = 128 << 10;
-// Largest number of channels of all sends together: "32 p2p channels" in logs of 8-GPU A100 and H100 nodes
-constexpr int kMaxSendChannels = 32;
 constexpr int kNetChannels = 2;
 
 constexpr int kDirectChannels = 4;  // channels to a peer over a direct link, as many as RCCL's rings have for a link
@@ -55,10 +46,12 @@ double far_GBps(const NcclTopology& t) {
   return far < kManyPeers ? reached : std::min(reached, fitted_collectives().most_to_many_peers_GBps * local);
 }
 
-double hop_us(const NcclTopology& t, bool same_node, bool ll) {
-  if (!same_node) return ll ? kNetLl : kNetSimple;
-  if (t.nvlink_GBps > 0) return ll ? kNvlinkLl : kNvlinkSimple;
-  return ll ? kPcieLl : kPcieSimple;
+// NCCL has no latencies of sends; they are taken to be those of rings. Every further peer costs one hop of LL, as small
+// all-to-alls show: 6.6 + 15 * 2.7 = 47.1 us for 16 ranks that communicate only through NICs, measured 47.4 (nccl-tests
+// alltoall_perf, 2 nodes of 8 RTX 6000D, NCCL 2.30.3, 8 KiB).
+double hop_us(const NcclTopology& t, bool same_node, P p) {
+  const NcclLatencies& local = t.nvlink_GBps > 0 ? kNcclNvlink_us : kNcclPcie_us;
+  return nccl_ring_us(same_node ? local : kNcclNet_us, p);
 }
 
 }  // namespace
@@ -66,16 +59,16 @@ double hop_us(const NcclTopology& t, bool same_node, bool ll) {
 NcclChoice nccl_point_to_point(const NcclModel& m, bool same_node, Bytes bytes) {
   const NcclTopology& t = m.topology;
   const int most = channels_to_peer(t, same_node);
-  const bool ll = bytes <= kLlBytesOfSends * most;
-  const Bytes chunk = ll ? kLlBytesOfSends : same_node && t.nvlink_GBps > 0 ? kNvlinkChunk : kNetChunk;
+  const bool ll = bytes <= kLlBytesPerSendChannel * most;
+  const Bytes chunk = ll ? kLlBytesPerSendChannel : same_node && t.nvlink_GBps > 0 ? kNvlinkSendChunk : kNetSendChunk;
   NcclChoice c;
   c.algorithm = NcclAlgorithm::point_to_point;
-  c.protocol = ll ? NcclProtocol::ll : NcclProtocol::simple;
+  c.protocol = ll ? P::ll : P::simple;
   c.channels = static_cast<int>(std::clamp<Bytes>(ceil_div(bytes, chunk), 1, most));
   const double GBps =
       same_node ? local_GBps(t, false) : std::min(fitted_collectives().nic_part * t.nic_GBps, t.pcie_GBps);
-  const double kernel = is_rccl(t) ? rccl_send_start_us() : ll ? kStartLl : kStartSimple;
-  const double start = kernel + hop_us(t, same_node, ll) + (same_node ? 0 : t.net_latency_us);
+  const double kernel = is_rccl(t) ? rccl_send_start_us() : nccl_ring_us(kNcclStart_us, c.protocol);
+  const double start = kernel + hop_us(t, same_node, c.protocol) + (same_node ? 0 : t.net_latency_us);
   c.seconds = c.nccl_seconds = start * 1e-6 + static_cast<double>(bytes) / (GBps * 1e9);
   const double rate = static_cast<double>(bytes) / (c.seconds * 1e9);
   if (!same_node) c.nic_share = std::min(1.0, rate / (t.nics * t.nic_GBps));
@@ -89,17 +82,17 @@ NcclChoice nccl_all_to_all(const NcclModel& m, Bytes bytes) {
   const double each = static_cast<double>(bytes) / t.ranks;
   const bool one_node = far == 0 && t.nvlink_GBps > 0 && !is_rccl(t);
   const bool ll = one_node ? exchange_is_ll(t, ceil_div(bytes, t.ranks))
-                           : each <= static_cast<double>(kLlBytesOfSends * channels_to_peer(t, far == 0));
+                           : each <= static_cast<double>(kLlBytesPerSendChannel * channels_to_peer(t, far == 0));
   const double near_bytes = each * near, node_bytes = each * far * local;
   const double near_s = near_bytes / (local_GBps(t, true) * 1e9);
   const double far_s = far > 0 ? node_bytes / (far_GBps(t) * 1e9) : 0;
-  const double slowest = hop_us(t, far == 0, ll) + (far > 0 ? t.net_latency_us : 0);
-  const double peers = near * hop_us(t, true, true) + far * hop_us(t, false, true) - hop_us(t, far == 0, true);
   NcclChoice c;
   c.algorithm = NcclAlgorithm::point_to_point;
-  c.protocol = ll ? NcclProtocol::ll : NcclProtocol::simple;
+  c.protocol = ll ? P::ll : P::simple;
+  const double slowest = hop_us(t, far == 0, c.protocol) + (far > 0 ? t.net_latency_us : 0);
+  const double peers = near * hop_us(t, true, P::ll) + far * hop_us(t, false, P::ll) - hop_us(t, far == 0, P::ll);
   c.channels = std::min(kMaxSendChannels, near * channels_to_peer(t, true) + far * kNetChannels);
-  const double kernel = is_rccl(t) ? rccl_exchange_start_us() : ll ? kStartLl : kStartSimple;
+  const double kernel = is_rccl(t) ? rccl_exchange_start_us() : nccl_ring_us(kNcclStart_us, c.protocol);
   c.seconds = one_node ? exchange_on_one_node(m, bytes) : (kernel + slowest + peers) * 1e-6 + std::max(near_s, far_s);
   c.nccl_seconds = c.seconds;
   if (far > 0) c.nic_share = std::min(1.0, node_bytes / (c.seconds * t.nics * t.nic_GBps * 1e9));
@@ -115,10 +108,10 @@ NcclChoice two_stage_all_to_all(const NcclModel& m, Bytes bytes, const TokenCopi
   const double node_bytes = far ? static_cast<double>(bytes) * copies.to_nodes * local : 0;
   const double near_s = near_bytes / (local_GBps(t, true) * 1e9);
   const double far_s = far ? node_bytes / (fitted_collectives().nic_to_all_part * t.nics * t.nic_GBps * 1e9) : 0;
-  const double hops = hop_us(t, true, false) + (far ? hop_us(t, false, false) + t.net_latency_us : 0);
+  const double hops = hop_us(t, true, P::simple) + (far ? hop_us(t, false, P::simple) + t.net_latency_us : 0);
   // The two-stage all-to-all is taken to use as many channels as NCCL's direct (one-stage) all-to-all of the same size.
   NcclChoice c = nccl_all_to_all(m, bytes);
-  const double kernel = is_rccl(t) ? rccl_exchange_start_us() : kStartSimple;
+  const double kernel = is_rccl(t) ? rccl_exchange_start_us() : nccl_ring_us(kNcclStart_us, P::simple);
   c.seconds = c.nccl_seconds = (kernel + hops) * 1e-6 + std::max(near_s, far_s);
   c.nic_share = far ? std::min(1.0, node_bytes / (c.seconds * t.nics * t.nic_GBps * 1e9)) : 0;
   c.nvlink_share = t.nvlink_GBps > 0 ? std::min(1.0, near_bytes / (c.seconds * t.nvlink_GBps * 1e9)) : 0;

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 
+#include "models/cost/nccl/constants.h"
 #include "models/cost/nccl/rccl.h"
 
 namespace orrery {
@@ -13,18 +14,6 @@ namespace {
 
 using A = NcclAlgorithm;
 using P = NcclProtocol;
-
-constexpr std::size_t index(NcclAlgorithm a) { return static_cast<std::size_t>(a); }
-constexpr std::size_t index(NcclProtocol p) { return static_cast<std::size_t>(p); }
-
-// Latencies in microseconds: one row per NCCL algorithm, one column per protocol
-using Latencies = std::array<std::array<double, kNcclProtocols>, kNcclAlgorithms>;
-
-// Latencies in tuning.cc, ncclTunerConstantsDefaults: rows tree, ring, nvls, nvls_tree, pat; columns LL, LL128, Simple.
-constexpr Latencies kBase = {{{6.8, 14.0, 8.4}, {6.6, 14.0, 8.4}, {0, 0, 0}, {0, 0, 0}, {8, 8, 8}}};
-constexpr Latencies kNvlink = {{{.6, 1.25, 4.0}, {.6, 1.9, 3.4}, {0, 0, 25}, {0, 0, 25}, {0, 0, 4.0}}};
-constexpr Latencies kPcie = {{{1.0, 1.9, 4.0}, {1.0, 2.5, 5.7}, {0, 0, 0}, {0, 0, 0}, {0, 0, 4.0}}};
-constexpr Latencies kNet = {{{5.0, 8.5, 14}, {2.7, 4.0, 14.0}, {0, 0, 18}, {0, 0, 20.9}, {0, 0, 14}}};
 
 // Limits of bandwidth in GB/s, also from ncclTunerConstantsDefaults: rows Volta, Ampere, Hopper, Blackwell; columns for
 // 1, 2 and more nodes. Limits are per channel except the limits of LL, which are for all channels.
@@ -134,13 +123,14 @@ double bandwidth_GBps(const NcclTopology& t, const NcclGraph& g, CollectiveKind 
   return bus * t.ranks / nccl_ring_steps(kind, t.ranks);
 }
 
+const NcclLatencies& local_us(const NcclGraph& g) { return g.intra == NcclPath::nvl ? kNcclNvlink_us : kNcclPcie_us; }
+
 double ring_latency_us(const NcclTopology& t, const NcclGraph& g, CollectiveKind kind, P p, double intra,
                        double inter) {
   const int all = nccl_ring_steps(kind, t.ranks);
   if (kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce) {
-    const Latencies& hop = t.nodes > 1 ? kNet : g.intra == NcclPath::nvl ? kNvlink : kPcie;
-    if (g.same_channels) return hop[index(A::ring)][index(p)];
-    return all * hop[index(p == P::simple ? A::tree : A::ring)][index(p)];
+    const NcclLatencies& hop = t.nodes > 1 ? kNcclNet_us : local_us(g);
+    return g.same_channels ? nccl_ring_us(hop, p) : all * nccl_us(hop, p == P::simple ? A::tree : A::ring, p);
   }
   const int between = t.nodes == 1 ? 0 : kind == CollectiveKind::all_reduce ? 2 * (t.nodes - 1) : t.nodes - 1;
   const double overhead = t.nodes == 1 ? 0 : (t.amd_cpu ? 2.0 : 1.0) * (p == P::simple ? 3 : 1);
@@ -149,9 +139,8 @@ double ring_latency_us(const NcclTopology& t, const NcclGraph& g, CollectiveKind
 
 double latency_us(const NcclTopology& t, const NcclGraph& g, CollectiveKind kind, A a, P p) {
   const int local = t.ranks_per_node();
-  const double base = kBase[index(a)][index(p)];
-  const double intra = (g.intra == NcclPath::nvl ? kNvlink : kPcie)[index(a)][index(p)];
-  const double inter = kNet[index(local == 1 ? A::tree : a)][index(p)] + t.net_latency_us * (p == P::simple ? 2 : 1);
+  const double base = nccl_us(kNcclStart_us, a, p), intra = nccl_us(local_us(g), a, p);
+  const double inter = nccl_us(kNcclNet_us, local == 1 ? A::tree : a, p) + t.net_latency_us * (p == P::simple ? 2 : 1);
   const int depth = floor_log2(t.nodes);
   switch (a) {
     case A::ring:

@@ -41,8 +41,8 @@ TEST(GenerationPlan, PassesCoverPromptsAndFurtherTokens) {
   }
   EXPECT_EQ(cached, 103);  // the last token is chosen, and in no cache
   EXPECT_FALSE(passes[1].chooses(*spec.generation));
-  EXPECT_TRUE(passes[2].chooses(*spec.generation) && !passes[2].decodes(*spec.generation));
-  EXPECT_TRUE(passes[3].decodes(*spec.generation));
+  EXPECT_TRUE(passes[2].chooses(*spec.generation) && !passes[2].answers(*spec.generation));
+  EXPECT_TRUE(passes[3].answers(*spec.generation));
 }
 
 // The joined plan has the work of its passes, each rank's weights and caches once, and the hash of its parts.

@@ -38,14 +38,20 @@ TEST(FitNarrow, FindsTheLawThatRowsWereMadeWith) {
   EXPECT_NEAR(found.law.start_us, kMadeNarrow.start_us, 0.2);
   EXPECT_NEAR(found.law.memory, kMadeNarrow.memory, 0.04);
   EXPECT_NEAR(found.law.depth_us, kMadeNarrow.depth_us, 0.003);
+  EXPECT_NEAR(found.law.overlap, kMadeNarrow.overlap, 0.2);
 }
 
 TEST(FitNarrow, JudgedRowsDoNotChangeIt) {
   KernelRows rows = narrow_rows();
   KernelFamily<NarrowProductLaw> before = narrow_family(kMadeNarrow), after = before;
   fit_narrow(rows, before);
-  for (KernelRow& row : rows.rows)
-    if (is_judged(row)) row.measured *= 10;
+  std::int64_t judged = 0;
+  for (KernelRow& row : rows.rows) {
+    if (!is_judged(row)) continue;
+    row.measured *= 10;
+    ++judged;
+  }
+  EXPECT_GT(judged, 0);
   fit_narrow(rows, after);
   EXPECT_EQ(after.law.depth_us, before.law.depth_us);
   EXPECT_EQ(after.law.start_us, before.law.start_us);
