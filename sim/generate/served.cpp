@@ -91,12 +91,18 @@ double cache_bytes(const GeneratedMemory& m, double of_free) {
   return static_cast<double>(room + 1);  // so that rounding refuses no request that just fits
 }
 
+// The sequences whose keys and values have room beside the weights by trtllm-bench's estimate (tune).
+double cached_by_estimate(const GeneratedMemory& m) {
+  constexpr double kPart = 0.95;
+  return kPart * static_cast<double>(m.capacity - m.weights) / static_cast<double>(m.a_sequence());
+}
+
 // Plays requests against a stack as its clients would send them. Where a measurement does not say how many requests
 // were sent, ten from each client.
 ServingFigures under_load(const ServedRow& row, std::int64_t clients, std::int64_t requests) {
   if (clients < 1) throw Error("how many clients or requests there are is not said");
   const std::int64_t data = row.attention_data;
-  const ServedOptions options = served_options(row);
+  ServedOptions options = served_options(row);
   const auto spec_of = [&](std::int64_t batch, std::int64_t input, std::int64_t output) {
     ServedRow like = row;
     like.input = input;
@@ -114,7 +120,9 @@ ServingFigures under_load(const ServedRow& row, std::int64_t clients, std::int64
                                    }};
   // Prompts come one after another, so that no pass needs the working memory of many of them.
   const Spec alone = spec_of(1, row.input, row.output);
-  const GeneratedMemory memory = generation_memory(alone, profile_for(alone, ""));
+  GeneratedMemory memory = generation_memory(alone, profile_for(alone, ""));
+  if (options.tunes) tune(row, cached_by_estimate(memory), options);
+  memory.working += options.sequences * options.sampler_bytes * alone.model.vocab;
   const ServingLoad load = {
       .clients = clients,
       .requests_per_s = row.rate,
@@ -154,22 +162,47 @@ void add_figures_at_a_rate(ServedCase& c) {
   if (row.token_ms > 0) c.figures.push_back({"token, at a rate", at.token_s * kMilli, row.token_ms});
 }
 
+// Returns by what the tokens a second of all GPUs are divided to be those of the row.
+double parts_of(const ServedRow& row) { return says(row.metric, "per GPU") ? static_cast<double>(row.gpus) : 1; }
+
+// Figures of a batch whose sequences all begin and end together. A row that does not say its lengths has those of the
+// stack's own benchmark.
+void add_figures_of_batch(ServedCase& c) {
+  constexpr double kMilli = 1e3;
+  ServedRow row = *c.row;
+  if (row.input < 1) {
+    const ServedOptions options = served_options(row);
+    row.input = options.benchmark_input;
+    row.output = options.benchmark_output;
+  }
+  if (row.input < 1) throw Error("a batch needs isl, the length of its prompts");
+  const auto report = [&](std::int64_t output) { return report_of(served_spec(row, row.batch, output)); };
+  const double unit = says(row.metric, ", s") ? 1 : kMilli;
+  if (says(row.metric, "first token latency")) {
+    const double session_s = session_us(stack_of(row)) * kMicrosecond;
+    c.figures = {{"first token", (report(1).first_token_s + session_s) * unit, row.value[0]}};
+  } else if (says(row.metric, "time per output token")) {
+    c.figures = {{"token", report(row.output).token_s * unit, row.value[0]}};
+  } else if (says(row.metric, "latency")) {
+    c.figures = {{"time, static", report(row.output).total_s * unit, row.value[0]}};
+  } else if (says(row.metric, "tokens/s") && row.output == 1) {
+    const double tokens = static_cast<double>(row.batch * row.input);
+    c.figures = {{"tokens/s, prompts", tokens / report(1).first_token_s / parts_of(row), row.value[0]}};
+  } else if (says(row.metric, "tokens/s")) {
+    c.figures = {{"tokens/s, static", report(row.output).tokens_per_s / parts_of(row), row.value[0]}};
+  } else {
+    throw Error(fmt::format("metric '{}' of a batch is not built in", row.metric));
+  }
+}
+
 void add_figures(ServedCase& c) {
   const ServedRow& row = *c.row;
   constexpr double kMilli = 1e3;
-  const auto gpus = static_cast<double>(row.gpus);
   if (row.value.empty()) throw Error("no value is given");
   if (row.rate > 0) {
     add_figures_at_a_rate(c);
-  } else if (row.mode == "static batch") {
-    c.figures = {
-        {"tokens/s, static", report_of(served_spec(row, row.batch, row.output)).tokens_per_s / gpus, row.value[0]}};
-  } else if (says(row.metric, "first token latency")) {
-    const double session_ms = session_us(stack_of(row)) / kMilli;
-    c.figures = {
-        {"first token", report_of(served_spec(row, row.batch, 1)).first_token_s * kMilli + session_ms, row.value[0]}};
-  } else if (says(row.metric, "time per output token") && row.batch > 0 && row.input > 0) {
-    c.figures = {{"token", report_of(served_spec(row, row.batch, row.output)).token_s * kMilli, row.value[0]}};
+  } else if (row.batch > 0 && row.concurrency == 0 && !says(row.mode, "offload")) {
+    add_figures_of_batch(c);
   } else if (says(row.mode, "one pool") && row.value.size() == 2) {
     const ServingFigures at = under_load(row, row.concurrency, row.requests);
     c.figures = {{"token, fixed concurrency", at.token_s * kMilli, row.value[1]},
@@ -180,6 +213,10 @@ void add_figures(ServedCase& c) {
     const std::int64_t requests = row.requests > 0 ? row.requests : kMany;
     const ServingFigures at = under_load(row, requests, requests);
     c.figures = {{"tokens/s, offline", static_cast<double>(at.tokens) / at.total_s, row.value[0]}};
+  } else if (row.concurrency > 0 && row.output > 1 && says(row.metric, "output tokens/s")) {
+    const ServingFigures at = under_load(row, row.concurrency, row.requests);
+    c.figures = {
+        {"tokens/s, fixed concurrency", static_cast<double>(at.tokens) / at.total_s / parts_of(row), row.value[0]}};
   } else {
     throw Error(fmt::format("mode '{}' is not built in", row.mode.substr(0, row.mode.find(','))));
   }

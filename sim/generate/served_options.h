@@ -13,6 +13,9 @@ namespace orrery {
 struct ServedOptions {
   std::int64_t sequences = 1, pass_tokens = 8192;
   bool mixes = true, reserves = true, overlaps = false;
+  bool tunes = false;  // whether trtllm-bench sets sequences and pass_tokens (tune)
+  // bytes that the sampler keeps for each word of the vocabulary and each of `sequences`
+  std::int64_t sampler_bytes = 0;
   // share of what weights and working memory leave free that the cache gets; 0: what memory_fraction of the GPU leaves
   double of_free = 0;
   double shortest = 1;
@@ -24,10 +27,18 @@ struct ServedOptions {
   bool tokenises = false;            // whether one process of the server turns prompts into tokens
   double tokenise_s = 0;             // which takes so long for each token of a prompt
   std::int64_t gpus_per_switch = 1;  // of the machine: GPUs that share a PCIe switch
+  // lengths of prompts and answers in the stack's own benchmark, of rows that do not say theirs; 0: not known
+  std::int64_t benchmark_input = 0, benchmark_output = 0;
 };
 
 // Returns the options of a row's stack, release, source, model and GPU. None is fitted but tokenise_s, though some of a
 // source are told from its rows.
 ServedOptions served_options(const ServedRow& row);
+
+// Sets sequences and pass_tokens as trtllm-bench does when it builds an engine for a load (TensorRT-LLM 0.17,
+// tensorrt_llm/bench/build/tuning.py): as many sequences as the cache has room for by its estimate, rounded up, and as
+// many tokens a pass as keep them all in progress. requests: sequences of the row's lengths that have room in 95 % of
+// the memory beside the weights.
+void tune(const ServedRow& row, double requests, ServedOptions& options);
 
 }  // namespace orrery

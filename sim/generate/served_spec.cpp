@@ -1,6 +1,7 @@
 #include "sim/generate/served_spec.h"
 
 #include <algorithm>
+#include <cctype>
 #include <regex>
 #include <string_view>
 
@@ -58,35 +59,46 @@ RowFormats formats_in_four_bits(const ServedRow& row, const std::string& model) 
   return {wide ? "bf16" : "nvfp4", of("nvfp4")};
 }
 
-// The stack of a row as a spec names it. Where products widen weights in 4-bit floats, vLLM has kernels of two kinds
-// for experts, Marlin's and Triton's (vllm-project/vllm, pull request 27523: Marlin's answer sooner on Hopper; its
-// environment variable VLLM_MXFP4_USE_MARLIN chooses). Rows do not say which: their prompts take as long as with
-// Marlin's, an inference.
-std::string software_of(const ServedRow& row, const RowFormats& formats) {
-  const bool floats = formats.precision == "bf16" && formats.quantise.find("fp4") != std::string::npos;
-  const bool measured = !find_expert_laws("marlin", find_gpu(row.gpu)).empty();
-  if (!floats || !measured || !stack_of(row).starts_with("vllm")) return stack_of(row);
-  return fmt::format("{{profile: {}, expert_kernels: marlin}}", stack_of(row));
-}
-
 // Weights in int4 alone have groups of 128, the default of AutoAWQ and AutoGPTQ.
 RowFormats formats_of(const ServedRow& row, const std::string& model) {
   const std::string& word =
       row.gemm_precision.empty() || row.gemm_precision == "fp8_block" ? row.precision : row.gemm_precision;
   if (word == "fp4" || word == "nvfp4") return formats_in_four_bits(row, model);
-  if (word == "int4_wo") return {"bf16", fmt::format("{{weights: int4, layers: {}}}", layers_of(model))};
+  if (word == "int4_wo" || word == "w4a16" || word.starts_with("int4 weights"))
+    return {"bf16", fmt::format("{{weights: int4, layers: {}}}", layers_of(model))};
   if (word.empty() || word == "bfloat16") return {"bf16", "{}"};
   return {word == "fp8" || word == "bf16" || word == "fp16" ? word : "", "{}"};
 }
 
-// Whether a row is of vLLM from 0.14 on, as its framework says ("vllm 0.12.0"). Rows that name no release are
-// taken for older ones, with which their time per token agrees: an inference, the rows do not say it.
-bool schedules_ahead(const std::string& framework) {
-  constexpr int kFrom = 14;
+// Whether a row is of a release of vLLM from 0.`minor` on, as its framework says ("vllm 0.12.0"). Rows that name no
+// release are taken for older ones, with which their time per token agrees: an inference, the rows do not say it.
+bool is_vllm_since(const std::string& framework, int minor) {
   std::smatch version;
   static const std::regex kVersion("^[A-Za-z]+ v?(nightly|([0-9]{1,3})\\.([0-9]{1,3}))");
   if (!std::regex_search(framework, version, kVersion)) return false;
-  return !version[2].matched || std::stoi(version[2]) > 0 || std::stoi(version[3]) >= kFrom;
+  return !version[2].matched || std::stoi(version[2]) > 0 || std::stoi(version[3]) >= minor;
+}
+
+// The kernels of experts that a row's release of vLLM runs, where they are not those of `expert_kernels: vllm`; ""
+// else. Where products widen weights in 4-bit floats, it has Marlin's and Triton's (vllm-project/vllm, pull request
+// 27523: Marlin's answer sooner on Hopper; its environment variable VLLM_MXFP4_USE_MARLIN chooses). Rows do not say
+// which: their prompts take as long as with Marlin's, an inference. On Blackwell, weights in 8 bits with a scale for
+// each block run by TensorRT-LLM's kernels, which before 0.18 had no router like MiniMax's (scores of all experts by
+// sigmoid, without groups); then DeepGEMM's run, as in TensorRT-LLM (model_executor/layers/fused_moe/oracle/fp8.py).
+std::string_view other_expert_kernels(const ServedRow& row, const RowFormats& formats, const std::string& model) {
+  if (!stack_of(row).starts_with("vllm")) return "";
+  const bool floats = formats.precision == "bf16" && formats.quantise.find("fp4") != std::string::npos;
+  const bool measured = !find_expert_laws("marlin", find_gpu(row.gpu)).empty();
+  if (floats && measured) return "marlin";
+  const bool blackwell = find_gpu(row.gpu).compute_capability >= 100, sigmoid = model.starts_with("minimax");
+  return formats.precision == "fp8" && blackwell && sigmoid && !is_vllm_since(row.framework, 18) ? "trtllm" : "";
+}
+
+// The stack of a row as a spec names it.
+std::string software_of(const ServedRow& row, const RowFormats& formats, const std::string& model) {
+  const std::string_view kernels = other_expert_kernels(row, formats, model);
+  if (kernels.empty()) return stack_of(row);
+  return fmt::format("{{profile: {}, expert_kernels: {}}}", stack_of(row), kernels);
 }
 
 std::string cluster_of(const ServedRow& row) {
@@ -117,6 +129,12 @@ void set_groups(const ServedRow& row, const std::string& model, Spec& spec) {
 
 }  // namespace
 
+// Whether a framework's text has a stack's name in it, in whatever case ("vLLM 0.11", "ROCm vLLM").
+static bool names(std::string_view framework, std::string_view stack) {
+  const auto same = [](char a, char b) { return std::tolower(static_cast<unsigned char>(a)) == b; };
+  return !std::ranges::search(framework, stack, same).empty();
+}
+
 std::string stack_of(const ServedRow& row) {
   // Before 1.0 models were compiled to engines; since then PyTorch runs them. "trtllm 0.8" is the tag of a container of
   // Dynamo, which holds a 1.x.
@@ -124,9 +142,12 @@ std::string stack_of(const ServedRow& row) {
   if (std::regex_search(row.framework, kEarly)) return "tensorrt-llm-0.9";
   if (row.framework.starts_with("TensorRT-LLM 0.")) return "tensorrt-llm-engines";
   if (row.framework.starts_with("TensorRT") || row.framework.starts_with("trtllm")) return "tensorrt-llm";
-  if (row.framework.starts_with("vllm") || row.framework.starts_with("vLLM"))
-    return schedules_ahead(row.framework) ? "vllm" : "vllm-synchronous";
-  if (row.framework.starts_with("sglang") || row.framework.starts_with("SGLang")) return "sglang";
+  constexpr int kAheadSince = 14;  // since this release vLLM schedules the next pass while one runs
+  if (names(row.framework, "vllm")) return is_vllm_since(row.framework, kAheadSince) ? "vllm" : "vllm-synchronous";
+  for (const char* stack : {"sglang", "lmdeploy", "tinychat"}) {
+    if (names(row.framework, stack)) return stack;
+  }
+  if (names(row.framework, "turbomind")) return "lmdeploy";
   throw Error(fmt::format("stack {} is not built in", row.framework.substr(0, row.framework.find(' '))));
 }
 
@@ -139,7 +160,7 @@ Spec served_spec(const ServedRow& row, std::int64_t batch, std::int64_t output) 
   const bool narrow = (precision == "fp8" || row.precision == "nvfp4" || precision == "nvfp4") &&
                       stack_of(row).starts_with("tensorrt-llm");
   const std::string cache =
-      row.cache_precision == "fp8" || (row.cache_precision.empty() && narrow) ? ", kv_precision: fp8" : "";
+      row.cache_precision.starts_with("fp8") || (row.cache_precision.empty() && narrow) ? ", kv_precision: fp8" : "";
   const ServedOptions options = served_options(row);
   const std::string drafts =
       options.drafts > 0 ? fmt::format(", drafts: {}, acceptance: {}", options.drafts, options.acceptance) : "";
@@ -151,7 +172,7 @@ Spec served_spec(const ServedRow& row, std::int64_t batch, std::int64_t output) 
         "{{model: {}, workload: generate, generate: {{batch: {}, input: {}, output: {}{}{}}}, cluster: {}, gpus: {}, "
         "software: {}, strategy: {{tensor: {}, pipeline: {}, data: {}, precision: {}, quantise: {}{}}}}}",
         model, (batch + data - 1) / data * data, row.input, output, cache, drafts, cluster_of(row), row.gpus,
-        software_of(row, formats), tensor, row.pipeline, data, precision, formats.quantise, with_experts);
+        software_of(row, formats, model), tensor, row.pipeline, data, precision, formats.quantise, with_experts);
   };
   const Spec plain = parse_spec(text(""), "row");
   Spec spec = plain.model.moe && !experts.empty() ? parse_spec(text(experts), "row") : plain;

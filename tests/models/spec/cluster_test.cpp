@@ -24,7 +24,7 @@ TEST(Cluster, EveryGpuIsWhole) {
     EXPECT_EQ(gpu.link_GBps > 0, is_amd(gpu)) << id;
     EXPECT_TRUE(gpu.nvlink_links == 0 || gpu.nvlink_GBps > 0) << id;
   }
-  EXPECT_EQ(data_names("gpus").size(), 33u);
+  EXPECT_EQ(data_names("gpus").size(), 34u);
 }
 
 TEST(Cluster, EveryFigureHasASource) {

@@ -28,8 +28,9 @@ const std::set<std::string_view> kContract = {"megatron-lm-2021",
                                               "meta-llama3",
                                               "orrery"};
 // Stacks of inference.
-const std::set<std::string_view> kInference = {"vllm",         "vllm-synchronous",     "sglang",
-                                               "tensorrt-llm", "tensorrt-llm-engines", "tensorrt-llm-0.9"};
+const std::set<std::string_view> kInference = {
+    "vllm",     "vllm-synchronous", "sglang", "tensorrt-llm", "tensorrt-llm-engines", "tensorrt-llm-0.9",
+    "lmdeploy", "tinychat"};
 // Stacks on AMD's GPUs.
 const std::set<std::string_view> kRocm = {"rocm-megatron", "rocm-torchtitan"};
 

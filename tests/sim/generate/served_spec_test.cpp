@@ -76,6 +76,19 @@ TEST(ServedSpec, ReleasesOfVllmTellItsStack) {
   for (const char* early : {"vllm 0.13.2", "vLLM v0.9", "vllm "}) EXPECT_EQ(stack(early), "vllm-synchronous");
 }
 
+TEST(ServedSpec, StacksAreNamedAnywhereInAFramework) {
+  ServedRow said = row("llama-3.1-8b", "a100-sxm-80gb", "fp16");
+  const auto stack = [&](const char* framework) {
+    said.framework = framework;
+    return stack_of(said);
+  };
+  EXPECT_EQ(stack("ROCm vLLM 0.6.6"), "vllm-synchronous");
+  EXPECT_EQ(stack("LMDeploy 0.4 (TurboMind)"), "lmdeploy");
+  EXPECT_EQ(stack("TinyChat (llm-awq)"), "tinychat");
+  said.precision = "int4 weights (AWQ g128)";
+  EXPECT_EQ(served_spec(said, 1, 2).strategy.weights.code, WeightCode::int4);
+}
+
 TEST(ServedSpec, UnknownStacksAreRefused) {
   ServedRow other = row("llama-3.1-8b", "h200-sxm", "fp8");
   other.framework = "other 1";

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -57,6 +58,38 @@ TEST_F(ServedFile, EveryKindOfRowIsPredicted) {
     EXPECT_LT(cases[i].figures[0].ratio(), 2) << rows[i].id;
   }
   EXPECT_EQ(cases[5].refused, "stack other is not built in");
+}
+
+// The figures of a batch whose sequences begin and end together are all of one prediction.
+TEST_F(ServedFile, FiguresOfABatchAgree) {
+  const auto figure = [&](const std::string& metric, int output) {
+    const std::vector<ServedRow> rows = read(fmt::format(
+        R"([{{"id": "a", "mode": "a grid", "framework": "LMDeploy", "model": "llama-2-7b", "gpu": "a100-sxm-80gb",
+            "gpus": 2, "tensor": 2, "precision": "fp16", "batch": 8, "isl": 256, "osl": {}, "metric": "{}",
+            "value": 1}}])",
+        output, metric));
+    const ServedCase c = predict_served(rows[0]);
+    EXPECT_EQ(c.refused, "") << metric;
+    return c.figures.empty() ? 0 : c.figures[0].predicted;
+  };
+  const double all_s = figure("latency, s", 64), first_s = figure("first token latency, s", 1);
+  EXPECT_NEAR(figure("mean latency, ms", 64), 1e3 * all_s, 1e-6 * all_s);
+  EXPECT_NEAR(figure("time per output token, ms", 64), 1e3 * (all_s - first_s) / 63, 1e-6 * all_s);
+  EXPECT_NEAR(figure("output tokens/s", 64), 8 * 64 / all_s, 1e-6 / all_s);
+  EXPECT_NEAR(figure("output tokens/s per GPU", 64), 8 * 64 / all_s / 2, 1e-6 / all_s);
+  EXPECT_NEAR(figure("tokens/s per GPU", 1), 8 * 256 / first_s / 2, 1e-6 / first_s);
+}
+
+TEST_F(ServedFile, LengthsNotSaidAreThoseOfTheStacksBenchmark) {
+  const auto token_ms = [&](const std::string& stack) {
+    return predict_served(read(R"([{"id": "a", "mode": "decode, batch 1", "framework": ")" + stack + R"(",
+        "model": "llama-2-7b", "gpu": "jetson-orin", "precision": "fp16", "batch": 1,
+        "metric": "time per output token, ms", "value": 84}])")[0]);
+  };
+  const ServedCase known = token_ms("TinyChat");
+  ASSERT_EQ(known.figures.size(), 1U) << known.refused;
+  EXPECT_NEAR(known.figures[0].ratio(), 1, 0.2);
+  EXPECT_EQ(token_ms("vLLM").refused, "a batch needs isl, the length of its prompts");
 }
 
 TEST_F(ServedFile, SaysWhatIsWrongAndWhere) {
