@@ -64,7 +64,7 @@ static Routed route(LayerTape& layer, Id x, const ExpertSizes& s) {
            .fused = fuses_experts(layer.context.spec),
            .by_nodes = moe.hierarchical_dispatch && s.ranks > 1};
   const Id logits = replicated(layer, "router", x, m.hidden, s.experts,
-                               {.name = "moe.router", .bias = moe.router_bias, .wide = true});
+                               {.name = "moe.router", .bias = moe.router_bias, .wide = true, .fp32 = moe.router_fp32});
   std::vector<std::int32_t> bias;
   const bool corrected = moe.correction_bias && !s.hashed, balanced = moe.aux_loss > 0 && !s.hashed;
   if (corrected)

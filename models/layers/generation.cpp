@@ -157,7 +157,7 @@ Id served_experts(LayerTape& layer, Id x) {
   const Model& m = layer.model;
   const Moe& moe = *m.moe;
   const Id logits = replicated(layer, "router", x, m.hidden, moe.experts,
-                               {.name = "moe.router", .bias = moe.router_bias, .wide = true});
+                               {.name = "moe.router", .bias = moe.router_bias, .wide = true, .fp32 = moe.router_fp32});
   const Choices choices = choose_experts(layer, logits);
   GroupedGemm work = own_rows(c, moe);
   const std::int64_t width = moe.feed_forward / c.spec.strategy.expert_tensor;

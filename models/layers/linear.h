@@ -17,6 +17,7 @@ struct ColumnWeight {
   std::int64_t kv_rows = 0;
   // whether the layer's products stay in 16 bits while those of other layers read 8-bit operands
   bool wide = false;
+  bool fp32 = false;                   // whether the layer's product is in fp32 where a text is generated
   Dimension over = Dimension::tensor;  // the group of ranks over which the weight is cut
   // whether the layer's backward computes the input gradient; if not, another op computes it, or none is needed
   bool input_gradient = true;

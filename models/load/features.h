@@ -63,6 +63,8 @@ inline constexpr Feature kSinks = {"model.attention_sinks", "attention sinks",
                                    [](S s) { return s.model.attention_sinks; }};
 inline constexpr Feature kNormOfAllHeads = {"model.qk_norm_all", "norms of all heads together",
                                             [](S s) { return s.model.qk_norm_all; }};
+inline constexpr Feature kFp32Router = {"model.moe.router_fp32", "a router in fp32",
+                                        [](S s) { return s.model.moe && s.model.moe->router_fp32; }};
 inline constexpr Feature kBareNorms = {
     "model.norm_bias", "norms without weights or biases",
     [](S s) { return !s.model.norm_weight || (s.model.norm == Norm::layernorm && !s.model.norm_bias); }};

@@ -86,6 +86,8 @@ constexpr SpecKey kMoeKeys[] = {
     {"dispatch", "all-to-all over all ranks at once, or within nodes first", "hierarchical"},
     {"shared_gate", "a sigmoid gate on the shared experts (Qwen1.5-MoE)", "true"},
     {"router_bias", "a bias on the router's product (gpt-oss)", "true"},
+    {"router_fp32", "the router's product and its weights in fp32 (MiniMax-M2); predicted in generated text alone",
+     "true"},
     {"correction_bias", "a bias for each expert steers the choice (DeepSeek-V3)", "true"},
     {"hash_layers", "first layers whose experts a table names for each token (DeepSeek-V4)", "3"},
     {"expert_groups", "groups of experts, of which a token takes top_groups", "8"},
@@ -188,6 +190,7 @@ void read_moe(SpecReader& reader, const SpecNode* node, Model& m, std::string_vi
   moe.hierarchical_dispatch = dispatch == "hierarchical";
   section.take("shared_gate", moe.shared_gate, otherwise);
   section.take("router_bias", moe.router_bias, otherwise);
+  section.take("router_fp32", moe.router_fp32, otherwise);
   section.take("correction_bias", moe.correction_bias, otherwise);
   section.take("hash_layers", moe.hash_layers, otherwise);
   section.take("expert_groups", moe.expert_groups, otherwise);

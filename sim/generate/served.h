@@ -39,10 +39,9 @@ struct ServedCase {
 // Reads a list of published measurements of inference (docs/guide.md says which keys). Throws Error that names file and
 // row.
 std::vector<ServedRow> read_served(const std::string& path);
-// Predicts the figures of one published measurement. The measured load is one of five: a static batch; the time of one
-// prompt or of one token alone; requests that all wait from the begin on (offline); requests that come at a rate; or
-// clients that each have one request in progress (fixed concurrency). The last three are played pass by pass
-// (serving_load.h).
+// Predicts the figures of one published measurement. The measured load is one of four: a batch whose sequences begin
+// and end together; requests that all wait from the begin on (offline); requests that come at a rate; or clients that
+// each have one request in progress (fixed concurrency). The last three are played pass by pass (serving_load.h).
 ServedCase predict_served(const ServedRow& row);
 
 // The errors of predictions, in tables by figure, inference stack and GPU, and how often each reason for not predicting

@@ -28,7 +28,7 @@ class Server {
   }
 
  private:
-  static constexpr std::uint64_t kSeed = 1;
+  static constexpr std::uint64_t kSeed = 1, kInputSeed = 2, kOutputSeed = 3;
 
   // Times between arrivals are drawn from an exponential distribution.
   double next_arrival_s() {
@@ -36,16 +36,17 @@ class Server {
     return arrival_s_;
   }
 
-  // Lengths spread evenly and without order: multiples of an irrational number, without their whole parts.
-  static std::int64_t spread(std::int64_t longest, double shortest, double irrational, std::int64_t number) {
-    const double share = std::fmod(static_cast<double>(number) * irrational, 1.0);
+  // Lengths are drawn, as clients draw them: spread more evenly, answers would end more evenly too, and fewer prompts
+  // would wait for others.
+  static std::int64_t drawn(std::int64_t longest, double shortest, std::uint64_t seed, std::int64_t number) {
+    const double share = uniform(seed, static_cast<std::uint64_t>(number));
     return std::max<std::int64_t>(1, std::llround(static_cast<double>(longest) * (shortest + (1 - shortest) * share)));
   }
 
   void send(double at_s) {
     if (sent_ == load_.requests) return;
-    Request r = {.input = spread(load_.input, load_.shortest, std::sqrt(2), sent_),
-                 .output = spread(load_.output, load_.shortest, std::sqrt(3), sent_),
+    Request r = {.input = drawn(load_.input, load_.shortest, kInputSeed, sent_),
+                 .output = drawn(load_.output, load_.shortest, kOutputSeed, sent_),
                  .sent_s = at_s};
     tokenised_s_ = std::max(tokenised_s_, at_s) + static_cast<double>(r.input) * load_.tokenise_s;
     r.ready_s = tokenised_s_;

@@ -18,7 +18,7 @@ struct ServingLoad {
   std::int64_t data_ranks = 1;
   std::int64_t requests = 1;                // of all clients together
   std::int64_t input = 1, output = 1;       // tokens of a request's prompt and of its answer, at most
-  double shortest = 1;                      // lengths are spread evenly from this share of the longest up to it
+  double shortest = 1;                      // lengths are drawn from this share of the longest up to it
   std::int64_t sequences = 1;               // the most requests in progress that the stack allows
   double cache_bytes = 1;                   // memory for keys and values, and for recurrent states
   double token_bytes = 1, state_bytes = 0;  // of it, for each token, and for each request whatever its length

@@ -1,5 +1,6 @@
 #include "models/layers/generation.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include <gtest/gtest.h>
@@ -52,6 +53,19 @@ std::vector<std::string> forward_of_layers(const Spec& spec) {
     for (const std::uint32_t op : block.forward) names.push_back(plan.ops[op].name);
   }
   return names;
+}
+
+TEST(GenerationLayers, RoutersOfSomeModelsMultiplyInFp32) {
+  const auto precision = [](const char* fp32) {
+    const std::string model = fmt::format("{{base: minimax-m2.5, moe: {{router_fp32: {}}}}}", fp32);
+    const Plan plan = make_plan(layers_spec(model, "{batch: 4, input: 512}", "{tensor: 4, precision: fp8}"));
+    const auto router = std::ranges::find(plan.ops, std::string("router"), &Op::name);
+    return router == plan.ops.end() ? Precision::fp8 : router->precision;
+  };
+  EXPECT_EQ(precision("true"), Precision::fp32);
+  EXPECT_EQ(precision("false"), Precision::bf16) << "products in 8 bits leave the router in 16";
+  EXPECT_TRUE(parse_spec("{model: minimax-m2.5, gpus: 8, cluster: {node: dgx-h100}, strategy: {tensor: 8}}", "t.yaml")
+                  .model.moe->router_fp32);
 }
 
 // Prefill has the ops of a training step's forward, and the copy into the cache.

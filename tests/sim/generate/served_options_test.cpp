@@ -75,5 +75,34 @@ TEST(ServedOptions, TokenisePromptsWhereAServerDoes) {
   EXPECT_EQ(served_options(row).tokenise_s, 0);
 }
 
+// trtllm-bench's estimates for 70B in fp8 on four H100 (tuning.py, finetune_setting), computed by hand.
+TEST(ServedOptions, AreTunedAsByTrtllmBench) {
+  ServedRow row = row_of("TensorRT-LLM 0.17", "llama-3.1-70b", "h100-sxm", 0);
+  const auto tuned = [&](std::int64_t input, std::int64_t output, double requests) {
+    row.input = input;
+    row.output = output;
+    ServedOptions options;
+    tune(row, requests, options);
+    return std::pair{options.sequences, options.pass_tokens};
+  };
+  EXPECT_EQ(tuned(128, 128, 5000), std::pair(std::int64_t{4096}, std::int64_t{8192}));
+  EXPECT_EQ(tuned(2048, 128, 660), std::pair(std::int64_t{768}, std::int64_t{11264}));
+  EXPECT_EQ(tuned(128, 2048, 610), std::pair(std::int64_t{640}, std::int64_t{2048}));
+  EXPECT_EQ(tuned(20000, 2000, 20), std::pair(std::int64_t{64}, std::int64_t{2048}));
+  EXPECT_TRUE(served_options(row_of("TensorRT-LLM 0.17", "llama-3.1-70b", "h100-sxm", 0)).tunes);
+  EXPECT_FALSE(served_options(row_of("TensorRT-LLM 1.0", "llama-3.1-70b", "h100-sxm", 0)).tunes);
+}
+
+TEST(ServedOptions, HaveTheTableOfTrtllmBenchUpTo014) {
+  ServedRow row = row_of("TensorRT-LLM 0.14", "llama-3-70b", "h100-sxm", 0);
+  row.source = "perf-overview.md (NVIDIA v0.14)";
+  row.tensor = 8;
+  EXPECT_EQ(served_options(row).sequences, 8192);
+  row.tensor = 4;
+  EXPECT_EQ(served_options(row).pass_tokens, 1024);
+  row.source = "Triton";
+  EXPECT_EQ(served_options(row).pass_tokens, 8192);
+}
+
 }  // namespace
 }  // namespace orrery

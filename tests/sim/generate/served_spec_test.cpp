@@ -65,6 +65,18 @@ TEST(ServedSpec, VllmWidensFourBitFloatsWithMarlin) {
   EXPECT_EQ(kernels("qwen3-235b-a22b", "h100-sxm", "fp8", "vllm 0.18.0"), ExpertKernels::vllm);
 }
 
+TEST(ServedSpec, VllmRunsDeepGemmForMiniMaxOnBlackwellBefore018) {
+  const auto kernels = [](const char* model, const char* gpu, const char* framework) {
+    ServedRow said = row(model, gpu, "fp8");
+    said.framework = framework;
+    return served_spec(said, 4, 2).software.kernels.expert_kernels;
+  };
+  EXPECT_EQ(kernels("minimax-m2.5", "b200", "vllm 0.17.0"), ExpertKernels::trtllm);
+  EXPECT_EQ(kernels("minimax-m2.5", "b200", "vllm 0.18.0"), ExpertKernels::vllm);
+  EXPECT_EQ(kernels("minimax-m2.5", "h200-sxm", "vllm 0.17.0"), ExpertKernels::vllm);
+  EXPECT_EQ(kernels("deepseek-r1", "b200", "vllm 0.17.0"), ExpertKernels::vllm);
+}
+
 TEST(ServedSpec, ReleasesOfVllmTellItsStack) {
   ServedRow said = row("llama-3.1-8b", "h200-sxm", "fp8");
   const auto stack = [&](const char* framework) {
