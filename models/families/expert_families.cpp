@@ -38,7 +38,8 @@ void read_oss(const Config&, Model& m) {
   m.moe->router_bias = true;
 }
 
-// The router's weights are in fp32 in MiniMax's files, and vLLM multiplies by them in fp32 (models/minimax_m2.py, gate).
+// The router's weights are in fp32 in MiniMax's files, and vLLM multiplies by them in fp32 (models/minimax_m2.py,
+// gate).
 void read_minimax(const Config& config, Model& m) {
   m.moe->router_fp32 = true;
   m.qk_norm_all = config.flag({"use_qk_norm"}, true);

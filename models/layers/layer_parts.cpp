@@ -53,10 +53,10 @@ Id norm_rows(LayerTape& layer, const std::string& name, Id x, std::int64_t rows,
   // each); published formulas for activation memory neglect this buffer.
   const Id statistics = layer.tape.slot("statistics", rows * (layernorm ? 8 : 4));
   const Normalize work = {rows, columns, layernorm, c.spec.software.kernels.fused_norm, Direction::forward};
-  const bool within = after_sum && c.spec.generation->answers();
+  const bool free = after_sum && c.spec.generation->answers();
   layer.tape.emit(
       name, work,
-      {.reads = {x}, .writes = {y, statistics}, .weights = weights, .within = within, .same_call = after_sum});
+      {.reads = {x}, .writes = {y, statistics}, .weights = weights, .within = free, .same_call = after_sum});
   layer.tape.on_backward([=, &layer] {
     Normalize back = work;
     back.direction = Direction::backward;

@@ -309,8 +309,8 @@ Id replicated(LayerTape& layer, const std::string& name, Id x, std::int64_t in, 
   const std::vector<Id> reads = wide ? std::vector{x} : with_weight(layer, name, given.rows, w, forward);
   // Training's formulas are fitted with routers in the layer's precision.
   const Precision precision = layer.tape.precision();
-  if (c.spec.generation && weight.fp32) layer.tape.set_precision(Precision::fp32);
-  if (c.spec.generation && wide && !weight.fp32 && is_eight_bit(precision)) layer.tape.set_precision(Precision::bf16);
+  const Precision wider = weight.fp32 ? Precision::fp32 : wide && is_eight_bit(precision) ? Precision::bf16 : precision;
+  if (c.spec.generation) layer.tape.set_precision(wider);
   layer.tape.emit(name, forward,
                   {.reads = reads, .writes = {y}, .weights = b >= 0 ? std::vector{w, b} : std::vector{w}});
   layer.tape.set_precision(precision);

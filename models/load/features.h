@@ -52,8 +52,7 @@ const ScheduleRow* schedule(const Spec& spec);
 
 using S = const Spec&;
 
-// Each of these features says whether a spec's model has a property; combinations.cpp lists the options with which the
-// property does not work.
+// Properties of a spec's model; combinations.cpp lists the options with which each does not work.
 inline constexpr Feature kExperts = {"model.moe", "experts", [](S s) { return s.model.moe.has_value(); }};
 inline constexpr Feature kNoExperts = {"model.moe", "a model without experts", [](S s) { return !s.model.moe; }};
 inline constexpr Feature kGatedExperts = {"model.moe.shared_gate", "gated shared experts",
