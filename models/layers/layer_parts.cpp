@@ -49,8 +49,7 @@ Id norm_rows(LayerTape& layer, const std::string& name, Id x, std::int64_t rows,
   const std::vector<std::int32_t> weights =
       weighted ? norm_weights(layer, name, columns, c.sequence_parallel) : std::vector<std::int32_t>{};
   const Id y = activation(layer, name + " output", rows, columns);
-  // `statistics` has the reciprocal standard deviation of every row and, for LayerNorm, the mean, in fp32 (4 bytes
-  // each); published formulas for activation memory neglect this buffer.
+  // The reciprocal deviation of a row and LayerNorm's mean, in fp32; published formulas for memory neglect them.
   const Id statistics = layer.tape.slot("statistics", rows * (layernorm ? 8 : 4));
   const Normalize work = {rows, columns, layernorm, c.spec.software.kernels.fused_norm, Direction::forward};
   const bool free = after_sum && c.spec.generation->answers();

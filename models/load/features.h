@@ -45,8 +45,7 @@ bool state_on_disk(const Spec& spec);
 // whether ZeRO++ is asked for where the nodes have unlike numbers of the ranks that share one set of shards
 bool uneven_nodes(const Spec& spec);
 const ShardingRow& sharding(const Spec& spec);
-// Returns the row of the spec's schedule in the table of built-in pipeline schedules; null if the spec reads the order
-// of each stage's forward and backward passes from a file.
+// Returns the spec's row of the table of built-in pipeline schedules; null if a file has the order of its passes.
 const ScheduleRow* schedule(const Spec& spec);
 }  // namespace is
 
