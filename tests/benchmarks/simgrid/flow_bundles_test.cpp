@@ -20,10 +20,10 @@ std::vector<std::uint32_t> next_ended(FlowBundles& bundles) {
 }
 
 // Random flows, each of which starts again whenever it ends, until all have run six times, with links left out as soon
-// as they have room: the same ends as one by one.
+// as they have room: the same ends as one by one. In network 462, while links are looked at, others come to be due.
 TEST(FlowBundles, EndFlowsWhenFollowingEachByItselfDoes) {
   std::size_t most_idle = 0;
-  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+  for (std::uint64_t seed = 200; seed < 500; ++seed) {
     test::RandomFlows random(seed);
     if (random.kind == 2) continue;  // rates of a few units, with which flows would take too long
     FairShare share, other;
