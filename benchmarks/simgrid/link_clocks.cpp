@@ -20,14 +20,32 @@ void LinkClocks::start(std::uint32_t name, Length length, std::span<const LinkUs
   names_[id] = name;
   if (name >= running_.size()) running_.resize(name + 1);
   Running& flow = running_[name];
-  flow = {id, flow.serial + 1, length, now(), FlowTable::kNobody, share_.rate(id)};
-  if (flow.rate > 0) queue_.push(now() + rounded_up(length, flow.rate), {name, flow.serial});
+  flow = {id, flow.serial, length, now(), FlowTable::kNobody, share_.rate(id)};
+  list(name, length);
+}
+
+void LinkClocks::remove(std::uint32_t name) {
+  unlist(name);
+  share_.remove_flow(running_[name].flow);
+}
+
+LinkClocks::Length LinkClocks::left(std::uint32_t name) const {
+  const Running& flow = running_[name];
+  if (flow.holder != FlowTable::kNobody) return flow.left - reading(clocks_[flow.holder]);
+  return flow.left - Length{flow.rate} * (now() - flow.since);
+}
+
+void LinkClocks::set_left(std::uint32_t name, Length left) {
+  unlist(name);
+  list(name, left);
 }
 
 std::span<const std::uint32_t> LinkClocks::next() {
   ended_.clear();
   while (ended_.empty()) {
     if (share_.stale()) settle();
+    for (const LinkId id : dirty_) schedule(id);
+    dirty_.clear();
     wait_for_links();
     if (!queue_.due() && !queue_.advance()) break;
     while (queue_.due()) {
@@ -40,7 +58,7 @@ std::span<const std::uint32_t> LinkClocks::next() {
   return ended_;
 }
 
-void LinkClocks::settle() {
+FairShare::Holders LinkClocks::settle() {
   const FairShare::Holders changes = share_.update_holders();
   for (const LinkId id : changes.links) {
     const Rate level = share_.level(id) == FlowTable::kNever ? 0 : share_.level(id);
@@ -50,8 +68,7 @@ void LinkClocks::settle() {
     mark(id);
   }
   for (const FlowId id : changes.flows) hang(names_[id]);
-  for (const LinkId id : dirty_) schedule(id);
-  dirty_.clear();
+  return changes;
 }
 
 // Brings the clock of a link up to now.
@@ -70,26 +87,37 @@ void LinkClocks::mark(LinkId id) {
 // Hangs a flow on the clock of the link that holds it now, or on none.
 void LinkClocks::hang(std::uint32_t name) {
   Running& flow = running_[name];
-  if (flow.holder == FlowTable::kNobody) {
-    flow.left -= Length{flow.rate} * (now() - flow.since);
-  } else {
-    flow.left -= reading(clocks_[flow.holder]);
-    ++clocks_[flow.holder].outdated;
-    mark(flow.holder);
-  }
+  const Length now_left = left(name);
+  unlist(name);
   flow.holder = share_.holder(flow.flow);
-  flow.since = now();
+  if (flow.holder == FlowTable::kNobody) flow.rate = share_.rate(flow.flow);
+  list(name, now_left);
+}
+
+// Lists the end of a flow where its holder is.
+void LinkClocks::list(std::uint32_t name, Length left) {
+  Running& flow = running_[name];
   ++flow.serial;
-  if (flow.holder == FlowTable::kNobody) {
-    flow.rate = share_.rate(flow.flow);
-    if (flow.rate == 0) return;
-    queue_.push(now() + rounded_up(flow.left, flow.rate), {name, flow.serial});
-    return;
-  }
+  flow.since = now();
+  flow.left = left;
+  flow.listed = flow.holder != FlowTable::kNobody || flow.rate > 0;
+  if (!flow.listed) return;
+  if (flow.holder == FlowTable::kNobody) return queue_.push(now() + rounded_up(left, flow.rate), {name, flow.serial});
   Clock& clock = clocks_[flow.holder];
   flow.left += reading(clock);
   clock.ends.push_back({flow.left, name, flow.serial});
   std::push_heap(clock.ends.begin(), clock.ends.end(), std::greater<>());
+  mark(flow.holder);
+}
+
+// Makes the listed end of a flow an outdated one.
+void LinkClocks::unlist(std::uint32_t name) {
+  Running& flow = running_[name];
+  if (!flow.listed) return;
+  flow.listed = false;
+  ++flow.serial;
+  if (flow.holder == FlowTable::kNobody) return;
+  ++clocks_[flow.holder].outdated;
   mark(flow.holder);
 }
 
@@ -137,7 +165,8 @@ void LinkClocks::take(LinkId id) {
     pop(clock);
     outdated(first) ? void(--clock.outdated) : end(first.name);
   }
-  schedule(id);
+  firsts_.move(id, MovingTimes::kNone);
+  mark(id);  // flows that have ended need the reading until the caller has dealt with them
 }
 
 void LinkClocks::pop(Clock& clock) {
@@ -147,8 +176,8 @@ void LinkClocks::pop(Clock& clock) {
 
 void LinkClocks::end(std::uint32_t name) {
   ++running_[name].serial;
+  running_[name].listed = false;
   ended_.push_back(name);
-  share_.remove_flow(running_[name].flow);
 }
 
 }  // namespace orrery

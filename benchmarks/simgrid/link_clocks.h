@@ -34,8 +34,29 @@ class LinkClocks {
   // that no running flow has.
   void start(std::uint32_t name, Length length, std::span<const LinkUse> uses, Rate limit = kFullRate);
 
-  // Goes on to the next time at which flows end, removes these flows and returns their names, in rising order; the span
-  // is valid until the next call. An empty span says that no flow is left.
+  // Removes a flow, whether it has ended or not.
+  void remove(std::uint32_t name);
+
+  // Returns what a flow still has to send; at its end, nothing or, since ends are rounded up, a little less than
+  // nothing.
+  Length left(std::uint32_t name) const;
+
+  // Lets a flow have another length left.
+  void set_left(std::uint32_t name, Length left);
+
+  // Lets a flow stand for `to` equal flows instead of `from`; see FairShare::resize_flow.
+  void resize(std::uint32_t name, std::int64_t from, std::int64_t to) {
+    share_.resize_flow(running_[name].flow, from, to);
+  }
+
+  FlowId flow(std::uint32_t name) const { return running_[name].flow; }
+  std::uint32_t name(FlowId id) const { return names_[id]; }
+
+  // Finds the rates of flows started, removed or resized since the last call; next() does so too.
+  FairShare::Holders settle();
+
+  // Goes on to the next time at which flows end and returns their names, in rising order; the span is valid until the
+  // next call. The caller removes these flows or gives them something left. An empty span says that no flow will end.
   std::span<const std::uint32_t> next();
 
  private:
@@ -63,12 +84,14 @@ class LinkClocks {
     Length left = 0;  // for a flow that no link holds, what was left at the time `since`; for others, the reading
     Picoseconds since = 0;
     LinkId holder = FlowTable::kNobody;
-    Rate rate = 0;  // rate of a flow that no link holds
+    Rate rate = 0;        // rate of a flow that no link holds
+    bool listed = false;  // whether the flow's end stands in the queue or on the clock of its holder
   };
 
   Length reading(const Clock& clock) const { return clock.reading + Length{clock.level} * (now() - clock.since); }
-  void settle();
   void hang(std::uint32_t name);
+  void list(std::uint32_t name, Length left);
+  void unlist(std::uint32_t name);
   void wind(LinkId id);
   void mark(LinkId id);
   void schedule(LinkId id);

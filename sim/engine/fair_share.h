@@ -43,6 +43,10 @@ class FairShare {
 
   void remove_flow(FlowId id);
 
+  // Lets a flow that stands for `from` equal flows stand for `to` of them, both above 0: its weights become `to` /
+  // `from` of what they are. Rates may change with the next update().
+  void resize_flow(FlowId id, std::int64_t from, std::int64_t to) { table_.resize(id, from, to); }
+
   // Returns whether flows added or removed since the last update() can have changed rates.
   bool stale() const { return !new_flows_.empty() || !table_.touched.empty(); }
 
@@ -62,6 +66,8 @@ class FairShare {
   Rate rate(FlowId id) const { return table_.rate(id); }
   // Returns a link whose level is the rate of the flow, or FlowTable::kNobody if the flow is as fast as its limit.
   LinkId holder(FlowId id) const { return table_.holders[id]; }
+  // Flows and links as they are since the last update.
+  const FlowTable& table() const { return table_; }
   // Returns the rate of the flows that a link holds; FlowTable::kNever if the link is not full.
   Rate level(LinkId id) const { return table_.links[id].level; }
 

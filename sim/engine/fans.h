@@ -48,6 +48,9 @@ class Fans {
     free(at);
   }
 
+  // Changes the weight of a link that was added and not taken away.
+  void change(LinkId link, std::int64_t more) { fans_[places_[find(link)]].weight += more; }
+
   void clear() {
     fans_.clear();
     places_.clear();

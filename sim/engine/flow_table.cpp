@@ -132,4 +132,34 @@ bool FlowTable::remove(FlowId id) {
   return eased;
 }
 
+// Lets a flow that stands for `from` equal flows stand for `to` of them. Links that can fill are touched.
+void FlowTable::resize(FlowId id, std::int64_t from, std::int64_t to) {
+  Flow& flow = flows[id];
+  const LinkId holder = holders[id];
+  const Rate now = rate(id);
+  Link* const by = holder < kWaiting ? &links[holder] : nullptr;
+  for (Use& use : std::span(flow.uses.data(), flow.count)) {
+    Link& link = links[use.link];
+    const bool contested = link.contested();
+    const std::int64_t more = use.weight / from * (to - from);
+    use.weight += more;
+    link.flows[use.place].weight += more;
+    link.weight += more;
+    link.demand += more * flow.limit;
+    assert(link.weight < std::int64_t{1} << 38);
+    if (!flow.joined) continue;
+    if (by == &link) {
+      link.own += more;
+    } else if (by != nullptr && by->fanned) {
+      by->fans.change(use.link, more);
+    }
+    if (by != nullptr && link.level == now) {
+      link.held += more;
+    } else {
+      link.rest += more * now;
+    }
+    if (contested || link.contested()) touch(use.link);
+  }
+}
+
 }  // namespace orrery

@@ -113,6 +113,7 @@ struct FlowTable {
   Added attach(std::span<const LinkUse> uses, Rate limit);
   void join(FlowId id);
   bool remove(FlowId id);
+  void resize(FlowId id, std::int64_t from, std::int64_t to);
 
   // Count a flow that has joined on its links, by its holder, or no longer; it has no holder then. What `except` holds
   // and what its other flows take is left to the caller. Links that can fill are touched when a flow is counted.

@@ -1,11 +1,11 @@
 #include "benchmarks/simgrid/link_clocks.h"
 
-#include <algorithm>
-#include <limits>
+#include <cstdint>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "tests/benchmarks/simgrid/one_by_one.h"
 #include "tests/sim/engine/random_flows.h"
 
 namespace orrery {
@@ -13,6 +13,7 @@ namespace {
 
 std::vector<std::uint32_t> next_ended(LinkClocks& clocks) {
   const auto ended = clocks.next();
+  for (const std::uint32_t name : ended) clocks.remove(name);
   return {ended.begin(), ended.end()};
 }
 
@@ -41,6 +42,27 @@ TEST(LinkClocks, EqualFlowsEndAtOneTime) {
   EXPECT_EQ(next_ended(clocks), (std::vector<std::uint32_t>{0, 1, 2}));
 }
 
+// A flow that has ended gets more to send, and comes to stand for three flows.
+TEST(LinkClocks, AFlowMayHaveMoreLeftOrStandForMore) {
+  FairShare share;
+  const LinkUse use{share.add_link(100), 100};
+  LinkClocks clocks(share, 1);
+  clocks.start(0, 1000 * kFullRate, {&use, 1});
+  clocks.start(1, 300 * kFullRate, {&use, 1});
+  ASSERT_EQ(clocks.next().size(), 1U);
+  EXPECT_EQ(clocks.now(), 600);
+  EXPECT_EQ(clocks.left(0), 700 * kFullRate);
+  EXPECT_EQ(clocks.left(1), 0);
+  clocks.set_left(1, 200 * kFullRate);
+  clocks.resize(1, 1, 3);  // a quarter of the link each, four flows together
+  ASSERT_EQ(clocks.next().front(), 1U);
+  EXPECT_EQ(clocks.now(), 1400);
+  EXPECT_EQ(clocks.left(0), 500 * kFullRate);
+  clocks.remove(1);
+  EXPECT_EQ(next_ended(clocks), std::vector<std::uint32_t>{0});
+  EXPECT_EQ(clocks.now(), 1900);
+}
+
 // Flows of ten and twenty seconds, which are more than 2^63 units long, beside short ones that come and go.
 TEST(LinkClocks, FlowsMayTakeLong) {
   constexpr Picoseconds kSecond = 1'000'000'000'000;
@@ -62,49 +84,6 @@ TEST(LinkClocks, FlowsMayTakeLong) {
   EXPECT_NEAR(static_cast<double>(clocks.now()), 63e12, 1e7);
 }
 
-// Follows every flow by itself: what is left of each, from one end to the next.
-class OneByOne {
- public:
-  explicit OneByOne(FairShare& share) : share_(share) {}
-
-  void start(std::uint32_t name, std::int64_t length, const test::RandomFlow& flow) {
-    running_.push_back({name, share_.add_flow(flow.uses, flow.limit), length, 0});
-  }
-
-  std::vector<std::uint32_t> next() {
-    share_.update();
-    Picoseconds first = std::numeric_limits<Picoseconds>::max();
-    for (Running& r : running_) {
-      r.rate = share_.rate(r.flow);
-      if (r.rate > 0) first = std::min(first, (r.left + r.rate - 1) / r.rate);
-    }
-    std::vector<std::uint32_t> ended;
-    for (Running& r : running_) r.left -= r.rate * first;
-    std::erase_if(running_, [&](const Running& r) {
-      if (r.left > 0) return false;
-      ended.push_back(r.name);
-      share_.remove_flow(r.flow);
-      return true;
-    });
-    if (!ended.empty()) now_ += first;
-    std::sort(ended.begin(), ended.end());
-    return ended;
-  }
-
-  Picoseconds now() const { return now_; }
-
- private:
-  struct Running {
-    std::uint32_t name;
-    FlowId flow;
-    std::int64_t left;
-    Rate rate;
-  };
-  FairShare& share_;
-  std::vector<Running> running_;
-  Picoseconds now_ = 0;
-};
-
 // Random flows, each of which starts again whenever it ends, until all have run thrice: the same ends as one by one.
 TEST(LinkClocks, EndFlowsWhenFollowingEachByItselfDoes) {
   for (std::uint64_t seed = 0; seed < 400; ++seed) {
@@ -116,7 +95,7 @@ TEST(LinkClocks, EndFlowsWhenFollowingEachByItselfDoes) {
       other.add_link(capacity);
     }
     LinkClocks clocks(share, static_cast<std::uint32_t>(random.capacities.size()));
-    OneByOne expected(other);
+    test::OneByOne expected(other);
     std::vector<int> runs(random.flows.size());
     const auto start = [&](std::uint32_t name) {
       if (++runs[name] > 3) return;

@@ -58,6 +58,38 @@ TEST(Levels, GivesUpWithinItsBudgetAndSaysWhatIsLeft) {
   EXPECT_TRUE(levels.settle(0));
 }
 
+// A flow that comes to stand for three flows gets the rates of three flows of its weights, beside another on its second
+// link.
+TEST(Levels, FindsTheRatesOfAFlowThatStandsForMore) {
+  FlowTable table = test::table_of({1000, 100}), apart = test::table_of({1000, 100});
+  Levels levels(table), others(apart);
+  const LinkUse both[] = {{0, 100}, {1, 20}};
+  const LinkUse second{1, 80};
+  const FlowId one = table.attach(both, kFullRate).id;
+  const FlowId beside = table.attach({&second, 1}, kFullRate).id;
+  for (const FlowId id : {one, beside}) table.join(id);
+  ASSERT_TRUE(levels.settle(kNoBudget));
+  EXPECT_EQ(table.rate(one), kFullRate);
+  table.resize(one, 1, 3);
+  ASSERT_TRUE(levels.settle(kNoBudget));
+  for (int i = 0; i < 3; ++i) apart.join(apart.attach(both, kFullRate).id);
+  apart.join(apart.attach({&second, 1}, kFullRate).id);
+  ASSERT_TRUE(others.settle(kNoBudget));
+  EXPECT_EQ(table.rate(one), apart.rate(0));
+  EXPECT_LT(table.rate(one), kFullRate);
+  for (const LinkId id : {0U, 1U}) {
+    EXPECT_EQ(table.links[id].level, apart.links[id].level);
+    EXPECT_EQ(table.links[id].weight, apart.links[id].weight);
+    EXPECT_EQ(table.links[id].held, apart.links[id].held);
+    EXPECT_EQ(table.links[id].rest, apart.links[id].rest);
+    test::expect_counted(table, id);
+  }
+  table.resize(one, 3, 1);
+  ASSERT_TRUE(levels.settle(kNoBudget));
+  EXPECT_EQ(table.rate(one), kFullRate);
+  EXPECT_EQ(table.links[1].level, FlowTable::kNever);
+}
+
 // Random sets of flows, each changed by some flows from the one before, solved by Levels alone and filled from nothing:
 // the same rates, levels and sums, to the last unit. ORRERY_FLOW_SETS in the environment asks for another number of
 // sets than 100,000.
