@@ -65,11 +65,14 @@ struct KernelTime {
   }
 
   // Returns the rows of a tile. Kernels that widen weights are made for few rows, by steps of the tensor cores' 16
-  // (Frantar et al. 2024, Marlin, 2408.11743, section 3.3).
+  // (Frantar et al. 2024, Marlin, 2408.11743, section 3.3). Products in fp32 run on CUDA cores, in tiles from 32 x 32
+  // on (the names of cuBLAS's kernels: sgemm_32x32_sliced1x4).
   std::int64_t rows_of(const Tile& tile, const Gemm& g) const {
-    constexpr std::int64_t kStep = 16;
-    if (reads_codes(g.weights, op.precision)) return tile.rows;
-    return std::min<std::int64_t>(tile.rows, ceil_div(g.m * g.pieces, kStep) * kStep);
+    constexpr std::int64_t kTensorCores = 16, kCudaCores = 32;
+    const bool fp32 = op.precision == Precision::fp32;
+    if (!fp32 && reads_codes(g.weights, op.precision)) return tile.rows;
+    const std::int64_t step = fp32 ? kCudaCores : kTensorCores;
+    return std::min<std::int64_t>(tile.rows, ceil_div(g.m * g.pieces, step) * step);
   }
 
   // Returns the time of a product. Its tiles are spread over the GPU's multiprocessors in waves; a partly filled last

@@ -216,8 +216,9 @@ static bool casts_apart(const LayerTape& layer, Id x) {
   const Op* writer = layer.tape.writer_of(x);
   const bool four_bits = layer.tape.precision() == Precision::nvfp4, fused = casts == InputCasts::fused;
   const std::int64_t group = c.spec.strategy.weights.group;
-  const bool known_scale = group == kTensorGroup || (!fused && group == kChannelGroup);
-  const bool eight_bits = layer.tape.precision() == Precision::fp8 && known_scale;
+  // Inputs are taken to be scaled as their weights: by tensor, or by row where weights are by output.
+  const bool whole_rows = group == kTensorGroup || (!fused && group == kChannelGroup);
+  const bool eight_bits = layer.tape.precision() == Precision::fp8 && whole_rows;
   if (!c.spec.generation) return false;
   if (casts == InputCasts::apart || writer == nullptr || !(eight_bits || (four_bits && fused))) return true;
   const auto is = [&]<class... Kind>() { return (std::holds_alternative<Kind>(writer->work) || ...); };

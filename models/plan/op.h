@@ -558,7 +558,7 @@ struct Collective {
   Bytes bytes = 0;
   Bytes width = 2;         // number of bytes of an element of the data
   std::int64_t first = 0;  // index of the element of the flat buffer at which the collective begins
-  // name of the algorithm, which outlives the plan, such as a literal
+  // the algorithm; the characters of the name outlive the plan, as those of a literal do
   std::string_view algorithm = "library";
   bool maximum = false;  // whether an all-reduce yields the largest value instead of the sum
   // for a push to or a pull from parameter servers: number of pieces of the buffer, each on one server; the servers are

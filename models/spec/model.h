@@ -35,7 +35,7 @@ struct Moe {
   bool shared_gate = false;  // whether a sigmoid gate (hidden -> 1) scales the shared expert (Qwen1.5-MoE)
   bool sigmoid_scores = false;
   bool router_bias = false;      // whether the router's matrix product has a bias (gpt-oss)
-  bool router_fp32 = false;      // whether the router's product and its weights are in fp32 (MiniMax-M2)
+  bool router_fp32 = false;      // whether the router's product is in fp32 where a text is generated (MiniMax-M2)
   bool correction_bias = false;  // whether a bias per expert corrects the choice (auxiliary-loss-free, DeepSeek-V3)
   // Number of layers, from the first one, in which a fixed table chooses the experts by the token's id in the
   // vocabulary (DeepSeek-V4, section 2.1). There the router only weighs the chosen experts, and there is no correction

@@ -91,7 +91,7 @@ double cache_bytes(const GeneratedMemory& m, double of_free) {
   return static_cast<double>(room + 1);  // so that rounding refuses no request that just fits
 }
 
-// The sequences whose keys and values have room beside the weights by trtllm-bench's estimate (tune).
+// Returns the sequences whose keys and values have room beside the weights by trtllm-bench's estimate (tune).
 double cached_by_estimate(const GeneratedMemory& m) {
   constexpr double kPart = 0.95;
   return kPart * static_cast<double>(m.capacity - m.weights) / static_cast<double>(m.a_sequence());
@@ -149,6 +149,13 @@ ServingFigures under_load(const ServedRow& row, std::int64_t clients, std::int64
   return play(load, pass_times(predict, load));
 }
 
+// Returns the number of GPUs whose tokens a second a row gives together: one, or all.
+double counted_apart(const ServedRow& row) { return says(row.metric, "per GPU") ? static_cast<double>(row.gpus) : 1; }
+
+double tokens_per_s(const ServedRow& row, const ServingFigures& at) {
+  return static_cast<double>(at.tokens) / at.total_s / counted_apart(row);
+}
+
 // The output tokens a second of requests that come at a rate follow from that rate while they are answered as fast.
 void add_figures_at_a_rate(ServedCase& c) {
   const ServedRow& row = *c.row;
@@ -156,44 +163,56 @@ void add_figures_at_a_rate(ServedCase& c) {
     throw Error("requests that come at a rate (qps) need requests, osl and output tokens/s as their metric");
   constexpr double kMilli = 1e3;
   const ServingFigures at = under_load(row, row.requests, row.requests);
-  c.figures = {{"tokens/s, at a rate", static_cast<double>(at.tokens) / at.total_s, row.value[0]}};
+  c.figures = {{"tokens/s, at a rate", tokens_per_s(row, at), row.value[0]}};
   if (row.first_token_ms > 0)
     c.figures.push_back({"first token, at a rate", at.first_token_s * kMilli, row.first_token_ms});
   if (row.token_ms > 0) c.figures.push_back({"token, at a rate", at.token_s * kMilli, row.token_ms});
 }
 
-// Returns by what the tokens a second of all GPUs are divided to be those of the row.
-double parts_of(const ServedRow& row) { return says(row.metric, "per GPU") ? static_cast<double>(row.gpus) : 1; }
+// The row with the lengths of the stack's own benchmark where it does not say its own.
+ServedRow with_lengths(const ServedRow& row) {
+  const ServedOptions options = served_options(row);
+  ServedRow said = row;
+  if (said.input < 1) said.input = options.benchmark_input;
+  if (said.output < 1) said.output = options.benchmark_output;
+  if (said.input < 1 || said.output < 1) throw Error("a batch needs isl and osl, the lengths of prompts and answers");
+  return said;
+}
 
-// Figures of a batch whose sequences all begin and end together. A row that does not say its lengths has those of the
-// stack's own benchmark.
+// Returns how many of a metric's units of time are a second; the unit stands at its end: "latency, ms".
+double units_a_second(const std::string& metric) {
+  if (metric.ends_with(", ms")) return 1e3;
+  if (metric.ends_with(", s")) return 1;
+  throw Error(fmt::format("metric '{}' ends in neither ', ms' nor ', s'", metric));
+}
+
+// Figures of a batch whose sequences all begin and end together.
 void add_figures_of_batch(ServedCase& c) {
-  constexpr double kMilli = 1e3;
-  ServedRow row = *c.row;
-  if (row.input < 1) {
-    const ServedOptions options = served_options(row);
-    row.input = options.benchmark_input;
-    row.output = options.benchmark_output;
-  }
-  if (row.input < 1) throw Error("a batch needs isl, the length of its prompts");
+  const ServedRow row = with_lengths(*c.row);
   const auto report = [&](std::int64_t output) { return report_of(served_spec(row, row.batch, output)); };
-  const double unit = says(row.metric, ", s") ? 1 : kMilli;
-  if (says(row.metric, "first token latency")) {
-    const double session_s = session_us(stack_of(row)) * kMicrosecond;
-    c.figures = {{"first token", (report(1).first_token_s + session_s) * unit, row.value[0]}};
-  } else if (says(row.metric, "time per output token")) {
-    c.figures = {{"token", report(row.output).token_s * unit, row.value[0]}};
-  } else if (says(row.metric, "latency")) {
-    c.figures = {{"time, static", report(row.output).total_s * unit, row.value[0]}};
-  } else if (says(row.metric, "tokens/s") && row.output == 1) {
-    const double tokens = static_cast<double>(row.batch * row.input);
-    c.figures = {{"tokens/s, prompts", tokens / report(1).first_token_s / parts_of(row), row.value[0]}};
-  } else if (says(row.metric, "tokens/s")) {
-    c.figures = {{"tokens/s, static", report(row.output).tokens_per_s / parts_of(row), row.value[0]}};
+  const auto is = [&](std::initializer_list<std::string_view> names) {
+    return std::ranges::any_of(names, [&](std::string_view name) { return row.metric.starts_with(name); });
+  };
+  const double measured = row.value[0];
+  if (is({"first token latency"})) {
+    const double seconds = report(1).first_token_s + session_us(stack_of(row)) * kMicrosecond;
+    c.figures = {{"first token", seconds * units_a_second(row.metric), measured}};
+  } else if (is({"time per output token"})) {
+    c.figures = {{"token", report(row.output).token_s * units_a_second(row.metric), measured}};
+  } else if (is({"latency", "mean latency"})) {
+    c.figures = {{"time, static", report(row.output).total_s * units_a_second(row.metric), measured}};
+  } else if (is({"tokens/s", "input tokens/s"}) && row.output == 1) {
+    const double tokens = static_cast<double>(row.batch * row.input) / counted_apart(row);
+    c.figures = {{"tokens/s, prompts", tokens / report(1).first_token_s, measured}};
+  } else if (is({"tokens/s", "output tokens/s"})) {
+    c.figures = {{"tokens/s, static", report(row.output).tokens_per_s / counted_apart(row), measured}};
   } else {
     throw Error(fmt::format("metric '{}' of a batch is not built in", row.metric));
   }
 }
+
+// Whether the same GPUs process prompts and answer, as far as a row says.
+bool is_one_pool(const ServedRow& row) { return !says(row.mode, "apart") && !says(row.mode, "disaggregated"); }
 
 void add_figures(ServedCase& c) {
   const ServedRow& row = *c.row;
@@ -201,7 +220,7 @@ void add_figures(ServedCase& c) {
   if (row.value.empty()) throw Error("no value is given");
   if (row.rate > 0) {
     add_figures_at_a_rate(c);
-  } else if (row.batch > 0 && row.concurrency == 0 && !says(row.mode, "offload")) {
+  } else if (row.batch > 0 && row.concurrency == 0) {
     add_figures_of_batch(c);
   } else if (says(row.mode, "one pool") && row.value.size() == 2) {
     const ServingFigures at = under_load(row, row.concurrency, row.requests);
@@ -212,11 +231,10 @@ void add_figures(ServedCase& c) {
     constexpr std::int64_t kMany = 10'000;
     const std::int64_t requests = row.requests > 0 ? row.requests : kMany;
     const ServingFigures at = under_load(row, requests, requests);
-    c.figures = {{"tokens/s, offline", static_cast<double>(at.tokens) / at.total_s, row.value[0]}};
-  } else if (row.concurrency > 0 && row.output > 1 && says(row.metric, "output tokens/s")) {
+    c.figures = {{"tokens/s, offline", tokens_per_s(row, at), row.value[0]}};
+  } else if (row.concurrency > 0 && row.output > 1 && says(row.metric, "output tokens/s") && is_one_pool(row)) {
     const ServingFigures at = under_load(row, row.concurrency, row.requests);
-    c.figures = {
-        {"tokens/s, fixed concurrency", static_cast<double>(at.tokens) / at.total_s / parts_of(row), row.value[0]}};
+    c.figures = {{"tokens/s, fixed concurrency", tokens_per_s(row, at), row.value[0]}};
   } else {
     throw Error(fmt::format("mode '{}' is not built in", row.mode.substr(0, row.mode.find(','))));
   }

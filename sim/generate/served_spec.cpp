@@ -74,7 +74,7 @@ RowFormats formats_of(const ServedRow& row, const std::string& model) {
 // release are taken for older ones, with which their time per token agrees: an inference, the rows do not say it.
 bool is_vllm_since(const std::string& framework, int minor) {
   std::smatch version;
-  static const std::regex kVersion("^[A-Za-z]+ v?(nightly|([0-9]{1,3})\\.([0-9]{1,3}))");
+  static const std::regex kVersion("[vV][lL][lL][mM] v?(nightly|([0-9]{1,3})\\.([0-9]{1,3}))");
   if (!std::regex_search(framework, version, kVersion)) return false;
   return !version[2].matched || std::stoi(version[2]) > 0 || std::stoi(version[3]) >= minor;
 }
@@ -82,16 +82,19 @@ bool is_vllm_since(const std::string& framework, int minor) {
 // The kernels of experts that a row's release of vLLM runs, where they are not those of `expert_kernels: vllm`; ""
 // else. Where products widen weights in 4-bit floats, it has Marlin's and Triton's (vllm-project/vllm, pull request
 // 27523: Marlin's answer sooner on Hopper; its environment variable VLLM_MXFP4_USE_MARLIN chooses). Rows do not say
-// which: their prompts take as long as with Marlin's, an inference. On Blackwell, weights in 8 bits with a scale for
-// each block run by TensorRT-LLM's kernels, which before 0.18 had no router like MiniMax's (scores of all experts by
-// sigmoid, without groups); then DeepGEMM's run, as in TensorRT-LLM (model_executor/layers/fused_moe/oracle/fp8.py).
+// which: their prompts take as long as with Marlin's, an inference. On data centres' Blackwell, weights in 8 bits with
+// a scale for each block run by FlashInfer's kernels if these know the model's router, else by DeepGEMM's (vLLM,
+// fused_moe/oracle/fp8.py has the order). MiniMax's router (sigmoid without groups of experts) they know since vLLM
+// routes outside of them (TrtLlmFp8ExpertsModular, fused_moe/experts/trtllm_fp8_moe.py): from 0.18 on, an inference
+// from its rows' times per token, which fall there. DeepGEMM's times were measured with TensorRT-LLM, hence `trtllm`.
 std::string_view other_expert_kernels(const ServedRow& row, const RowFormats& formats, const std::string& model) {
   if (!stack_of(row).starts_with("vllm")) return "";
   const bool floats = formats.precision == "bf16" && formats.quantise.find("fp4") != std::string::npos;
   const bool measured = !find_expert_laws("marlin", find_gpu(row.gpu)).empty();
   if (floats && measured) return "marlin";
-  const bool blackwell = find_gpu(row.gpu).compute_capability >= 100, sigmoid = model.starts_with("minimax");
-  return formats.precision == "fp8" && blackwell && sigmoid && !is_vllm_since(row.framework, 18) ? "trtllm" : "";
+  const int capability = find_gpu(row.gpu).compute_capability;
+  const bool blackwell = capability >= 100 && capability < 120, minimax = model.starts_with("minimax");
+  return formats.precision == "fp8" && blackwell && minimax && !is_vllm_since(row.framework, 18) ? "trtllm" : "";
 }
 
 // The stack of a row as a spec names it.
@@ -108,6 +111,16 @@ std::string cluster_of(const ServedRow& row) {
   const std::string joined = rack ? ", nvlink_domain: 72" : fmt::format(", pcie: {{gpus_per_switch: {}}}", on_switch);
   return fmt::format("{{gpu: {}, gpus_per_node: {}, nodes: {}, nics: {}, nic_Gbps: 400{}}}", row.gpu, a_node, nodes,
                      a_node, joined);
+}
+
+// The key for the precision of a row's cache. Rows that do not say it have 8 bits if `narrow`, else the
+// activations' 16.
+std::string cache_of(const ServedRow& row, bool narrow) {
+  const std::string& said = row.cache_precision;
+  const std::string word = said.empty() && narrow ? "fp8" : said.substr(0, said.find(' '));
+  if (word.empty() || word == "bf16" || word == "fp16" || word == "bfloat16" || word == "auto") return "";
+  if (word == "fp8" || word == "int8" || word == "int4") return fmt::format(", kv_precision: {}", word);
+  throw Error(fmt::format("kv_cache {} is not built in", said));
 }
 
 // Sets how many weights share a scale: blocks of 128 in 8 bits, and 32 in mxfp4; fewer where a
@@ -130,7 +143,7 @@ void set_groups(const ServedRow& row, const std::string& model, Spec& spec) {
 }  // namespace
 
 // Whether a framework's text has a stack's name in it, in whatever case ("vLLM 0.11", "ROCm vLLM").
-static bool names(std::string_view framework, std::string_view stack) {
+static bool has_name(std::string_view framework, std::string_view stack) {
   const auto same = [](char a, char b) { return std::tolower(static_cast<unsigned char>(a)) == b; };
   return !std::ranges::search(framework, stack, same).empty();
 }
@@ -143,11 +156,11 @@ std::string stack_of(const ServedRow& row) {
   if (row.framework.starts_with("TensorRT-LLM 0.")) return "tensorrt-llm-engines";
   if (row.framework.starts_with("TensorRT") || row.framework.starts_with("trtllm")) return "tensorrt-llm";
   constexpr int kAheadSince = 14;  // since this release vLLM schedules the next pass while one runs
-  if (names(row.framework, "vllm")) return is_vllm_since(row.framework, kAheadSince) ? "vllm" : "vllm-synchronous";
+  if (has_name(row.framework, "vllm")) return is_vllm_since(row.framework, kAheadSince) ? "vllm" : "vllm-synchronous";
   for (const char* stack : {"sglang", "lmdeploy", "tinychat"}) {
-    if (names(row.framework, stack)) return stack;
+    if (has_name(row.framework, stack)) return stack;
   }
-  if (names(row.framework, "turbomind")) return "lmdeploy";
+  if (has_name(row.framework, "turbomind")) return "lmdeploy";
   throw Error(fmt::format("stack {} is not built in", row.framework.substr(0, row.framework.find(' '))));
 }
 
@@ -159,8 +172,7 @@ Spec served_spec(const ServedRow& row, std::int64_t batch, std::int64_t output) 
   // NVIDIA's checkpoints in 8 and 4 bits ask for a cache in 8 bits (kv_cache_quant_algo), which TensorRT-LLM follows.
   const bool narrow = (precision == "fp8" || row.precision == "nvfp4" || precision == "nvfp4") &&
                       stack_of(row).starts_with("tensorrt-llm");
-  const std::string cache =
-      row.cache_precision.starts_with("fp8") || (row.cache_precision.empty() && narrow) ? ", kv_precision: fp8" : "";
+  const std::string cache = cache_of(row, narrow);
   const ServedOptions options = served_options(row);
   const std::string drafts =
       options.drafts > 0 ? fmt::format(", drafts: {}, acceptance: {}", options.drafts, options.acceptance) : "";

@@ -28,11 +28,11 @@ class Server {
   }
 
  private:
-  static constexpr std::uint64_t kSeed = 1, kInputSeed = 2, kOutputSeed = 3;
+  static constexpr std::uint64_t kArrivalSeed = 1, kInputSeed = 2, kOutputSeed = 3;
 
   // Times between arrivals are drawn from an exponential distribution.
   double next_arrival_s() {
-    arrival_s_ -= std::log1p(-uniform(kSeed, static_cast<std::uint64_t>(sent_))) / load_.requests_per_s;
+    arrival_s_ -= std::log1p(-uniform(kArrivalSeed, static_cast<std::uint64_t>(sent_))) / load_.requests_per_s;
     return arrival_s_;
   }
 

@@ -6,7 +6,7 @@
 #include "models/base/units.h"
 #include "models/cost/nccl/model.h"
 
-// Constants of NCCL 2.28.9's source that more than one of its models here uses.
+// Constants of NCCL 2.28.9's source: latencies, and what bounds sends.
 namespace orrery {
 
 // Latencies in microseconds: one row per NCCL algorithm (tree, ring, nvls, nvls_tree, pat), one column per protocol
@@ -32,7 +32,8 @@ constexpr double nccl_ring_us(const NcclLatencies& latencies, NcclProtocol p) {
 // Greatest number of bytes per channel that NCCL sends to a peer with the protocol LL (NCCL_P2P_LL_THRESHOLD,
 // enqueue.cc)
 inline constexpr Bytes kLlBytesPerSendChannel = 16 << 10;
-// Largest number of channels of all sends together (init.cc): "32 p2p channels" in logs of 8-GPU A100 and H100 nodes
+// Largest number of channels of all sends together (paths.cc, ncclTopoComputeP2pChannels): "32 p2p channels" in logs of
+// 8-GPU A100 and H100 nodes
 inline constexpr int kMaxSendChannels = 32;
 // Bytes of a chunk of a send with the protocol Simple, over NVLink and over NICs or PCIe (init.cc)
 inline constexpr Bytes kNvlinkSendChunk = 512 << 10, kNetSendChunk = 128 << 10;

@@ -81,8 +81,9 @@ TEST(GenerationLayers, PrefillIsTheForwardOfTraining) {
 }
 
 // Names of the products of a layer whose inputs a kernel of its own casts.
-std::vector<std::string> casts_of(std::string_view software, std::string_view strategy, std::int64_t gpus) {
-  const Plan plan = make_plan(layers_spec("llama-3.2-1b", "{batch: 2, input: 64}", strategy, gpus, software));
+std::vector<std::string> casts_of(std::string_view software, std::string_view strategy, std::int64_t gpus,
+                                  std::string_view model = "llama-3.2-1b") {
+  const Plan plan = make_plan(layers_spec(model, "{batch: 2, input: 64}", strategy, gpus, software));
   std::vector<std::string> names;
   for (const Block& block : plan.blocks) {
     if (block.role != BlockRole::layer) continue;
@@ -106,6 +107,12 @@ TEST(GenerationLayers, CastsAreKernelsWhereNoOtherKernelMakesThem) {
   EXPECT_EQ(casts_of("tensorrt-llm", "{tensor: 2}", 2), Names{});
   const std::string_view blocks = "{precision: fp8, quantise: {weights: fp8, group: 128}}";
   EXPECT_EQ(casts_of("vllm", blocks, 1), (Names{qkv, out, up, down}));
+  const std::string_view outputs = "{precision: fp8, quantise: {weights: fp8, group: channel}}";
+  EXPECT_EQ(casts_of("vllm", outputs, 1), Names{out}) << "torch.compile finds the scale of a row";
+  EXPECT_EQ(casts_of("tensorrt-llm", outputs, 1), (Names{qkv, out, up, down}));
+  EXPECT_EQ(casts_of("tensorrt-llm", "{precision: fp8, tensor: 2}", 2, "{base: llama-3.2-1b, post_norms: true}"),
+            (Names{qkv, up}))
+      << "the all-reduce ends with the norm after the branch, not with that before the next";
 }
 
 // TensorRT-LLM's attention rotates where it reads the cache, and its all-reduces end with the norm that follows: in one

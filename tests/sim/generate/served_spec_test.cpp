@@ -95,10 +95,23 @@ TEST(ServedSpec, StacksAreNamedAnywhereInAFramework) {
     return stack_of(said);
   };
   EXPECT_EQ(stack("ROCm vLLM 0.6.6"), "vllm-synchronous");
+  EXPECT_EQ(stack("ROCm vLLM 0.18.0"), "vllm");
   EXPECT_EQ(stack("LMDeploy 0.4 (TurboMind)"), "lmdeploy");
   EXPECT_EQ(stack("TinyChat (llm-awq)"), "tinychat");
   said.precision = "int4 weights (AWQ g128)";
   EXPECT_EQ(served_spec(said, 1, 2).strategy.weights.code, WeightCode::int4);
+}
+
+TEST(ServedSpec, CachesOfUnknownPrecisionAreRefused) {
+  ServedRow said = row("llama-3.1-8b", "h200-sxm", "bf16");
+  const auto precision = [&](const char* word) {
+    said.cache_precision = word;
+    return served_spec(said, 4, 2).generation->kv_precision;
+  };
+  EXPECT_EQ(precision(""), Precision::bf16);
+  EXPECT_EQ(precision("fp8 KV"), Precision::fp8);
+  EXPECT_EQ(precision("int8"), Precision::int8);
+  EXPECT_THROW(precision("int3"), Error);
 }
 
 TEST(ServedSpec, UnknownStacksAreRefused) {

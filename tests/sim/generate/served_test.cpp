@@ -80,6 +80,22 @@ TEST_F(ServedFile, FiguresOfABatchAgree) {
   EXPECT_NEAR(figure("tokens/s per GPU", 1), 8 * 256 / first_s / 2, 1e-6 / first_s);
 }
 
+TEST_F(ServedFile, MetricsAndLoadsThatAreNotKnownAreRefused) {
+  const auto refusal = [&](const std::string& keys) {
+    return predict_served(read(R"([{"id": "a", "framework": "vLLM", "model": "llama-3.2-1b", "gpu": "h100-sxm",
+        "precision": "bf16", "isl": 256, "osl": 64, "value": 1, )" +
+                               keys + "}]")[0])
+        .refused;
+  };
+  EXPECT_EQ(refusal(R"("batch": 8, "metric": "inter-token latency, ms")"),
+            "metric 'inter-token latency, ms' of a batch is not built in");
+  EXPECT_EQ(refusal(R"("batch": 8, "metric": "latency, minutes")"),
+            "metric 'latency, minutes' ends in neither ', ms' nor ', s'");
+  const std::string clients = R"("concurrency": 4, "metric": "output tokens/s", "mode": )";
+  EXPECT_EQ(refusal(clients + R"("prefill and decode apart")"), "mode 'prefill and decode apart' is not built in");
+  EXPECT_EQ(refusal(clients + R"("150 requests")"), "");
+}
+
 TEST_F(ServedFile, LengthsNotSaidAreThoseOfTheStacksBenchmark) {
   const auto token_ms = [&](const std::string& stack) {
     return predict_served(read(R"([{"id": "a", "mode": "decode, batch 1", "framework": ")" + stack + R"(",
@@ -89,7 +105,7 @@ TEST_F(ServedFile, LengthsNotSaidAreThoseOfTheStacksBenchmark) {
   const ServedCase known = token_ms("TinyChat");
   ASSERT_EQ(known.figures.size(), 1U) << known.refused;
   EXPECT_NEAR(known.figures[0].ratio(), 1, 0.2);
-  EXPECT_EQ(token_ms("vLLM").refused, "a batch needs isl, the length of its prompts");
+  EXPECT_EQ(token_ms("vLLM").refused, "a batch needs isl and osl, the lengths of prompts and answers");
 }
 
 TEST_F(ServedFile, SaysWhatIsWrongAndWhere) {
