@@ -64,8 +64,10 @@ TEST(GenerationLayers, RoutersOfSomeModelsMultiplyInFp32) {
   };
   EXPECT_EQ(precision("true"), Precision::fp32);
   EXPECT_EQ(precision("false"), Precision::bf16) << "products in 8 bits leave the router in 16";
-  EXPECT_TRUE(parse_spec("{model: minimax-m2.5, gpus: 8, cluster: {node: dgx-h100}, strategy: {tensor: 8}}", "t.yaml")
-                  .model.moe->router_fp32);
+  EXPECT_TRUE(
+      parse_spec("{model: minimax-m2.5, sequence: 4096, gpus: 8, cluster: {node: dgx-h100}, strategy: {tensor: 8}}",
+                 "t.yaml")
+          .model.moe->router_fp32);
 }
 
 // Prefill has the ops of a training step's forward, and the copy into the cache.

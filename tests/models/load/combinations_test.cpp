@@ -76,6 +76,7 @@ const std::vector<Values>& ways_of(const Feature& f) {
       {&kParallelBlock, {{{"model.parallel_block", "true"}}}},
       {&kSinks, {{{"model.attention_sinks", "true"}}}},
       {&kNormOfAllHeads, {{{"model.qk_norm_all", "true"}}}},
+      {&kFp32Router, {{{"model.moe", "{experts: 4, top_k: 2, feed_forward: 64, router_fp32: true}"}}}},
       {&kBareNorms, {{{"model.norm_weight", "false"}}}},
       {&kEmbeddingNorm, {{{"model.embedding_norm", "true"}}}},
       {&kPostNorms, {{{"model.post_norms", "true"}}}},
