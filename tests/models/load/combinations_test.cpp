@@ -29,6 +29,7 @@ constexpr const char* kBase =
     "strategy: {data: 1, micro_batch: 4, global_batch: 32, clip: 0, overlap: {gradient_reduce: false}}\n";
 
 constexpr const char* kMoe = "{experts: 4, top_k: 2, feed_forward: 64}";
+constexpr const char* kWideRouter = "{experts: 4, top_k: 2, feed_forward: 64, router_fp32: true}";
 constexpr const char* kShared = "{experts: 4, top_k: 2, feed_forward: 64, shared_feed_forward: 64, shared_gate: true}";
 constexpr const char* kHashes = "{experts: 4, top_k: 2, feed_forward: 64, hash_layers: 2}";
 constexpr const char* kCompressing =
@@ -76,7 +77,7 @@ const std::vector<Values>& ways_of(const Feature& f) {
       {&kParallelBlock, {{{"model.parallel_block", "true"}}}},
       {&kSinks, {{{"model.attention_sinks", "true"}}}},
       {&kNormOfAllHeads, {{{"model.qk_norm_all", "true"}}}},
-      {&kFp32Router, {{{"model.moe", "{experts: 4, top_k: 2, feed_forward: 64, router_fp32: true}"}}}},
+      {&kFp32Router, {{{"model.moe", kWideRouter}}}},
       {&kBareNorms, {{{"model.norm_weight", "false"}}}},
       {&kEmbeddingNorm, {{{"model.embedding_norm", "true"}}}},
       {&kPostNorms, {{{"model.post_norms", "true"}}}},
@@ -233,11 +234,13 @@ const std::vector<Values>& ways_of(const Feature& f) {
        {experts_over("expert", kMoe),
         experts_over("expert", kShared),
         experts_over("expert", kHashes),
+        experts_over("expert", kWideRouter),
         {{"strategy.expert", "2"}}}},
       {&kExpertTensor,
        {experts_over("expert_tensor", kMoe),
         experts_over("expert_tensor", kShared),
         experts_over("expert_tensor", kHashes),
+        experts_over("expert_tensor", kWideRouter),
         {{"strategy.expert_tensor", "2"}}}},
       {&kOffload, {{{"strategy.offload.activations", "cpu"}}, {{"strategy.offload.optimizer.device", "cpu"}}}},
       {&kTiling, {{{"strategy.offload.tiling", "2"}}}},
