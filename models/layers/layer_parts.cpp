@@ -49,13 +49,13 @@ Id norm_rows(LayerTape& layer, const std::string& name, Id x, std::int64_t rows,
   const std::vector<std::int32_t> weights =
       weighted ? norm_weights(layer, name, columns, c.sequence_parallel) : std::vector<std::int32_t>{};
   const Id y = activation(layer, name + " output", rows, columns);
-  // The reciprocal deviation of a row and LayerNorm's mean, in fp32; published formulas for memory neglect them.
+  // a row's reciprocal standard deviation and, for LayerNorm, its mean, in fp32, which published formulas neglect
   const Id statistics = layer.tape.slot("statistics", rows * (layernorm ? 8 : 4));
   const Normalize work = {rows, columns, layernorm, c.spec.software.kernels.fused_norm, Direction::forward};
-  const bool free = after_sum && c.spec.generation->answers();
+  const bool within = after_sum && c.spec.generation->answers();
   layer.tape.emit(
       name, work,
-      {.reads = {x}, .writes = {y, statistics}, .weights = weights, .within = free, .same_call = after_sum});
+      {.reads = {x}, .writes = {y, statistics}, .weights = weights, .within = within, .same_call = after_sum});
   layer.tape.on_backward([=, &layer] {
     Normalize back = work;
     back.direction = Direction::backward;

@@ -307,7 +307,7 @@ Id replicated(LayerTape& layer, const std::string& name, Id x, std::int64_t in, 
   const bool wide = weight.wide;
   const CastSlots given = wide ? CastSlots{x, x} : input_to_fp8(layer, name, x, rows, in, true);
   const std::vector<Id> reads = wide ? std::vector{x} : with_weight(layer, name, given.rows, w, forward);
-  const Precision precision = layer.tape.precision();  // in training, routers' too: its formulas are fitted so
+  const Precision precision = layer.tape.precision();  // training's formulas are fitted with routers in it too
   const Precision wider = weight.fp32 ? Precision::fp32 : wide && is_eight_bit(precision) ? Precision::bf16 : precision;
   if (c.spec.generation) layer.tape.set_precision(wider);
   layer.tape.emit(name, forward,
