@@ -49,6 +49,9 @@ struct SlotMemory {
 struct MemoryOptions {
   Bytes capacity = 0;   // most bytes that all segments of the allocator may have together
   Bytes workspace = 0;  // bytes of the cuBLAS workspace, which the first task allocates
+  // Bytes of the cuBLAS workspace that the first matrix product of backward allocates: autograd's thread has a cuBLAS
+  // handle of its own, and PyTorch keeps a workspace for each handle (CublasHandlePool.cpp, setWorkspaceForHandle).
+  Bytes backward_workspace = 0;
   bool expandable_segments = false;
   // Whether the input and output of a collective are freed only when the host notices that the collective has ended.
   bool collectives_hold_tensors = false;

@@ -21,7 +21,6 @@ constexpr int kBeyond = -2;  // marks a buffer that is not on the device, but on
 constexpr int kPlaced = -3;  // marks a buffer in a preallocated range, which is allocated from the start
 
 using Held = PlanBuffers::Held;
-
 constexpr Bytes kWithoutEnd = Bytes{1} << 60;
 
 // Whether a collective is the all-gather of weights at the end of a ZeRO-1 step, when each rank has updated its part of
@@ -50,7 +49,8 @@ class Replay : BlockSource {
         curve_(curve),
         moments_(moments),
         lag_(host.lag()),
-        queue_(plan) {}
+        queue_(plan),
+        backward_workspace_(options.backward_workspace) {}
 
   SlotMemory run(const RankClass& slot, const std::vector<std::uint32_t>& frames) {
     if (options_.workspace > 0) {
@@ -129,6 +129,8 @@ class Replay : BlockSource {
     const Picoseconds now = offset + host_.now(t, behind_, checked_, lag_.at(t));
     visited_ = t;
     clock_ = std::max(clock_, now - offset);
+    if (op.phase == Phase::backward && std::holds_alternative<Gemm>(op.work) && backward_workspace_ > 0)
+      take(std::exchange(backward_workspace_, 0), Category::workspace, now);
     const int stream = pool_of(op.lane);
     for (const Operand& o : op.allocates) take(frame_of(plan_, plan_.tasks[t].frame, o), o.slot, stream, now);
     if (states_.has_gradients())
@@ -308,15 +310,10 @@ class Replay : BlockSource {
   void give(std::uint32_t frame, std::uint16_t slot, int stream, bool sent, Picoseconds ended) {
     const BlockBuffer& what = plan_.blocks[plan_.frames[frame].block].buffers[slot];
     Held& held = held_[plan_.frames[frame].first_buffer + slot];
-    if (what.bytes == 0) return;
-    if (held.stream == kNotHeld) return;
-    if (held.stream == kPlaced) {
+    if (what.bytes == 0 || held.stream == kNotHeld) return;
+    if (held.stream == kPlaced || held.stream == kBeyond) {
+      if (held.stream == kBeyond) count_beyond(what.home, -what.bytes);
       held.stream = kNotHeld;
-      return;
-    }
-    if (held.stream == kBeyond) {
-      held.stream = kNotHeld;
-      count_beyond(what.home, -what.bytes);
       return;
     }
     count(what.category, -allocator_.size(held.block));
@@ -386,6 +383,7 @@ class Replay : BlockSource {
   // Peak of the reserved bytes until the latest update began.
   Bytes reserved_before_ = 0;
   LaunchQueue queue_;
+  Bytes backward_workspace_;  // bytes that the first product of backward takes for good; 0: it has taken them
 };
 
 }  // namespace

@@ -130,7 +130,7 @@ Report extrapolated(const Spec& spec, const ShortSteps& s, const Profile& profil
   add_idle_shares(r);
   r.plan_hash = plan_hash(plan);
   r.remarks = remarks(spec, plan, profile);
-  add_stalls_remark(r.remarks, spec, r.step_time_s);
+  add_stalls_remark(r, spec);
   // Uplinks slow single transfers of a shorter step alike.
   for (const std::string& remark : s.third.remarks) {
     if (remark.starts_with(kNetworkRemark)) r.remarks.push_back(remark);

@@ -151,11 +151,12 @@ PublishedRow parse_row(const JsonValue& entry, const std::string& source, const 
   return row;
 }
 
-double memory_of(const Report& r, const Software& software, const std::string& kind) {
-  MemoryReport m = r.memory;
-  if (software.log.logs_first_rank) {
-    m = {};
-    add_rank(m, r.memory.ranks.front());
+// The peak bytes of the ranks, or of the first rank where the stack logs that, of the kind of memory that is asked for.
+double memory_of(const std::vector<RankMemory>& ranks, const Software& software, const std::string& kind) {
+  MemoryReport m;
+  for (const RankMemory& rank : ranks) {
+    add_rank(m, rank);
+    if (software.log.logs_first_rank) break;
   }
   const Bytes reserved = software.log.logs_update ? m.update_reserved : m.peak_reserved;
   return static_cast<double>(kind == "reserved" ? reserved : kind == "device" ? m.peak_device : m.peak);
@@ -212,7 +213,8 @@ void fill(PublishedCase& c, const Spec& spec, const Report& r) {
   c.step_time_high_s = r.step_time_high_s;
   if (const auto stalled = stalled_step(spec, r.step_time_s)) c.stalled_step_s = stalled->step_time;
   if (c.row.memory_kind == "unstated") c.row.memory_kind = name_in(kLoggedMemories, spec.software.log.logged_memory);
-  c.peak_memory_bytes = memory_of(r, spec.software, c.row.memory_kind);
+  c.peak_memory_bytes = memory_of(r.memory.ranks, spec.software, c.row.memory_kind);
+  c.stalled_memory_bytes = memory_of(r.memory.stalled, spec.software, c.row.memory_kind);
   c.fits = r.memory.fits;
   c.time_s = r.time_s;
   c.limit = r.limit;
@@ -318,8 +320,9 @@ std::vector<Miss> misses(const std::vector<PublishedCase>& cases, Judged what, b
       add(c, c.forward_s, c.row.forward_s);
       add(c, c.backward_s, c.row.backward_s);
     }
-    if (what == Judged::stalled && c.stalled_step_s > 0 && c.row.doubtful.starts_with("stalled"))
-      add(c, c.stalled_step_s, c.row.step_time_s);
+    const bool stalled = c.stalled_step_s > 0 && c.row.doubtful.starts_with("stalled");
+    if (what == Judged::stalled && stalled) add(c, c.stalled_step_s, c.row.step_time_s);
+    if (what == Judged::stalled_memory && stalled) add(c, c.stalled_memory_bytes, c.row.peak_memory_bytes);
     if (what != Judged::step || !c.row.step_time_s) continue;
     add(c, c.step_time_s, c.row.step_time_s);
     const auto rate = rates.find({c.row.source, c.gpu});

@@ -64,7 +64,8 @@ struct PublishedCase {
   std::vector<std::string> techniques;
   double step_time_s = 0, forward_s = 0, backward_s = 0;
   double step_time_low_s = 0, step_time_high_s = 0;
-  double stalled_step_s = 0;  // time of the step if the stack's hosts stall (sim/report/stalls.h); 0: they never do
+  // time of the step if the stack's hosts stall (sim/report/stalls.h), and its peak memory then; 0: they never do
+  double stalled_step_s = 0, stalled_memory_bytes = 0;
   // Predicted peak bytes, of the kind of memory that the row's memory_kind names.
   double peak_memory_bytes = 0;
 
@@ -90,8 +91,8 @@ struct Miss {
   // memory and single layers.
   double null_error = 0;
 };
-// stalled: steps whose rows say that they stalled, against the prediction of that state.
-enum class Judged : std::uint8_t { step, layer, memory, bubble, stalled };
+// stalled, stalled_memory: steps whose rows say that they stalled, against the prediction of that state.
+enum class Judged : std::uint8_t { step, layer, memory, bubble, stalled, stalled_memory };
 std::vector<Miss> misses(const std::vector<PublishedCase>& cases, Judged what, bool doubtful);
 
 // Statistics of |error| over the published steps of one publication, or over those that use one technique.

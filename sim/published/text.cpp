@@ -188,6 +188,10 @@ std::vector<Section> published_sections(const std::vector<PublishedCase>& cases)
            {},
            summary_table("stalled: step time", errors(Judged::stalled, true), false),
            {}},
+          {"Memory of stalled steps",
+           {},
+           summary_table("stalled: peak memory", errors(Judged::stalled_memory, true), false),
+           {}},
           {"Doubtful memory", {}, summary_table("doubtful: peak memory", errors(Judged::memory, true), false), {}},
           {"Choice of the fastest layout", {}, regret_table(cases), {}},
           {"Intervals, and what fits", fit_lines(cases), {}, {}}};
@@ -223,6 +227,7 @@ std::string published_json(const std::vector<PublishedCase>& cases) {
       {"bubble_fraction", summary_json("source", summarize(misses(cases, Judged::bubble, false)))},
       {"doubtful_step_time", summary_json("source", summarize(misses(cases, Judged::step, true)))},
       {"stalled_step_time", summary_json("source", summarize(misses(cases, Judged::stalled, true)))},
+      {"stalled_peak_memory", summary_json("source", summarize(misses(cases, Judged::stalled_memory, true)))},
       {"doubtful_peak_memory", summary_json("source", summarize(misses(cases, Judged::memory, true)))},
       {"grid_regret", grids},
       {"interval", {{"inside", in.inside}, {"rows", in.rows}}}};

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "models/layers/placement.h"
+#include "models/layout/placement.h"
 #include "models/spec/sharding.h"
 #include "sim/cost/host_work.h"
 #include "sim/report/goodput.h"

@@ -106,6 +106,8 @@ MemoryOptions memory_options(const Spec& spec, const Plan& plan, const Costs& co
                bucket = spec.strategy.bucket_MiB;
   return {.capacity = std::max<Bytes>(usable_bytes(spec, costs, profile), 1),
           .workspace = static_cast<Bytes>(on_cpu(spec) ? 0 : (software.memory.workspace_MiB + buffers) * kMiB),
+          .backward_workspace = static_cast<Bytes>(
+              !on_cpu(spec) && software.memory.backward_workspace ? software.memory.workspace_MiB * kMiB : 0),
           .expandable_segments = software.memory.expandable_segments,
           .collectives_hold_tensors = software.memory.collectives_hold_tensors,
           .gathers_lists = software.memory.gathers_lists,
@@ -119,23 +121,36 @@ MemoryOptions memory_options(const Spec& spec, const Plan& plan, const Costs& co
           .filling_part = costs.filling_part};
 }
 
-MemoryReport replayed_memory(const Spec& spec, const Plan& plan, const Costs& costs, const Trace& trace,
-                             const Profile& profile) {
-  const Bytes context = context_bytes(spec);
-  MemoryReport r;
-  r.capacity = capacity_of(spec, profile);
-  r.usable = usable_bytes(spec, costs, profile);
-  const std::vector<SlotMemory> slots = replay_memory(plan, trace, memory_options(spec, plan, costs, profile));
+std::vector<RankMemory> ranks_of(const Spec& spec, const Plan& plan, const Costs& costs,
+                                 const std::vector<SlotMemory>& slots) {
+  std::vector<RankMemory> ranks;
   for (std::size_t s = 0; s < slots.size(); ++s) {
     SlotMemory m = slots[s];
-    Bytes device = m.peak_reserved + context + costs.nccl_bytes[s];
+    Bytes device = m.peak_reserved + context_bytes(spec) + costs.nccl_bytes[s];
     if (plan.classes[s].server) {  // a parameter server has no GPU
       m = {.tier_peak = m.tier_peak};
       device = 0;
     }
-    add_rank(r, {plan.classes[s].name, plan.classes[s].multiplicity, m, device, describe_task(plan, m.peak_task)});
-    if (m.out_of_memory || device > r.capacity) r.fits = false;
-    r.device_calls = std::max(r.device_calls, m.device_calls);
+    ranks.push_back({plan.classes[s].name, plan.classes[s].multiplicity, m, device, describe_task(plan, m.peak_task)});
+  }
+  return ranks;
+}
+
+MemoryReport replayed_memory(const Spec& spec, const Plan& plan, const Costs& costs, const Trace& trace,
+                             const Profile& profile) {
+  MemoryReport r;
+  r.capacity = capacity_of(spec, profile);
+  r.usable = usable_bytes(spec, costs, profile);
+  MemoryOptions options = memory_options(spec, plan, costs, profile);
+  const std::vector<SlotMemory> slots = replay_memory(plan, trace, options);
+  for (const RankMemory& rank : ranks_of(spec, plan, costs, slots)) {
+    add_rank(r, rank);
+    if (rank.memory.out_of_memory || rank.device_peak > r.capacity) r.fits = false;
+    r.device_calls = std::max(r.device_calls, rank.memory.device_calls);
+  }
+  if (can_stall(spec)) {
+    options.collectives_hold_tensors = false;
+    r.stalled = ranks_of(spec, plan, costs, replay_memory(plan, trace, options));
   }
   r.remapping_s = static_cast<double>(r.device_calls) * spec.software.host.segment_us * kMicrosecond;
   add_beyond_device(r, spec, plan, slots);
@@ -358,7 +373,7 @@ Report make_report(const Spec& spec, const Plan& plan, const Costs& costs, const
                          attribute(plan, trace), length);
   r.profile_hash = profile.hash;
   r.remarks = remarks(spec, plan, profile);
-  add_stalls_remark(r.remarks, spec, r.step_time_s);
+  add_stalls_remark(r, spec);
   add_uplink_remark(r, plan, costs.busiest);
   if (spec.strategy.checkpoint) add_checkpoint(r, spec, plan);
   const Picoseconds before = period_of(plan, trace, plan.reported - 1).length();

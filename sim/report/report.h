@@ -65,6 +65,7 @@ struct MemoryReport {
   double remapping_s = 0;
   std::int64_t device_calls = 0;
   std::vector<RankMemory> ranks;
+  std::vector<RankMemory> stalled;  // ranks in the second state of the stack's steps (stalls.h); empty: it has none
 };
 // Returns whether the ranks of some node allocate more in this memory tier (host, disks) than the node has.
 bool is_over(const MemoryReport& memory, MemoryTier tier);

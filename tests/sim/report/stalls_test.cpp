@@ -43,5 +43,18 @@ TEST(Stalls, AreARemarkOfTheReport) {
   EXPECT_EQ(remarks("data: 4, global_batch: 8"), 0);
 }
 
+// Stalled hosts see collectives end before they allocate, so that these hold nothing longer than they run.
+TEST(Stalls, HoldNoTensorsOfCollectives) {
+  const Spec spec =
+      test::spec_of("name: small, layers: 4, hidden: 1024, heads: 8, vocab: 4096, feed_forward: 4096",
+                    "data: 2, tensor: 2, pipeline: 2, global_batch: 16, micro_batch: 4", 512, "profile: nanotron");
+  const MemoryReport memory = predict(spec).report.memory;
+  ASSERT_EQ(memory.stalled.size(), memory.ranks.size());
+  for (std::size_t i = 0; i < memory.ranks.size(); ++i)
+    EXPECT_LE(memory.stalled[i].memory.peak_reserved, memory.ranks[i].memory.peak_reserved);
+  EXPECT_LT(memory.stalled[0].memory.peak_reserved, memory.ranks[0].memory.peak_reserved);
+  EXPECT_TRUE(predict(spec_with("data: 4, global_batch: 8")).report.memory.stalled.empty());
+}
+
 }  // namespace
 }  // namespace orrery
