@@ -20,7 +20,8 @@ int kernels_of(const Work& work, const Profile& profile) {
   const auto* cast = std::get_if<Cast>(&work);
   const bool fused = (cast != nullptr && !cast->own_kernel) || std::holds_alternative<Residual>(work) ||
                      std::holds_alternative<SoftCap>(work);
-  return fused ? 0 : std::min(1, all);
+  // A recurrence over a prompt is a chain of Triton kernels (flash-linear-attention, gated_delta_rule/chunk.py).
+  return fused ? 0 : std::holds_alternative<Scan>(work) ? all : std::min(1, all);
 }
 
 namespace {
