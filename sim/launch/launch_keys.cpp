@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "models/families/hugging_face.h"
+#include "sim/launch/graph_scope.h"
 
 namespace orrery {
 namespace {
@@ -358,6 +359,7 @@ void resolve_launch_keys(SpecValues& values, bool shapes, Remarks& remarks) {
   resolve_local_batch(values);
   resolve_accumulation(values, remarks);
   resolve_recompute(values, remarks);
+  resolve_graphs(values, remarks);
   resolve_batch(values, remarks);
 }
 

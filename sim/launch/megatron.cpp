@@ -33,6 +33,7 @@ constexpr OptionWord kRope[] = {{"true", "rope"}, {"false", ""}};
 constexpr OptionWord kNotGated[] = {{"true", "false"}, {"false", ""}};
 constexpr OptionWord kDispatchers[] = {{"alltoall", ""}};
 constexpr OptionWord kBalanced[] = {{"true", "1"}, {"false", ""}};
+constexpr OptionWord kLayerGraphs[] = {{"true", "local"}, {"false", "none"}};
 constexpr OptionWord kScores[] = {{"softmax", "softmax"}, {"sigmoid", "sigmoid"}};
 
 constexpr OptionRow kStrategyRows[] = {
@@ -67,6 +68,10 @@ constexpr OptionRow kStrategyRows[] = {
     {"activations_checkpoint_method", "strategy.recompute", kOldMethod, {}, true},
     {"recompute_modules", "launch.recompute_modules", {}, {}, false, true},
     {"recompute_method", "launch.recompute_method", {}, {}, false, true},
+    {"cuda_graph_impl", "launch.graph_impl", {}, {}, true, true},
+    {"enable_cuda_graph", "launch.graph_impl", kLayerGraphs, {}, true},
+    {"external_cuda_graph", "launch.graph_impl", kLayerGraphs, {}, true},
+    {"cuda_graph_scope", "launch.graph_scope", {}, {}, true, true},
     {"recompute_num_layers", "launch.recompute_num_layers"},
     {"distribute_saved_activations", "strategy.partition_activations", kFlag},
     {"partition_activations", "strategy.partition_activations", kFlag, {}, true},
@@ -101,6 +106,7 @@ constexpr OptionRow kModelRows[] = {
     {"make_vocab_size_divisible_by", "software.vocab_multiple", {}, {}, true},
     {"swiglu", "model.gated", kFlag, "false"},
     {"squared_relu", "model.gated", kNotGated, {}, true},
+    {"activation_func_clamp_value", "model.activation_clamp"},
     {"untie_embeddings_and_output_weights", "model.tied_embeddings", kUnless, "true"},
     {"normalization", "model.norm", kNorms, "layernorm"},
     {"disable_bias_linear", "model.bias", kUnless, "true"},
