@@ -81,6 +81,8 @@ struct CpuKernels {
     copy(columns_of(both(x), s.first, s.second), part(second, s.second));
   }
 
+  static float limit_of(const Activation& a) { return static_cast<float>(a.limit); }
+
   void operator()(const Activation& a) const {
     const std::int64_t wider = a.columns * (a.gated ? 2 : 1), rows = c.rows_in(c.reads[0], wider);
     const auto wide = [&](const Values& v) { return matrix(v.data(), rows, wider); };
@@ -88,7 +90,7 @@ struct CpuKernels {
     const Values x = c.read(c.reads[0], rows * wider);
     if (a.direction == Direction::forward) {
       const Values y = c.write(c.writes[0], rows * a.columns);
-      a.gated ? kernels::swiglu(wide(x), narrow(y)) : kernels::gelu(wide(x), nullptr, narrow(y));
+      a.gated ? kernels::swiglu(wide(x), narrow(y), limit_of(a)) : kernels::gelu(wide(x), nullptr, narrow(y));
       if (a.weighted) kernels::scale_rows(CpuCall::floats(c.reads[1]), narrow(y));
       return;
     }
@@ -96,7 +98,7 @@ struct CpuKernels {
     if (!a.weighted) return activation_gradient(a, wide(x), narrow(dy), wide(dx));
     std::vector<float> y(static_cast<std::size_t>(rows * a.columns)), scaled(dy.data(), dy.data() + rows * a.columns);
     const auto plain = matrix(y.data(), rows, a.columns), gradient = matrix(scaled.data(), rows, a.columns);
-    a.gated ? kernels::swiglu(wide(x), plain) : kernels::gelu(wide(x), nullptr, plain);
+    a.gated ? kernels::swiglu(wide(x), plain, limit_of(a)) : kernels::gelu(wide(x), nullptr, plain);
     std::vector<float> products(static_cast<std::size_t>(rows));
     kernels::row_products(plain, narrow(dy), products.data());
     // Whether the backward pass of the experts' bias has already written a part of the routing weights' gradient.
@@ -109,7 +111,7 @@ struct CpuKernels {
 
   static void activation_gradient(const Activation& a, kernels::Matrix<float> x, kernels::Matrix<float> dy,
                                   kernels::Matrix<float> dx) {
-    a.gated ? kernels::swiglu_gradient(x, dy, dx) : kernels::gelu_gradient(x, nullptr, dy, dx);
+    a.gated ? kernels::swiglu_gradient(x, dy, dx, limit_of(a)) : kernels::gelu_gradient(x, nullptr, dy, dx);
   }
 
   void operator()(const Gate& g) const { run_gate(c, g); }
@@ -316,6 +318,7 @@ struct CpuKernels {
   }
   void operator()(const Multiply& w) const { run_multiply(c, w); }
   void operator()(const SoftCap&) const { no_kernel(); }
+  void operator()(const Clamp&) const { no_kernel(); }
   void operator()(const PlaceCopy& w) const {
     for (const PlacedRun& run : runs_of(c, w)) move_on_host(run);
   }

@@ -102,12 +102,13 @@ struct CudaKernels {
     const auto wide = [&](const Argument& x) { return c.matrix(x, a.rows, a.columns * (a.gated ? 2 : 1)); };
     const auto narrow = [&](const Argument& x) { return c.matrix(x, a.rows, a.columns); };
     const gpu::Matrix x = wide(c.reads[0]);
+    const auto limit = static_cast<float>(a.limit);
     if (a.direction == Direction::forward) {
       const gpu::Matrix y = narrow(c.writes[0]);
-      return a.gated ? gpu::swiglu(x, y, c.stream) : gpu::gelu(x, {}, y, c.stream);
+      return a.gated ? gpu::swiglu(x, y, limit, c.stream) : gpu::gelu(x, {}, y, c.stream);
     }
     const gpu::Matrix dy = narrow(c.reads[1]), dx = wide(c.writes[0]);
-    a.gated ? gpu::swiglu_gradient(x, dy, dx, c.stream) : gpu::gelu_gradient(x, {}, dy, dx, c.stream);
+    a.gated ? gpu::swiglu_gradient(x, dy, dx, limit, c.stream) : gpu::gelu_gradient(x, {}, dy, dx, c.stream);
   }
 
   void operator()(const Residual& r) const {
@@ -230,6 +231,7 @@ struct CudaKernels {
   }
   void operator()(const Multiply& w) const { run_multiply(c, w); }
   void operator()(const SoftCap&) const { no_kernel(); }
+  void operator()(const Clamp&) const { no_kernel(); }
   void operator()(const Distillation&) const { no_kernel(); }
   void operator()(const FeatureLoss&) const { no_kernel(); }
   void operator()(const Preference&) const { no_kernel(); }

@@ -10,7 +10,7 @@
 #include "kernels/common/philox.h"
 #include "kernels/cpu/quantize.h"
 #include "models/layers/blocks.h"
-#include "models/layers/uncut_place.h"
+#include "models/layout/uncut_place.h"
 
 namespace orrery {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "exec/host/host_call.h"
 #include "exec/host/whole_layers.h"
-#include "models/layers/uncut_place.h"
+#include "models/layout/uncut_place.h"
 
 namespace orrery {
 namespace {

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "kernels/common/float16.h"
-#include "models/layers/placement.h"
-#include "models/layers/uncut_place.h"
+#include "models/layout/placement.h"
+#include "models/layout/uncut_place.h"
 #include "models/plan/plan.h"
 #include "models/spec/sequence.h"
 #include "models/spec/spec.h"

@@ -1,6 +1,9 @@
 #include "kernels/cpu/activation.h"
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
+#include <vector>
 
 #include "kernels/common/exponential.h"
 
@@ -15,9 +18,17 @@ float normal_share(float z) { return 0.5F * (1 + std::erf(z * kRootHalf)); }
 
 }  // namespace
 
-void swiglu(Matrix<const float> x, Matrix<float> y) {
+// Writes the rows' columns with gates and ups within their bounds, gates first.
+static void clamp_row(const float* x, std::int64_t columns, float limit, float* clamped) {
+  for (std::int64_t i = 0; i < columns; ++i) clamped[i] = std::min(x[i], limit);
+  for (std::int64_t i = columns; i < 2 * columns; ++i) clamped[i] = std::clamp(x[i], -limit, limit);
+}
+
+void swiglu(Matrix<const float> x, Matrix<float> y, float limit) {
+  std::vector<float> clamped(limit > 0 ? static_cast<std::size_t>(2 * y.columns) : 0);
   for (std::int64_t r = 0; r < y.rows; ++r) {
-    const float *gate = x.row(r), *up = gate + y.columns;
+    if (limit > 0) clamp_row(x.row(r), y.columns, limit, clamped.data());
+    const float *gate = limit > 0 ? clamped.data() : x.row(r), *up = gate + y.columns;
     float* out = y.row(r);
     // There are two loops, because in a single loop g++ 12 computes the product for both outcomes of each clamp in
     // exponential() and then picks one. For a number beyond a clamp, the outcome that is not picked is a denormal
@@ -27,15 +38,17 @@ void swiglu(Matrix<const float> x, Matrix<float> y) {
   }
 }
 
-void swiglu_gradient(Matrix<const float> x, Matrix<const float> dy, Matrix<float> dx) {
+void swiglu_gradient(Matrix<const float> x, Matrix<const float> dy, Matrix<float> dx, float limit) {
   const std::int64_t columns = dy.columns;
+  const float most = limit > 0 ? limit : std::numeric_limits<float>::infinity();
   for (std::int64_t r = 0; r < dy.rows; ++r) {
     const float *gate = x.row(r), *up = gate + columns, *g = dy.row(r);
     float *dgate = dx.row(r), *dup = dgate + columns;
     for (std::int64_t i = 0; i < columns; ++i) {
-      const float z = gate[i], s = logistic(z), u = up[i];
-      dup[i] = g[i] * z * s;
-      dgate[i] = g[i] * u * s * (1 + z * (1 - s));
+      const float z = std::min(gate[i], most), s = logistic(z), u = std::clamp(up[i], -most, most);
+      const bool passes_gate = gate[i] <= most, passes_up = std::abs(up[i]) <= most;
+      dup[i] = passes_up ? g[i] * z * s : 0;
+      dgate[i] = passes_gate ? g[i] * u * s * (1 + z * (1 - s)) : 0;
     }
   }
 }

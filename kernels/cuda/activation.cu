@@ -1,5 +1,7 @@
 #include "kernels/cuda/activation.h"
 
+#include <limits>
+
 #include "kernels/cuda/pack.cuh"
 
 namespace orrery::kernels::cuda {
@@ -9,6 +11,7 @@ constexpr float kRootHalf = 0.707106781F;       // 1 / sqrt(2)
 constexpr float kNormalDensity = 0.398942280F;  // density of the standard normal distribution at 0: 1 / sqrt(2 pi)
 
 __device__ float logistic(float z) { return 1 / (1 + expf(-z)); }
+__device__ float within(float z, float most) { return fminf(fmaxf(z, -most), most); }
 __device__ float normal_share(float z) { return 0.5F * (1 + erff(z * kRootHalf)); }
 
 template <class T>
@@ -16,6 +19,7 @@ struct Swiglu {
   Rows<const T> x;
   Rows<T> y;
   std::int64_t columns;
+  float most;
 
   template <int n>
   __device__ void run(std::int64_t row, std::int64_t column) const {
@@ -23,7 +27,10 @@ struct Swiglu {
     load(x.at(row, column), gate);
     load(x.at(row, columns + column), up);
 #pragma unroll
-    for (int i = 0; i < n; ++i) up[i] *= gate[i] * logistic(gate[i]);
+    for (int i = 0; i < n; ++i) {
+      const float z = fminf(gate[i], most);
+      up[i] = within(up[i], most) * z * logistic(z);
+    }
     store(up, y.at(row, column));
   }
 };
@@ -33,6 +40,7 @@ struct SwigluGradient {
   Rows<const T> x, dy;
   Rows<T> dx;
   std::int64_t columns;
+  float most;
 
   template <int n>
   __device__ void run(std::int64_t row, std::int64_t column) const {
@@ -42,9 +50,9 @@ struct SwigluGradient {
     load(dy.at(row, column), g);
 #pragma unroll
     for (int i = 0; i < n; ++i) {
-      const float z = gate[i], s = logistic(z);
-      gate[i] = g[i] * up[i] * s * (1 + z * (1 - s));
-      up[i] = g[i] * z * s;
+      const float z = fminf(gate[i], most), s = logistic(z), u = within(up[i], most);
+      gate[i] = gate[i] <= most ? g[i] * u * s * (1 + z * (1 - s)) : 0;
+      up[i] = fabsf(up[i]) <= most ? g[i] * z * s : 0;
     }
     store(gate, dx.at(row, column));
     store(up, dx.at(row, columns + column));
@@ -96,25 +104,28 @@ struct GeluGradient {
   }
 };
 
+// The bound that a limit is for a kernel, which always has one.
+float bound_of(float limit) { return limit > 0 ? limit : std::numeric_limits<float>::infinity(); }
+
 }  // namespace
 
 // Computes SwiGLU with packs of 8 elements, each read at once. A pack must not cross the middle of a row of x, where
 // the gates end and the ups begin: is_wide(y) is false if the number of columns of y does not allow packs.
-void swiglu(ConstMatrix x, Matrix y, cudaStream_t stream) {
+void swiglu(ConstMatrix x, Matrix y, float limit, cudaStream_t stream) {
   require(x.type == y.type && x.columns == 2 * y.columns, "swiglu: x and y must have one type, x twice y's columns");
   with_type(x.type, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    const Swiglu<T> f = {rows_as<T>(x), rows_as<T>(y), y.columns};
+    const Swiglu<T> f = {rows_as<T>(x), rows_as<T>(y), y.columns, bound_of(limit)};
     launch_over_rows("swiglu", y.rows, y.columns, all_wide(x, y), f, stream);
   });
 }
 
-void swiglu_gradient(ConstMatrix x, ConstMatrix dy, Matrix dx, cudaStream_t stream) {
+void swiglu_gradient(ConstMatrix x, ConstMatrix dy, Matrix dx, float limit, cudaStream_t stream) {
   require(x.type == dy.type && x.type == dx.type && x.columns == 2 * dy.columns,
           "swiglu_gradient: x, dy and dx must have one type, x twice dy's columns");
   with_type(x.type, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    const SwigluGradient<T> f = {rows_as<T>(x), rows_as<T>(dy), rows_as<T>(dx), dy.columns};
+    const SwigluGradient<T> f = {rows_as<T>(x), rows_as<T>(dy), rows_as<T>(dx), dy.columns, bound_of(limit)};
     launch_over_rows("swiglu_gradient", dy.rows, dy.columns, all_wide(x, dy, dx), f, stream);
   });
 }

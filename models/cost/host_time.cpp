@@ -8,7 +8,7 @@
 namespace orrery {
 
 Seconds host_time(const Op& op, const Software& software) {
-  if (software.kernels.cuda_graphs || op.within) return 0;
+  if (graphs_step(software) || op.within || op.same_call) return 0;
   const auto* moved = std::get_if<Collective>(&op.work);
   if (moved != nullptr && (moved->algorithm == kUserBuffers || moved->algorithm == kCopyEngines))
     return software.host.launch_us * kMicrosecond;
@@ -32,7 +32,7 @@ Seconds served_host_time(const Op& op, const Software& software, const Profile& 
 bool is_calibrated(const Profile& profile) { return !profile.measured.empty() && !profile.rest_built_in; }
 
 Seconds issue_time(const Op& op, const Software& software, const Profile& profile) {
-  if (is_calibrated(profile) && !software.kernels.cuda_graphs) return profile.measured.issue;
+  if (is_calibrated(profile) && !graphs_step(software)) return profile.measured.issue;
   return profile.generates ? served_host_time(op, software, profile) : host_time(op, software);
 }
 

@@ -76,6 +76,7 @@ void read_habits(const Config& config, const Family& family, Model& m) {
   m.positions = family.has(kLearned) ? Positions::learned : family.has(kAlibi) ? Positions::alibi : Positions::rope;
   m.attention_softcap = config.real({"attn_logit_softcapping"}, 0);
   m.logit_softcap = config.real({"final_logit_softcapping"}, 0);
+  m.activation_clamp = config.real({"swiglu_limit"}, 0);
   m.dropout = config.real({"resid_pdrop", "dropout", "hidden_dropout", "attention_dropout"}, 0);
 }
 

@@ -13,6 +13,7 @@
 #include "models/layers/layer_tape.h"
 #include "models/layers/linear.h"
 #include "models/layers/loss.h"
+#include "models/layers/norms.h"
 #include "models/layers/vision.h"
 #include "models/schedule/schedules.h"
 #include "models/spec/vision.h"

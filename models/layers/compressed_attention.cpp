@@ -6,6 +6,7 @@
 
 #include "models/layers/layer_parts.h"
 #include "models/layers/linear.h"
+#include "models/layers/norms.h"
 #include "models/layers/sparse_attention.h"
 #include "models/spec/compressed.h"
 

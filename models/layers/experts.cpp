@@ -5,8 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 
+#include "models/layers/feed_forward.h"
 #include "models/layers/layer_parts.h"
 #include "models/layers/linear.h"
 
@@ -14,8 +14,7 @@ namespace orrery {
 namespace {
 
 struct WeightedRows {
-  Id rows;
-  Id weights;
+  Id rows, weights;
 };
 
 // Sizes and buffers that the steps of one expert layer share. counts: this rank's tokens by expert. arrived: received
@@ -374,6 +373,7 @@ Id experts(LayerTape& layer, Id x, const ExpertSizes& sizes) {
   Routed r = route(layer, x, sizes);
   count_tokens(layer, r);
   const WeightedRows sent = send(layer, x, r);
+  if (graphs_router(c.spec.software)) layer.tape.end_graph();
   WeightedRows mine = {exchange(layer, "dispatch", sent.rows, m.hidden, c.width, r, false),
                        exchange(layer, "dispatch weights", sent.weights, 1, 4, r, false)};
   if (shares && overlaps) shared = shared_experts(layer, x);  // shared experts run while tokens are exchanged

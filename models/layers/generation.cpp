@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "models/layers/expert_sizes.h"
+#include "models/layers/feed_forward.h"
 #include "models/layers/layer_parts.h"
 #include "models/layers/linear.h"
 
@@ -167,7 +168,12 @@ Id served_experts(LayerTape& layer, Id x) {
   work.in = m.hidden;
   work.out = width * (m.gated ? 2 : 1);
   const Id up = expert_product(layer, "experts.up", rows, choices, work, m.gated ? Cut::halves : Cut::rows);
-  const Id active = expert_activation(layer, up, {work.rows, width, m.gated, c.spec.software.kernels.fused_activation});
+  const Id active = expert_activation(layer, up,
+                                      {.rows = work.rows,
+                                       .columns = width,
+                                       .gated = m.gated,
+                                       .fused = c.spec.software.kernels.fused_activation,
+                                       .limit = m.activation_clamp});
   work.in = width;
   work.out = m.hidden;
   const Id down = expert_product(layer, "experts.down", active, choices, work, Cut::columns);

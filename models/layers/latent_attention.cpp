@@ -7,6 +7,7 @@
 #include "models/layers/context_attention.h"
 #include "models/layers/layer_parts.h"
 #include "models/layers/linear.h"
+#include "models/layers/norms.h"
 
 namespace orrery {
 namespace {

@@ -9,30 +9,8 @@
 
 namespace orrery {
 
-// The rows on which an activation function is computed. again: whether the function is computed a second time in
-// backward, instead of its result being kept.
-struct Activated {
-  Id x;
-  TokenRows rows;
-  std::int64_t width;
-  bool again;
-  std::optional<Id> weights;  // buffer with a factor for each row: the router's weight
-  bool within = false;        // whether the products' own kernels compute it
-};
-
 // Records a sum over the tensor group: an all-reduce, or a reduce-scatter to local_rows under sequence parallelism.
 Id reduce_from_tensor(LayerTape& layer, const std::string& name, Id x, std::int64_t row_count, std::int64_t columns);
-// Records a norm of every row of x, with as many columns as the hidden states, or with `columns` columns.
-Id norm(LayerTape& layer, const std::string& name, Id x);
-Id norm(LayerTape& layer, const std::string& name, Id x, std::int64_t columns);
-// Adds the weights of a norm to the block: the scale, and for LayerNorm the bias. partial: whether each tensor rank
-// computes only a part of their gradients, which must then be summed over the tensor group.
-std::vector<std::int32_t> norm_weights(LayerTape& layer, const std::string& name, std::int64_t columns, bool partial);
-// Records the norm of a branch's input; returns x itself if the model has no norm before its branches (pre_norms).
-Id pre_norm(LayerTape& layer, const std::string& name, Id x);
-// Records the norm of a branch's output before it is added to the residual stream, as in Gemma; returns x itself if the
-// model has no such norm (post_norms).
-Id post_norm(LayerTape& layer, const std::string& name, Id x);
 Id sum(LayerTape& layer, const std::string& name, Id a, Id b, std::int64_t row_count);
 // Records the concatenation of (rows, first) and (rows, second) into (rows, first + second).
 Id join(LayerTape& layer, const std::string& name, Id a, Id b, std::int64_t row_count, std::int64_t first,
@@ -40,9 +18,10 @@ Id join(LayerTape& layer, const std::string& name, Id a, Id b, std::int64_t row_
 // Records the addition of a branch (the output of attention or of an MLP) to the residual stream x. Without x, as in
 // hyper-connections, which combine streams and branch themselves, the result is the branch with its biases and dropout.
 // branch: the output of a row-parallel product, summed over tensor ranks. biased: names of the products whose biases
-// are added here, after the sum over tensor ranks, so that each bias is added once.
+// are added here, after the sum over tensor ranks, so that each bias is added once. until: buffers that are freed only
+// after the addition.
 Id residual(LayerTape& layer, const std::string& name, std::optional<Id> x, Id branch,
-            const std::vector<std::string>& biased);
+            const std::vector<std::string>& biased, const std::vector<Id>& until = {});
 Id dropout(LayerTape& layer, const std::string& name, Id x);
 // Records the multiplication of all elements of x by one number, in place.
 void scale(LayerTape& layer, const std::string& name, Id x, double factor);
@@ -57,19 +36,6 @@ Id add_positions(LayerTape& layer, Id x);
 // whether no other op has written the table's gradient in this micro-batch.
 void table_gradient(LayerTape& layer, const std::string& name, Embedding work, const std::vector<Id>& reads,
                     std::int32_t table, bool first);
-Id activate(LayerTape& layer, const std::string& name, const Activated& a);
-// Records two products with an activation between them: an MLP, or shared experts.
-Id feed_forward(LayerTape& layer, const std::string& name, const std::string& weights, Id x, std::int64_t width,
-                bool reduce);
-Id mlp(LayerTape& layer, Id x, bool reduce);
-// Records the experts that all tokens pass, with their gate if the model has one.
-Id shared_experts(LayerTape& layer, Id x);
-// Records a norm of any number of rows, such as the heads of all tokens, with `columns` columns each; without
-// `weighted` the norm multiplies by no weights. after_sum: whether a generated text's all-reduce before it does it
-// (Software::Communication::all_reduce_norms).
-Id norm_rows(LayerTape& layer, const std::string& name, Id x, std::int64_t rows, std::int64_t columns, bool weighted,
-             bool after_sum = false);
-
 // Records the rotation (RoPE) of `columns` columns of each row in place; the columns belong to heads of `head_dim`
 // rotated columns each.
 void rotate_rows(LayerTape& layer, const std::string& name, Id x, std::int64_t rows, std::int64_t columns,

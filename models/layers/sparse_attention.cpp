@@ -6,6 +6,7 @@
 #include "models/layers/latent_attention.h"
 #include "models/layers/layer_parts.h"
 #include "models/layers/linear.h"
+#include "models/layers/norms.h"
 
 namespace orrery {
 static Id normed_index_keys(LayerTape& layer, Id x) {

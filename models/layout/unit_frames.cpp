@@ -5,10 +5,10 @@
 
 #include <fmt/format.h>
 
-#include "models/layers/uncut_place.h"
 #include "models/layout/host_buffers.h"
 #include "models/layout/joined_units.h"
 #include "models/layout/replicas.h"
+#include "models/layout/uncut_place.h"
 #include "models/partition/rank_groups.h"
 #include "models/spec/narrow_transfers.h"
 

@@ -337,6 +337,7 @@ inline constexpr Pair kPairs[] = {
     {&kCaps, kAlone, "no ranks execute them", "choose another model", Limit::ranks},
     {&kSinks, kAlone, "no ranks execute them", "choose another model", Limit::ranks},
     {&kNormOfAllHeads, kAlone, "no ranks execute them", "choose another model", Limit::ranks},
+    {&kClampApart, kAlone, "no ranks execute it", "set software.fused_clamp: true", Limit::ranks},
     {&kFp32Router, kAlone, "no ranks execute it", "set model.moe.router_fp32: false", Limit::ranks},
     {&kBareNorms, kAlone, "no ranks execute them", "choose another model", Limit::ranks},
     {&kTrainedIndex, kAlone, "no ranks execute it", "choose another model", Limit::ranks},

@@ -69,6 +69,7 @@ constexpr SpecKey kModelKeys[] = {
     {"scaled_embedding", "embeddings are multiplied by sqrt(hidden) (Gemma)", "true"},
     {"attention_softcap", "cap of attention scores; 0: none (Gemma 2)", "50"},
     {"logit_softcap", "cap of logits; 0: none", "30"},
+    {"activation_clamp", "bound of SwiGLU's gates, and on both sides of what they gate; 0: none (gpt-oss)", "7"},
 };
 constexpr SpecKey kMoeKeys[] = {
     {"experts", "experts of a layer", "64", "", "required"},
@@ -360,6 +361,7 @@ void read_switches(const SpecSection& section, Model& m, std::string_view from) 
   section.take("scaled_embedding", m.scaled_embedding, from);
   section.take("attention_softcap", m.attention_softcap, from);
   section.take("logit_softcap", m.logit_softcap, from);
+  section.take("activation_clamp", m.activation_clamp, from);
   section.take("attention_gate", m.attention_gate, from);
   section.take("mtp_layers", m.mtp_layers, from);
 }

@@ -86,7 +86,11 @@ struct HashedShapes {
   void operator()(const Rotary& r) const { all(r.rows, r.columns, r.head_dim, r.fused, r.direction); }
   void operator()(const LatentHeads& l) const { all(l.rows, l.heads, l.nope, l.rope, l.value, l.fused, l.direction); }
   void operator()(const Split& s) const { all(s.rows, s.first, s.second, s.direction); }
-  void operator()(const Activation& a) const { all(a.rows, a.columns, a.gated, a.fused, a.direction, a.weighted); }
+  void operator()(const Activation& a) const {
+    all(a.rows, a.columns, a.gated, a.fused, a.direction, a.weighted);
+    if (a.limit > 0) all(std::bit_cast<std::uint64_t>(a.limit));
+  }
+  void operator()(const Clamp& c) const { all(c.rows, c.columns, std::bit_cast<std::uint64_t>(c.limit), c.direction); }
   void operator()(const Residual& r) const {
     all(r.rows, r.columns, r.residual, r.bias, r.dropout, r.fused, r.direction, r.side.columns, r.side.rows);
   }

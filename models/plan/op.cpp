@@ -126,6 +126,12 @@ struct WorkCost {
     const double weights = a.weighted ? (a.direction == Direction::forward ? 4 : 8) * d(a.rows) : 0;
     return {10 * d(a.rows) * d(a.columns), passes * d(a.rows) * d(a.columns) * d(width) + weights};
   }
+  // Two clamps of half of the columns (2 passes) and their concatenation (2); in backward the gradients of the clamps
+  // (3) and the concatenation of the gradients of the two halves (2).
+  Cost operator()(const Clamp& c) const {
+    const double elements = 2 * d(c.rows) * d(c.columns);
+    return {2 * elements, (c.direction == Direction::forward ? 4 : 5) * elements * d(width)};
+  }
   // An unfused residual connection: adding the bias reads and writes the rows once more, and so does dropout.
   Cost operator()(const Residual& r) const {
     const double elements = d(r.rows) * d(r.columns);

@@ -33,6 +33,7 @@ struct Kernels {
   int operator()(const LatentHeads& l) const { return l.fused ? 2 : 12; }
   int operator()(const Split&) const { return 2; }
   int operator()(const Activation& a) const { return a.fused || !a.gated ? 1 : 2; }
+  int operator()(const Clamp&) const { return 3; }
   int operator()(const Residual& r) const { return r.fused ? 1 : 1 + (r.bias ? 1 : 0) + (r.dropout ? 1 : 0); }
   int operator()(const Add&) const { return 1; }
   int operator()(const BiasGradient&) const { return 1; }

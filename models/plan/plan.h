@@ -100,8 +100,8 @@ struct Op {
   bool optimizer = false;        // whether the op belongs to the update: norm kernels, optimizer, casts of parameters
   bool host_waits = false;       // whether the issuing thread waits at this op until the op's dependencies are done
   bool within = false;  // whether the kernels of another op do this op's work, so that it takes no time and no launch
-  // of generated text, whether one call of the framework launches the op and its neighbour (an all-reduce and the norm
-  // after it, a cast and the product that reads it), so that the op takes no time of the host
+  // whether the call that launches the op before launches this one too, so that it takes no time of the host: both are
+  // in one CUDA graph; or of generated text an all-reduce and the norm after it, or a cast and its product
   bool same_call = false;
   // index in the block's runtime_sizes of the number of rows that the op's work is proportional to; -1: all sizes are
   // known when planning

@@ -35,6 +35,10 @@ struct OverRows {
     a.rows = share(a.rows);
     return a;
   }
+  Work operator()(Clamp c) const {
+    c.rows = share(c.rows);
+    return c;
+  }
   Work operator()(Add a) const {
     a.elements = share(a.elements);
     return a;

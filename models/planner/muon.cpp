@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "models/layers/uncut_place.h"
+#include "models/layout/uncut_place.h"
 #include "models/layout/whole_layers.h"
 #include "models/planner/gradient_ops.h"
 #include "models/planner/matrix_optimizers.h"

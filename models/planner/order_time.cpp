@@ -79,7 +79,7 @@ OrderLength OrderClock::length(const Op& op, Bytes width) {
 }
 
 std::array<OrderLength, 2> OrderClock::overhead(const Plan& plan, const Block& block) const {
-  if (spec_.software.kernels.cuda_graphs) return {};
+  if (graphs_step(spec_.software)) return {};
   const LayerHostTime layer = layer_host_time(plan, block, spec_.software);
   return {OrderLength{0, kNanoseconds * layer.forward}, OrderLength{0, kNanoseconds * layer.backward}};
 }

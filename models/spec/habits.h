@@ -63,6 +63,18 @@ enum class InputCasts : std::uint8_t { apart, compiled, fused };
 inline constexpr Named<InputCasts> kInputCasts[] = {
     {"apart", InputCasts::apart}, {"compiled", InputCasts::compiled}, {"fused", InputCasts::fused}};
 
+// GraphScope says what CUDA graphs hold where a stack captures any (software.cuda_graphs). step: the whole step. layer:
+// a layer. attention: the first half of a layer, with its norm and its residual sum. router: of a layer with experts
+// the norm before them, shared experts that no transfer overlaps, the router, and what sorts the tokens for the
+// transfer to the experts. The host launches all other kernels one by one (Megatron-Core's --cuda-graph-scope:
+// full_iteration; attn; moe_router with moe_preprocess).
+enum class GraphScope : std::uint8_t { step, layer, attention, router, attention_and_router };
+inline constexpr Named<GraphScope> kGraphScopes[] = {{"step", GraphScope::step},
+                                                     {"layer", GraphScope::layer},
+                                                     {"attention", GraphScope::attention},
+                                                     {"router", GraphScope::router},
+                                                     {"attention_and_router", GraphScope::attention_and_router}};
+
 // LossTensor says which tensor a fused cross-entropy kernel works on. copy: an fp32 copy of the logits, which the
 // gradient overwrites. logits: the logits themselves; the gradient is written to another tensor. in_place: the logits
 // themselves, which the gradient overwrites.

@@ -175,6 +175,10 @@ std::string broken_rule(const Model& m) {
   for (const double cap : {m.attention_softcap, m.logit_softcap}) {
     if (!(cap >= 0 && cap < 1e6)) return fmt::format("softcap: {} is not in [0, 1e6)", cap);
   }
+  if (!(m.activation_clamp >= 0 && m.activation_clamp < 1e6))
+    return fmt::format("activation_clamp: {} is not in [0, 1e6)", m.activation_clamp);
+  if (m.activation_clamp > 0 && !m.gated)
+    return "activation_clamp: only a gated activation is clamped; set gated: true";
   if (!(m.dropout >= 0 && m.dropout < 1)) return fmt::format("dropout: {} is not in [0, 1)", m.dropout);
   if (!m.sliding_window) return "";
   broken = out_of_bounds({{"sliding_window.window", m.sliding_window->window, 1, 1'000'000'000},

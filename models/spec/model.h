@@ -225,6 +225,8 @@ struct Model {
   // cap of attention scores, x -> cap tanh(x / cap) (Gemma 2), 0 = no cap; logit_softcap is the cap of logits
   double attention_softcap = 0;
   double logit_softcap = 0;
+  // bound of the gates of SwiGLU, and on both sides of what they gate (gpt-oss: swiglu_limit), 0 = none
+  double activation_clamp = 0;
   Positions positions = Positions::rope;
   Norm norm = Norm::rmsnorm;
   double dropout = 0;

@@ -78,6 +78,7 @@ constexpr SoftwareKey kKeys[] = {
     word_key<&Software::Kernels::expert_kernels, kExpertKernels>("expert_kernels", "kernels"),
     value_key<&Software::Kernels::fused_softmax>("fused_softmax"),
     value_key<&Software::Kernels::fused_activation>("fused_activation"),
+    value_key<&Software::Kernels::fused_clamp>("fused_clamp"),
     value_key<&Software::Kernels::fused_residual>("fused_residual"),
     value_key<&Software::Kernels::fused_norm>("fused_norm"),
     value_key<&Software::Kernels::fused_rotary>("fused_rotary"),
@@ -103,6 +104,7 @@ constexpr SoftwareKey kKeys[] = {
     word_key<&Software::Kernels::eight_bit_attention, kEightBitAttentions>("eight_bit_attention"),
     value_key<&Software::Kernels::compile>("compile"),
     value_key<&Software::Kernels::cuda_graphs>("cuda_graphs"),
+    word_key<&Software::Kernels::cuda_graph_scope, kGraphScopes>("cuda_graph_scope", "scope"),
     value_key<&Software::Kernels::grouped_attention>("grouped_attention"),
     word_key<&Software::Kernels::input_casts, kInputCasts>("input_casts"),
     value_key<&Software::Kernels::attention_rotates>("attention_rotates"),
@@ -163,6 +165,8 @@ constexpr SoftwareKey kKeys[] = {
     value_key<&Software::Memory::gathers_lists>("gathers_lists"),
     value_key<&Software::Memory::context_MiB>("context_MiB"),
     value_key<&Software::Memory::workspace_MiB>("workspace_MiB"),
+    value_key<&Software::Memory::backward_workspace>("backward_workspace"),
+    value_key<&Software::Memory::holds_attention_output>("holds_attention_output"),
     value_key<&Software::Memory::buffers_MiB>("buffers_MiB"),
     value_key<&Software::Memory::gradient_precision>("gradient_precision"),
     word_key<&Software::Log::logged_memory, kLoggedMemories>("logged_memory"),
@@ -208,6 +212,18 @@ void take_fitted_numbers(Software& software, std::string_view name) {
 }  // namespace
 
 std::span<const SoftwareKey> software_keys() { return kKeys; }
+
+static bool has_scope(const Software& software, GraphScope scope) {
+  return software.kernels.cuda_graphs && software.kernels.cuda_graph_scope == scope;
+}
+bool graphs_step(const Software& software) { return has_scope(software, GraphScope::step); }
+bool graphs_layer(const Software& software) { return has_scope(software, GraphScope::layer); }
+bool graphs_attention(const Software& software) {
+  return has_scope(software, GraphScope::attention) || has_scope(software, GraphScope::attention_and_router);
+}
+bool graphs_router(const Software& software) {
+  return has_scope(software, GraphScope::router) || has_scope(software, GraphScope::attention_and_router);
+}
 
 static Software read_software(std::string_view name) {
   const nlohmann::json file = nlohmann::json::parse(data_file(fmt::format("software/{}.json", name)));

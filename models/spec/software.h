@@ -41,6 +41,7 @@ struct Software {
     ExpertKernels expert_kernels = ExpertKernels::profile;
     bool fused_softmax = true;     // whether mask, scale and softmax of unfused attention are one kernel
     bool fused_activation = true;  // whether bias + GeLU, or SwiGLU, are one kernel
+    bool fused_clamp = true;       // whether the kernel of SwiGLU clamps what it reads (Model::activation_clamp)
     bool fused_residual = true;    // whether bias + dropout + residual add are one kernel
     bool fused_norm = true;        // whether a norm is one kernel; otherwise it is about six
     bool fused_rotary = true;
@@ -91,6 +92,7 @@ struct Software {
     // whether steps, and of generated text passes of one token, run as CUDA graphs, so that the host spends no time per
     // kernel
     bool cuda_graphs = false;
+    GraphScope cuda_graph_scope = GraphScope::step;  // what of a training step the graphs hold
     // Generated text: the number of query heads of a key head, with 128 columns each, for which the stack has attention
     // kernels on tensor cores; 0: any number. With another number above 1, CUDA cores compute each query head for
     // itself.
@@ -220,6 +222,10 @@ struct Software {
     bool gathers_lists = false;
     double context_MiB = 500;   // MiB of the CUDA context and of loaded kernels
     double workspace_MiB = 32;  // MiB of the cuBLAS workspace, allocated through the caching allocator
+    // whether backward runs in a thread of its own, whose cuBLAS handle has a second workspace
+    bool backward_workspace = false;
+    // whether the output of the attention block stays allocated until the layer's forward returns
+    bool holds_attention_output = false;
     // MiB of buffers that the training framework keeps for communication if states are sharded, allocated through the
     // caching allocator
     double buffers_MiB = 0;
@@ -270,6 +276,12 @@ struct SoftwareKey {
   SoftwareField field;
 };
 std::span<const SoftwareKey> software_keys();
+
+// Whether CUDA graphs (cuda_graphs) hold a whole step, whole layers, their first halves, or their routers (GraphScope).
+bool graphs_step(const Software& software);
+bool graphs_layer(const Software& software);
+bool graphs_attention(const Software& software);
+bool graphs_router(const Software& software);
 
 // Returns a training stack by name: the settings of its file, which override the settings of the stack that it is
 // `like`, and the numbers that were fitted for it in models/data/fitted.json. Throws Error listing the known names.

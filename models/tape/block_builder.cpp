@@ -166,7 +166,7 @@ void BlockBuilder::emit(const std::string& name, const Work& work, const Uses& u
   }
   // An op that writes nothing but the gradients of frozen weights is left out.
   if (!u.weight_gradients.empty() && std::none_of(op.operands.begin(), op.operands.end(), writes)) return;
-  (in_backward_ ? backward_ : forward_).push_back({std::move(op), in_backward_ ? 0 : region_, u.holds});
+  (in_backward_ ? backward_ : forward_).push_back({std::move(op), in_backward_ ? 0 : region_, u.holds, graph_});
 }
 
 void BlockBuilder::contribute(Id of, Id gradient) {
@@ -182,7 +182,11 @@ BlockBuilder::Id BlockBuilder::gradient(Id of) const { return gradient_of_.at(of
 
 void BlockBuilder::run_backward() {
   in_backward_ = true;
-  for (auto record = tape_.rbegin(); record != tape_.rend(); ++record) (*record)();
+  for (auto record = tape_.rbegin(); record != tape_.rend(); ++record) {
+    graph_ = record->graph;
+    record->emit();
+  }
+  graph_ = 0;
 }
 
 // Returns the gradients that a backward op reads: the block's output gradient, and buffers that backward has written so
@@ -335,6 +339,8 @@ void BlockBuilder::set_lifetimes() {
 }
 
 Block BlockBuilder::hand_over(std::vector<Op>& ops) {
+  join_graphs(forward_);
+  join_graphs(backward_);
   const auto move_all = [&](std::vector<Recorded>& pass, std::vector<std::uint32_t>& ids) {
     for (Recorded& r : pass) {
       ids.push_back(static_cast<std::uint32_t>(ops.size()));
@@ -355,20 +361,6 @@ Block BlockBuilder::hand_over(std::vector<Op>& ops) {
   place_parameters();
   block_.second = second;
   return std::move(block_);
-}
-
-// Makes backward write the gradient of the block's input into the preceding block's buffer. If the gradient of the
-// input is the same buffer as the gradient of the output, the output's gradient is copied into that buffer.
-void BlockBuilder::hand_gradient_on() {
-  const auto gradient = gradient_of_.find(kInput);
-  if (gradient == gradient_of_.end()) return;
-  if (gradient->second == kOutputGradient) {
-    const Bytes bytes = block_.buffers[kOutputGradient].bytes, width = storage_bytes(precision_);
-    gradient->second = slot("input gradient", bytes);
-    emit("gradient copy", Cast{bytes / width, width, width},
-         {.reads = {kOutputGradient}, .writes = {gradient->second}});
-  }
-  replace(Scope::own, gradient->second, Scope::previous, kOutputGradient, backward_);
 }
 
 Block BlockBuilder::finish(Id output, std::vector<Op>& ops) {

@@ -126,9 +126,14 @@ class BlockBuilder {
   };
   void emit(const std::string& name, const Work& work, const Uses& uses, LaneKind lane = LaneKind::compute);
 
+  // Ops emitted between begin_graph() and end_graph() are captured in one CUDA graph, and so is their backward: one
+  // call of the framework replays those that follow each other in a pass (Op::same_call).
+  void begin_graph() { graph_ = ++graphs_; }
+  void end_graph() { graph_ = 0; }
+
   // Adds a function that emits the backward ops of the forward ops emitted last.
   void on_backward(std::function<void()> f) {
-    if (!forward_only) tape_.push_back(std::move(f));
+    if (!forward_only) tape_.push_back({std::move(f), graph_});
   }
 
   // contribute() sets the gradient of buffer `of`; if several ops contribute to one buffer, an Add op sums their
@@ -151,7 +156,14 @@ class BlockBuilder {
     Op op;
     int region = 0;  // number of the recompute region that the op is in; 0: its results are kept
     std::vector<Id> holds = {};
+    int graph = 0;  // number of the CUDA graph that has the op; 0: none
   };
+  // A function that emits backward ops, and the graph of the forward ops that they are of.
+  struct Backward {
+    std::function<void()> emit;
+    int graph = 0;
+  };
+  static void join_graphs(std::vector<Recorded>& pass);
 
   void run_backward();
   void leave_out_unneeded();  // leaves out backward ops that nothing needs (block_frozen.cpp)
@@ -202,10 +214,10 @@ class BlockBuilder {
   std::vector<Recorded> forward_, backward_;
   bool in_backward_ = false;
   bool releases_ = false;  // whether the last forward op frees offloaded buffers
-  int region_ = 0, regions_ = 0;
+  int region_ = 0, regions_ = 0, graph_ = 0, graphs_ = 0;
   // index of the first forward op that waits until all pipeline stages have their inputs (Block::exchange)
   std::size_t exchange_ = static_cast<std::size_t>(-1);
-  std::vector<std::function<void()>> tape_;
+  std::vector<Backward> tape_;
   std::uint16_t tiles_ = 0;  // number of tiles (parts of large weights that are gathered one by one) added so far
   std::map<Id, Id> gradient_of_;
   std::set<Id> kept_;

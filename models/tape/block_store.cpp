@@ -136,4 +136,25 @@ void BlockBuilder::keep_fresh_gradients() {
   }
 }
 
+// Marks the ops of a graph that follow another op of it: one call launches them all.
+void BlockBuilder::join_graphs(std::vector<Recorded>& pass) {
+  for (std::size_t i = 1; i < pass.size(); ++i) {
+    if (pass[i].graph != 0 && pass[i].graph == pass[i - 1].graph) pass[i].op.same_call = true;
+  }
+}
+
+// Makes backward write the gradient of the block's input into the preceding block's buffer. If the gradient of the
+// input is the same buffer as the gradient of the output, the output's gradient is copied into that buffer.
+void BlockBuilder::hand_gradient_on() {
+  const auto gradient = gradient_of_.find(kInput);
+  if (gradient == gradient_of_.end()) return;
+  if (gradient->second == kOutputGradient) {
+    const Bytes bytes = block_.buffers[kOutputGradient].bytes, width = storage_bytes(precision_);
+    gradient->second = slot("input gradient", bytes);
+    emit("gradient copy", Cast{bytes / width, width, width},
+         {.reads = {kOutputGradient}, .writes = {gradient->second}});
+  }
+  replace(Scope::own, gradient->second, Scope::previous, kOutputGradient, backward_);
+}
+
 }  // namespace orrery

@@ -132,6 +132,9 @@ struct Shapes {
                         name_of(a.direction)),
             {as_real(a.rows), as_real(a.columns)}};
   }
+  Shape operator()(const Clamp& c) const {
+    return {fmt::format("clamp/{}", name_of(c.direction)), {as_real(c.rows), as_real(c.columns)}};
+  }
   Shape operator()(const Residual& r) const {
     return {fmt::format("residual{}{}{}/{}", r.residual ? "" : "/none", r.bias ? "/bias" : "",
                         r.dropout ? "/dropout" : "", name_of(r.direction)),

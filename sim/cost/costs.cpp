@@ -15,8 +15,8 @@
 #include "models/cost/kernel_time.h"
 #include "models/cost/nccl/model.h"
 #include "models/layers/expert_sizes.h"
-#include "models/layers/placement.h"
 #include "models/layout/lags.h"
+#include "models/layout/placement.h"
 #include "models/spec/stragglers.h"
 #include "sim/cost/host_overheads.h"
 #include "sim/cost/host_work.h"
@@ -175,7 +175,7 @@ class CostModel {
         compute(i, t, lie[kSlowdown][0] / kSlowdownUnit);
       t.issue = picoseconds(issue_time(op, spec_.software, profile_));
     }
-    if (!spec_.software.kernels.cuda_graphs)
+    if (!graphs_step(spec_.software))
       add_host_overheads(plan_, spec_.software, far_stage_us() + woven_us(spec_), result);
     scale_host(profile_.steps.factor(FitPart::host), result);
     if (spec_.software.host.blocking_launches) block_launches(result);

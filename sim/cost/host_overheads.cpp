@@ -8,7 +8,7 @@
 #include "models/base/units.h"
 #include "models/cost/host_time.h"
 #include "models/layers/blocks.h"
-#include "models/layers/placement.h"
+#include "models/layout/placement.h"
 
 namespace orrery {
 

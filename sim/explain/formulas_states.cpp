@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "models/layers/blocks.h"
-#include "models/layers/placement.h"
+#include "models/layout/placement.h"
 #include "models/spec/sharding.h"
 #include "sim/explain/formulas.h"
 

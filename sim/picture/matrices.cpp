@@ -8,8 +8,8 @@
 
 #include <fmt/format.h>
 
-#include "models/layers/placement.h"
-#include "models/layers/uncut_place.h"
+#include "models/layout/placement.h"
+#include "models/layout/uncut_place.h"
 #include "models/partition/rank_groups.h"
 #include "models/spec/sharding.h"
 #include "models/spec/vision.h"

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "models/base/error.h"
-#include "models/layers/uncut_place.h"
+#include "models/layout/uncut_place.h"
 #include "models/spec/sharding.h"
 #include "sim/picture/draw.h"
 #include "sim/report/report_text.h"

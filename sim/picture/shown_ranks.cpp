@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "models/layers/uncut_place.h"
+#include "models/layout/uncut_place.h"
 
 namespace orrery {
 namespace {

@@ -37,6 +37,7 @@ void add_switches(Draw& draw, Json& m) {
   if (draw.chance(.1)) m["post_norms"] = true;
   if (draw.chance(.1)) m["sliding_window"] = {{"window", 512}, {"every", draw.of({1, 2})}};
   if (draw.chance(.05)) m["logit_softcap"] = 30;
+  if (m.value("gated", true) && draw.chance(.05)) m["activation_clamp"] = 7;
 }
 
 void add_latent_attention(Draw& draw, Json& m) {

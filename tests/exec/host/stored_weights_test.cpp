@@ -12,7 +12,7 @@
 #include "models/base/error.h"
 #include "models/generation/generation_plan.h"
 #include "models/layers/blocks.h"
-#include "models/layers/uncut_place.h"
+#include "models/layout/uncut_place.h"
 #include "models/load/load_spec.h"
 
 namespace orrery {

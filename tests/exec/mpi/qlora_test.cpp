@@ -5,7 +5,7 @@
 #include "exec/memory/caching_memory.h"
 #include "kernels/reference/quantize.h"
 #include "models/layers/blocks.h"
-#include "models/layers/uncut_place.h"
+#include "models/layout/uncut_place.h"
 #include "tests/exec/strategy_run.h"
 
 namespace orrery {

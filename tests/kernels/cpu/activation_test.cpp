@@ -24,6 +24,33 @@ TEST(Activation, SwigluMatchesItsReference) {
   }
 }
 
+TEST(Activation, ClampedSwigluMatchesItsReferenceAndItself) {
+  constexpr float kLimit = .5F;
+  for (const MatrixShape& s : kMatrixShapes) {
+    Operand x(s.rows, 2 * s.columns, s.gap, 1), y(s.rows, s.columns, s.gap, 2), dx(s.rows, 2 * s.columns, s.gap, 3);
+    const Operand dy(s.rows, s.columns, s.gap, 4);
+    swiglu(x.view, y.view, kLimit);
+    swiglu_gradient(x.view, dy.view, dx.view, kLimit);
+    reference::swiglu<double>(x.reference, y.reference, kLimit);
+    reference::swiglu_gradient<double>(x.reference, dy.reference, dx.reference, kLimit);
+    EXPECT_LT(y.error(), kFloatError);
+    EXPECT_LT(dx.error(), kFloatError);
+  }
+}
+
+TEST(Activation, GatesAreBoundedAboveAndUpsOnBothSides) {
+  const std::vector<float> x = {9, -9, 9, -9}, bounded = {7, -9, 7, -7}, dy = {1, 1};
+  std::vector<float> y(2), of_bounded(2), dx(4);
+  swiglu(matrix(x.data(), 1, 4), matrix(y.data(), 1, 2), 7);
+  swiglu(matrix(bounded.data(), 1, 4), matrix(of_bounded.data(), 1, 2));
+  EXPECT_EQ(y, of_bounded);
+  swiglu_gradient(matrix(x.data(), 1, 4), matrix(dy.data(), 1, 2), matrix(dx.data(), 1, 4), 7);
+  EXPECT_EQ(dx[0], 0);
+  EXPECT_NE(dx[1], 0);
+  EXPECT_EQ(dx[2], 0);
+  EXPECT_EQ(dx[3], 0);
+}
+
 TEST(Activation, GeluMatchesItsReference) {
   for (const MatrixShape& s : kMatrixShapes) {
     const Operand x(s.rows, s.columns, s.gap, 1), dy(s.rows, s.columns, s.gap, 2), bias(1, s.columns, 0, 3);

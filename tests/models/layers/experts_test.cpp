@@ -6,7 +6,7 @@
 
 #include "models/base/error.h"
 #include "models/layers/expert_sizes.h"
-#include "models/layers/placement.h"
+#include "models/layout/placement.h"
 #include "models/plan/check.h"
 #include "models/plan/unfold.h"
 #include "tests/models/plans.h"

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "models/layers/blocks.h"
-#include "models/layers/placement.h"
+#include "models/layout/placement.h"
 #include "tests/models/kept.h"
 
 namespace orrery {

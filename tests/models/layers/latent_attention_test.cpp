@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "models/base/error.h"
-#include "models/layers/placement.h"
+#include "models/layout/placement.h"
 #include "models/spec/model.h"
 #include "tests/models/plans.h"
 

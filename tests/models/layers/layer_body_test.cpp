@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "models/layers/placement.h"
+#include "models/layout/placement.h"
 #include "tests/models/plans.h"
 
 namespace orrery {
@@ -70,6 +70,41 @@ TEST(LayerBody, ExpertsAreSpreadOverRanks) {
   }
   for (const PlacedParameter& p : parameters_of(plan, states_of(plan, 0)[0])) planned += p.local.out * p.local.in;
   EXPECT_EQ(planned, expected);
+}
+
+// The names of the ops of one layer's pass that a call of their own launches.
+std::vector<std::string> called(const std::string& scope, Phase phase) {
+  const Spec spec = test::spec_of(
+      "name: small, layers: 1, hidden: 64, heads: 8, vocab: 256, feed_forward: 96, moe: {experts: 4, top_k: 2, "
+      "feed_forward: 32}",
+      "global_batch: 1", 32, "profile: orrery, cuda_graphs: true, cuda_graph_scope: " + scope);
+  const Plan plan = make_plan(spec);
+  std::vector<std::string> names;
+  for (const Block& block : plan.blocks) {
+    if (block.role != BlockRole::layer) continue;
+    for (const std::uint32_t op : phase == Phase::forward ? block.forward : block.backward) {
+      if (!plan.ops[op].same_call) names.push_back(plan.ops[op].name);
+    }
+  }
+  return names;
+}
+
+// One call replays a graph; kernels that no graph holds are launched by calls of their own.
+TEST(LayerBody, GraphsHoldWhatTheirScopeSays) {
+  EXPECT_EQ(called("layer", Phase::forward), std::vector<std::string>{"attention norm"});
+  EXPECT_EQ(called("layer", Phase::backward).size(), 1U);
+  const std::vector<std::string> attention = called("attention", Phase::forward),
+                                 router = called("router", Phase::forward),
+                                 both = called("attention_and_router", Phase::forward),
+                                 none = called("step", Phase::forward);
+  const auto has = [](const std::vector<std::string>& names, const char* name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  EXPECT_TRUE(has(none, "qkv") && has(none, "gate") && has(none, "experts up"));
+  EXPECT_TRUE(has(attention, "attention norm") && !has(attention, "qkv") && has(attention, "gate"));
+  EXPECT_TRUE(has(router, "qkv") && has(router, "mlp norm") && !has(router, "gate") && !has(router, "permute"));
+  EXPECT_TRUE(has(both, "experts up") && !has(both, "qkv") && !has(both, "gate"));
+  EXPECT_EQ(attention.size() + router.size(), both.size() + none.size());
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "models/base/error.h"
-#include "models/layers/placement.h"
+#include "models/layout/placement.h"
 #include "tests/models/plans.h"
 
 namespace orrery {

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "models/layers/placement.h"
+#include "models/layout/placement.h"
 #include "tests/models/plans.h"
 
 namespace orrery {

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "models/layers/placement.h"
+#include "models/layout/placement.h"
 #include "models/spec/vision.h"
 #include "tests/models/plans.h"
 #include "tests/models/vision_specs.h"

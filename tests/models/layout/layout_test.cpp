@@ -1,7 +1,7 @@
 // The blocks of a stage, and the buckets of its gradients.
 #include <gtest/gtest.h>
 
-#include "models/layers/placement.h"
+#include "models/layout/placement.h"
 #include "tests/models/plans.h"
 
 namespace orrery {

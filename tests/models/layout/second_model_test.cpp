@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "models/layers/placement.h"
+#include "models/layout/placement.h"
 #include "models/load/load_spec.h"
 #include "models/planner/make_plan.h"
 #include "models/spec/sharding.h"

@@ -78,6 +78,7 @@ const std::vector<Values>& ways_of(const Feature& f) {
       {&kSinks, {{{"model.attention_sinks", "true"}}}},
       {&kNormOfAllHeads, {{{"model.qk_norm_all", "true"}}}},
       {&kFp32Router, {{{"model.moe", kWideRouter}}}},
+      {&kClampApart, {{{"model.gated", "true"}, {"model.activation_clamp", "7"}, {"software.fused_clamp", "false"}}}},
       {&kBareNorms, {{{"model.norm_weight", "false"}}}},
       {&kEmbeddingNorm, {{{"model.embedding_norm", "true"}}}},
       {&kPostNorms, {{{"model.post_norms", "true"}}}},

@@ -1,4 +1,4 @@
-#include "models/layers/placement.h"
+#include "models/layout/placement.h"
 
 #include <map>
 #include <set>

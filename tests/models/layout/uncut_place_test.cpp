@@ -1,5 +1,5 @@
 // Places of ranks' parts in uncut weights.
-#include "models/layers/uncut_place.h"
+#include "models/layout/uncut_place.h"
 
 #include <map>
 #include <set>

@@ -4,7 +4,7 @@
 #include <functional>
 #include <vector>
 
-#include "models/layers/placement.h"
+#include "models/layout/placement.h"
 #include "models/plan/plan.h"
 #include "models/spec/spec.h"
 

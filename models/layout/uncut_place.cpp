@@ -1,4 +1,4 @@
-#include "models/layers/uncut_place.h"
+#include "models/layout/uncut_place.h"
 
 #include <algorithm>
 

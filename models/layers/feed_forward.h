@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "models/layers/layer_tape.h"
+
+namespace orrery {
+
+// The rows on which an activation function is computed. again: whether the function is computed a second time in
+// backward, instead of its result being kept.
+struct Activated {
+  Id x;
+  TokenRows rows;
+  std::int64_t width;
+  bool again;
+  std::optional<Id> weights;  // buffer with a factor for each row: the router's weight
+  bool within = false;        // whether the products' own kernels compute it
+};
+
+Id activate(LayerTape& layer, const std::string& name, const Activated& a);
+// Records two products with an activation between them: an MLP, or shared experts.
+Id feed_forward(LayerTape& layer, const std::string& name, const std::string& weights, Id x, std::int64_t width,
+                bool reduce);
+Id mlp(LayerTape& layer, Id x, bool reduce);
+// Records the experts that all tokens pass, with their gate if the model has one.
+Id shared_experts(LayerTape& layer, Id x);
+
+}  // namespace orrery
