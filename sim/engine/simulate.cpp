@@ -24,6 +24,9 @@ constexpr std::uint32_t kTurnsToLook = 1U << 14;
 // How many tasks ahead of the current one the engine prefetches task data into the CPU cache. With 1.3 million tasks of
 // 64 ranks, values from 6 to 24 are equally fast.
 constexpr TaskId kFetchAhead = 8;
+// Number of flows of a link from which on the engine follows them by a clock. With 256 workers of different speeds
+// whose transfers meet at servers, values from 4 to 32 are equally fast.
+constexpr std::size_t kLeastOnClock = 16;
 constexpr auto kCompute = static_cast<std::uint32_t>(LaneKind::compute);
 
 // A lane (stream) or a host thread that waits until the dependencies of a task have ended. It waits for one dependency
@@ -62,7 +65,7 @@ class Engine {
       : plan_(plan),
         count_(plan.task_count()),
         lane_count_(static_cast<std::uint32_t>(plan.classes.size()) * kLanes),
-        contention_(plan, timing),
+        contention_(plan, timing, kLeastOnClock),
         queues_(plan, timing.one_queue),
         clocks_(lane_count_),
         lanes_(lane_count_),
