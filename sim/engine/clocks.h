@@ -122,15 +122,8 @@ class Clocks {
 
   // Moves the queue on to the next instant that has events, if none are due now. Returns false when there is none.
   bool advance() {
-    for (const std::uint32_t clock : dirty_) find_first(clock);
-    dirty_.clear();
-    const Picoseconds first = firsts_.earliest();
-    if (first != now() && !queue_.due()) {
-      if (first != MovingTimes::kNone && first != waited_for_) queue_.push(waited_for_ = first, {kWake, 0});
-      if (!queue_.advance()) return false;
-    }
-    while (firsts_.earliest() == now()) end_on(firsts_.first());
-    return true;
+    if (!clocks_.empty()) return advance_clocks();
+    return queue_.due() || queue_.advance();
   }
 
   // Returns whether an event is the end of a thing, which then has ended.
@@ -259,6 +252,18 @@ class Clocks {
     drop_outdated(c);
     if (c.ends.empty()) c.reading = 0;
     firsts_.move(clock, first_end(c));
+  }
+
+  bool advance_clocks() {
+    for (const std::uint32_t clock : dirty_) find_first(clock);
+    dirty_.clear();
+    const Picoseconds first = firsts_.earliest();
+    if (first != now() && !queue_.due()) {
+      if (first != MovingTimes::kNone && first != waited_for_) queue_.push(waited_for_ = first, {kWake, 0});
+      if (!queue_.advance()) return false;
+    }
+    while (firsts_.earliest() == now()) end_on(firsts_.first());
+    return true;
   }
 
   // Ends the things of a clock that end now.
