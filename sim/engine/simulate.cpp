@@ -25,7 +25,8 @@ constexpr std::uint32_t kTurnsToLook = 1U << 14;
 // 64 ranks, values from 6 to 24 are equally fast.
 constexpr TaskId kFetchAhead = 8;
 // Number of flows of a link from which on the engine follows them by a clock. With 256 workers of different speeds
-// whose transfers meet at servers, values from 4 to 32 are equally fast.
+// whose transfers meet at servers (engine_servers of benchmarks/engine_benchmark.cpp), values from 4 to 64 are about
+// equally fast; with fewer flows, there is little to be gained.
 constexpr std::size_t kLeastOnClock = 16;
 constexpr auto kCompute = static_cast<std::uint32_t>(LaneKind::compute);
 

@@ -14,7 +14,7 @@ namespace orrery {
 namespace {
 
 constexpr std::uint32_t kTick = 1000;  // an event that is no end
-constexpr auto kAlone = Stretched::kAlone;
+constexpr auto kUnslowed = Stretched::kAlone;
 
 // A pace without rounding of progress: a thing gets through `speed` units in a picosecond.
 struct Whole {
@@ -50,11 +50,11 @@ TEST(Clocks, AChangeOfAClocksSpeedMovesAllEnds) {
     clocks.hang(thing, 5);
   }
   EXPECT_FALSE(clocks.advance()) << "the clock stands still";
-  clocks.set_speed(5, 2 * kAlone);
+  clocks.set_speed(5, 2 * kUnslowed);
   clocks.queue().push(100, {kTick, 0});
   EXPECT_EQ(ends_to_tick(clocks), Ends{});
   EXPECT_EQ(clocks.left(1), 250);
-  clocks.set_speed(5, kAlone);
+  clocks.set_speed(5, kUnslowed);
   EXPECT_EQ(ends_to_tick(clocks), (Ends{{250, 0}, {250, 2}, {350, 1}}));
 }
 
@@ -65,24 +65,24 @@ TEST(Clocks, ThingsThatLeaveAClockGoOn) {
     clocks.start(thing, thing, 100, 0);
     clocks.hang(thing, 0);
   }
-  clocks.set_speed(0, 3 * kAlone);
+  clocks.set_speed(0, 3 * kUnslowed);
   clocks.queue().push(50, {kTick, 0});
   EXPECT_EQ(ends_to_tick(clocks), Ends{});
-  clocks.run(0, 3 * kAlone);
-  clocks.set_speed(0, 2 * kAlone);
+  clocks.run(0, 3 * kUnslowed);
+  clocks.set_speed(0, 2 * kUnslowed);
   EXPECT_EQ(ends_to_tick(clocks), (Ends{{50 + 2 * 83, 1}, {300, 0}}));
 }
 
 // A thing that comes to a clock between two changes of its speed, and leaves it before the second, is not on it.
 TEST(Clocks, ThingsMayLeaveBeforeTheyAreOnAClock) {
   Clocks<Stretched> clocks(1);
-  clocks.set_speed(0, 2 * kAlone);
+  clocks.set_speed(0, 2 * kUnslowed);
   clocks.queue().push(10, {kTick, 0});
   ends_to_tick(clocks);
   clocks.start(0, 0, 100, 0);
   clocks.hang(0, 0);
-  clocks.run(0, 2 * kAlone);
-  clocks.set_speed(0, kAlone);
+  clocks.run(0, 2 * kUnslowed);
+  clocks.set_speed(0, kUnslowed);
   EXPECT_EQ(ends_to_tick(clocks), (Ends{{210, 0}}));
 }
 
@@ -197,7 +197,7 @@ void play(std::uint64_t seed, std::uint32_t unit) {
 
 TEST(Clocks, EndThingsWhenFollowingEachByItselfDoes) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
-    play<Stretched>(seed, kAlone + 12345);
+    play<Stretched>(seed, kUnslowed + 12345);
     play<Whole>(1000 + seed, 4);
   }
 }
