@@ -17,6 +17,7 @@
 #include "models/planner/make_plan.h"
 #include "sim/engine/simulate.h"
 #include "sim/predict/predict.h"
+#include "sim/predict/server_clocks.h"
 #include "sim/report/attribution.h"
 
 namespace orrery {
@@ -86,6 +87,26 @@ BENCHMARK(engine_64_unfolded)->Unit(benchmark::kMillisecond);
 
 void engine_64_folded(benchmark::State& state) { run_engine(state, Case(example("gpt-64-gpus"), false)); }
 BENCHMARK(engine_64_folded)->Unit(benchmark::kMillisecond);
+
+// 256 workers of as many speeds whose transfers meet at the NIC of parameter servers, each in a step of its own.
+void engine_servers(benchmark::State& state) {
+  Spec spec = parse_spec(
+      "model: {name: small, layers: 4, hidden: 1024, heads: 16, feed_forward: 4096, vocab: 1000}\n"
+      "sequence: 1024\n"
+      "cluster: {gpu: h100-sxm, gpus_per_node: 8, nodes: 64, nics: 8, nic_Gbps: 400, fabric: infiniband, host: "
+      "{dram_GiB: 1024, dram_GBps: 1000000}}\n"
+      "software: {profile: orrery, cuda_graphs: true}\n"
+      "strategy: {data: 256, micro_batch: 1, clip: 0, sharding: parameter-server, global_batch: 256, "
+      "parameter_server: {servers: 4, colocated: false, mode: async}}\n",
+      "servers");
+  for (std::int64_t rank = 0; rank < 256; ++rank)
+    spec.cluster.stragglers.push_back({rank, 1 + 0.5 * static_cast<double>(rank * 97 % 256) / 256});
+  const Plan all = unfold(make_plan(spec));
+  const ServerSteps steps = server_steps(all, spec, costs_of(all, spec, find_profile(spec.cluster.gpu)), 8);
+  for (auto _ : state) benchmark::DoNotOptimize(simulate(steps.plan, steps.timing));
+  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(steps.plan.task_count()));
+}
+BENCHMARK(engine_servers)->Unit(benchmark::kMillisecond);
 
 const char* const kExamples[] = {"gpt-64-gpus", "gpt3-175b-512", "gpt3-175b-4096", "llama-3.1-405b"};
 

@@ -40,13 +40,13 @@ void fair_share_events(benchmark::State& state) {
   for (auto _ : state) {
     Flow& flow = flows[next() % flows.size()];
     share.remove_flow(flow.id);
-    changed += share.update().size();
+    changed += share.update().links.size();
     flow.id = add(flow.link);
-    changed += share.update().size();
+    changed += share.update().links.size();
   }
   const auto events = static_cast<double>(2 * state.iterations());
   state.counters["events"] = benchmark::Counter(events, benchmark::Counter::kIsRate);
-  state.counters["changed/event"] = static_cast<double>(changed) / events;
+  state.counters["levels/event"] = static_cast<double>(changed) / events;
 }
 BENCHMARK(fair_share_events)
     ->ArgNames({"flows", "links"})
@@ -73,10 +73,10 @@ void fair_share_all_to_all(benchmark::State& state) {
         flows.push_back(share.add_flow(uses));
       }
     }
-    benchmark::DoNotOptimize(share.update().size());
+    benchmark::DoNotOptimize(share.update().links.size());
     events += static_cast<std::int64_t>(2 * flows.size());
     for (; !flows.empty(); flows.pop_back()) share.remove_flow(flows.back());
-    benchmark::DoNotOptimize(share.update().size());
+    benchmark::DoNotOptimize(share.update().links.size());
   }
   state.counters["events"] = benchmark::Counter(static_cast<double>(events), benchmark::Counter::kIsRate);
 }

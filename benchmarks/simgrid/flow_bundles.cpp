@@ -232,7 +232,7 @@ void FlowBundles::set_ceiling(std::uint32_t id, Rate ceiling) {
 // Sees to it that no bundle is faster than its ceiling, and wakes links that this may fill.
 void FlowBundles::settle() {
   do {
-    const FairShare::Holders changes = clocks_.settle();
+    const FairShare::Changes changes = clocks_.settle();
     for (const FlowId id : changes.flows) {
       if (bundle_of(id) != kNone) watch_bundle(id);
     }

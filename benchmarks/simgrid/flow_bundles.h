@@ -28,7 +28,7 @@ class FlowBundles {
   // share: the links; only this object may add flows to it. A link may be left out when it has `least_parts` flows or
   // bundles.
   FlowBundles(FairShare& share, std::uint32_t link_count, std::size_t least_parts = 16)
-      : share_(share), clocks_(share, link_count), links_(link_count), least_parts_(least_parts) {}
+      : share_(share), clocks_(share), links_(link_count), least_parts_(least_parts) {}
 
   Picoseconds now() const { return clocks_.now(); }
 

@@ -1,6 +1,6 @@
 // Plays sets of flows with FairShare and, each in a process of its own, with SimGrid, in the same run:
-//   flows_beside_simgrid [WORD]
-// plays the sets whose names contain WORD, or all.
+//   flows_beside_simgrid [--alone] [WORD]
+// plays the sets whose names contain WORD, or all; with --alone, without SimGrid.
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -72,7 +72,7 @@ bool play_in_child(const FlowSet& set, std::span<double> results) {
 
 double last(std::span<const double> ends) { return *std::max_element(ends.begin(), ends.end()); }
 
-bool play(const Row& row) {
+bool play(const Row& row, bool alone) {
   const FlowSet set = row.make();
   std::vector<double> ours(set.flows.size());
   const double time = play_fair_share(set, ours);
@@ -81,7 +81,7 @@ bool play(const Row& row) {
              last(ours), time, 1e-3 * count / time);
   std::fflush(stdout);
   bool agree = true;
-  if (row.beside_simgrid) {
+  if (row.beside_simgrid && !alone) {
     const std::span<double> results = shared_doubles(set.flows.size() + 1);
     if (!play_in_child(set, results)) {
       fmt::print("; SimGrid failed\n");
@@ -102,9 +102,11 @@ bool play(const Row& row) {
 }  // namespace orrery::flows
 
 int main(int count, char** words) {
+  const bool alone = count > 1 && std::string(words[1]) == "--alone";
+  const std::string word = count > 1 + alone ? words[1 + alone] : "";
   bool agree = true;
   for (const auto& row : orrery::flows::kRows) {
-    if (count < 2 || row.name.find(words[1]) != std::string::npos) agree = orrery::flows::play(row) && agree;
+    if (row.name.find(word) != std::string::npos) agree = orrery::flows::play(row, alone) && agree;
   }
   if (!agree) std::puts("an end differs from SimGrid's by 1e-5 of it or more");
   return agree ? 0 : 1;

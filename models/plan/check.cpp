@@ -7,15 +7,11 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <boost/graph/compressed_sparse_row_graph.hpp>
-#include <boost/graph/topological_sort.hpp>
 
 #include "models/base/error.h"
 
 namespace orrery {
 namespace {
-
-using Graph = boost::compressed_sparse_row_graph<boost::directedS>;
 
 // Returns the graph node of each task. The tasks of one match (all ends of one transfer or collective) or of one batch
 // start and end together, so they are one node.
@@ -36,38 +32,84 @@ std::vector<TaskId> contract(const Plan& plan) {
   return parent;
 }
 
-std::vector<std::pair<TaskId, TaskId>> edges_of(const Plan& plan, const std::vector<TaskId>& node) {
-  std::vector<std::pair<TaskId, TaskId>> edges;
-  edges.reserve(plan.dependencies.size() + 2 * plan.tasks.size());
-  const auto add = [&](TaskId from, TaskId to) {
-    if (node[from] != node[to]) edges.emplace_back(node[from], node[to]);
+// Plays a plan without times: every class of ranks has one queue for all that moves data and one for the rest, and a
+// task ends when it is the first of its queue and what it waits for has ended. Tasks of one node end together. A plan
+// without a circle of waits comes to its end.
+class Play {
+ public:
+  explicit Play(const Plan& plan)
+      : plan_(plan),
+        node_(contract(plan)),
+        missing_(plan.task_count()),
+        first_waiter_(plan.task_count(), kNone),
+        queues_(2 * plan.classes.size()) {
+    for (const TaskId node : node_) ++missing_[node];
+    for (const Op& op : plan.ops) moves_.push_back(moves(op));
+  }
+
+  bool comes_to_its_end() {
+    for (std::uint32_t q = 0; q < queues_.size(); ++q) {
+      queues_[q].head = next(q, plan_.classes[q / 2].begin);
+      ready_.push_back(q);
+    }
+    while (!ready_.empty()) {
+      const std::uint32_t q = ready_.back();
+      ready_.pop_back();
+      go_on(q);
+    }
+    return entered_ == node_.size();
+  }
+
+ private:
+  struct Queue {
+    TaskId head = 0;             // the first task that has not entered
+    std::uint32_t next = kNone;  // the next queue that waits for the same node
   };
-  for (const RankClass& slot : plan.classes) {
-    TaskId compute = kNone, transfer = kNone;
-    for (TaskId t = slot.begin; t < slot.end; ++t) {
-      for (const TaskId before : plan.dependencies_of(t)) {
-        if (before == t) throw Error(fmt::format("plan: task {} ({}) waits for itself", t, plan.op_of(t).name));
-        add(before, t);
+
+  TaskId end_of(std::uint32_t q) const { return plan_.classes[q / 2].end; }
+  TaskId next(std::uint32_t q, TaskId t) const {
+    while (t < end_of(q) && moves_[plan_.tasks[t].op] != (q % 2 == 1)) ++t;
+    return t;
+  }
+  bool ended(TaskId node) const { return missing_[node] == 0; }
+
+  // Lets tasks of a queue enter until one has to wait.
+  void go_on(std::uint32_t q) {
+    TaskId& t = queues_[q].head;
+    while (t < end_of(q)) {
+      const TaskId node = node_[t];
+      for (const TaskId before : plan_.dependencies_of(t)) {
+        if (node_[before] != node && !ended(node_[before])) return wait(q, node_[before]);
       }
-      TaskId& queue = moves(plan.op_of(t)) ? transfer : compute;
-      if (queue != kNone) add(queue, t);
-      queue = t;
+      ++entered_;
+      if (--missing_[node] == 0) wake(node);
+      t = next(q, t + 1);
+      if (!ended(node) && t < end_of(q) && node_[t] != node) return wait(q, node);
     }
   }
-  return edges;
-}
+
+  void wait(std::uint32_t q, TaskId node) { queues_[q].next = std::exchange(first_waiter_[node], q); }
+  void wake(TaskId node) {
+    for (std::uint32_t q = first_waiter_[node]; q != kNone; q = queues_[q].next) ready_.push_back(q);
+  }
+
+  const Plan& plan_;
+  std::vector<TaskId> node_;
+  std::vector<std::uint32_t> missing_;       // for each node, the number of its tasks that have not entered
+  std::vector<std::uint32_t> first_waiter_;  // for each node, the first queue that waits until it has ended
+  std::vector<Queue> queues_;                // for each class, what does not move data, and what does
+  std::vector<char> moves_;                  // for each op
+  std::vector<std::uint32_t> ready_;
+  std::size_t entered_ = 0;
+};
 
 void check_order(const Plan& plan) {
-  const std::vector<TaskId> node = contract(plan);
-  const auto edges = edges_of(plan, node);
-  const Graph graph(boost::edges_are_unsorted_multi_pass, edges.begin(), edges.end(), plan.task_count());
-  std::vector<TaskId> order;
-  order.reserve(plan.task_count());
-  try {
-    boost::topological_sort(graph, std::back_inserter(order));
-  } catch (const boost::not_a_dag&) {
-    throw Error("plan: deadlock: its transfers wait for each other in a circle");
+  for (TaskId t = 0; t < plan.task_count(); ++t) {
+    for (const TaskId before : plan.dependencies_of(t)) {
+      if (before == t) throw Error(fmt::format("plan: task {} ({}) waits for itself", t, plan.op_of(t).name));
+    }
   }
+  if (!Play(plan).comes_to_its_end()) throw Error("plan: deadlock: its transfers wait for each other in a circle");
 }
 
 void check_match(const Plan& plan, std::uint32_t match) {

@@ -16,14 +16,28 @@ std::int64_t weight(Rate share, Rate busiest) {
   return share == busiest ? kCapacity : std::max<std::int64_t>(1, kCapacity * share / busiest);
 }
 
+// Returns how a link slows a flow that has a rate there and is as fast as its limit alone.
+Contention::Stretch flow_stretch(Rate limit, Rate rate) {
+  return static_cast<Contention::Stretch>(
+      std::min<Rate>(Contention::kAlone * limit / std::max<Rate>(rate, 1), 0xffffffffU));
+}
+
+// Returns whether other ranks slow a transfer so much less than a link that it may be on the link's clock: changes of
+// the link's level are not to make them the slowest again and again.
+bool hardly_slowed(Contention::Stretch others, Contention::Stretch by_link) { return others + others / 4 <= by_link; }
+
 Contention::Stretch product(std::uint64_t a, std::uint64_t b) {
   return static_cast<Contention::Stretch>(std::min<std::uint64_t>(a * b / Contention::kAlone, 0xffffffffU));
 }
 
 }  // namespace
 
-Contention::Contention(const Plan& plan, const Timing& timing)
-    : plan_(plan), timing_(timing), ranks_(plan.classes.size()), ends_(plan.classes.size() * kLanes) {
+Contention::Contention(const Plan& plan, const Timing& timing, std::size_t least_on_clock)
+    : plan_(plan),
+      timing_(timing),
+      ranks_(plan.classes.size()),
+      ends_(plan.classes.size() * kLanes),
+      least_on_clock_(least_on_clock) {
   for (const std::uint32_t row : timing.row_of_slot) rows_.push_back(timing.rows[row].data());
   for (LinkId i = 0; i < timing.link_count; ++i) share_.add_link(kCapacity);
 }
@@ -66,6 +80,7 @@ void Contention::stop_transfer(std::span<const TaskId> members) {
     if (t.yield != 0) --ranks_[slot].yielding;
     press(slot, -t.pressure);
     load(slot, -t.memory);
+    take_off_clock(ends_[lane]);
     if (ends_[lane].flow != kNone) share_.remove_flow(std::exchange(ends_[lane].flow, kNone));
   }
 }
@@ -134,15 +149,12 @@ Contention::Stretch Contention::end_stretch(const Endpoint& end, const Rank& ran
   if (end.flow == kNone) return held;
   const Rate rate = std::max<Rate>(share_.rate(end.flow), 1);
   if (rate == end.limit) return held;
-  return product(held, static_cast<std::uint64_t>(kAlone * end.limit / rate));
+  return product(held, flow_stretch(end.limit, rate));
 }
 
-Contention::Stretch Contention::transfer_stretch(TaskId lead) const {
+std::span<const TaskId> Contention::members_of(const TaskId& lead) const {
   const std::uint32_t match = plan_.tasks[lead].match;
-  if (match == kNone) return ends_[plan_.tasks[lead].lane].stretch;
-  Stretch slowest = kAlone;
-  for (const TaskId m : plan_.members_of(match)) slowest = std::max(slowest, ends_[plan_.tasks[m].lane].stretch);
-  return slowest;
+  return match == kNone ? std::span(&lead, 1) : plan_.members_of(match);
 }
 
 TaskId Contention::lead_of(TaskId end) const {
@@ -150,32 +162,132 @@ TaskId Contention::lead_of(TaskId end) const {
   return match == kNone ? end : plan_.members_of(match).front();
 }
 
-// If this rank now slows the transfer in this lane (stream) more or less than before, adds the transfer to the list of
-// tasks whose speed may have changed. A transfer is listed once, even if several of its ranks change.
-void Contention::list_if_changed(std::uint32_t lane) {
-  Endpoint& end = ends_[lane];
-  const Stretch now = end_stretch(end, ranks_[lane / kLanes]);
-  if (now == end.stretch) return;
-  end.stretch = now;
-  const TaskId lead = lead_of(end.task);
+// Adds the transfer in this lane (stream) to the list of tasks whose speed may have changed. A transfer is listed once,
+// even if several of its ranks change.
+void Contention::list(std::uint32_t lane) {
+  const TaskId lead = lead_of(ends_[lane].task);
   bool& listed = ends_[plan_.tasks[lead].lane].listed;
   if (!listed) changes_.push_back({lead, kUnsettled});
   listed = true;
 }
 
+// Lists a transfer if this rank now slows it more or less than before, or if it is on a clock.
+void Contention::list_if_changed(std::uint32_t lane) {
+  Endpoint& end = ends_[lane];
+  if (end.clock == kNone) {
+    const Stretch now = end_stretch(end, ranks_[lane / kLanes]);
+    if (now == end.stretch) return;
+    end.stretch = now;
+  }
+  list(lane);
+}
+
+// Lists the transfers that a link holds, whose level has changed, or changes the speeds of their clocks.
+void Contention::relevel(LinkId link) {
+  std::size_t on_clocks = 0;
+  const Rate level = share_.level(link);
+  if (!clocks_of_link_.empty()) {
+    for (std::uint32_t id = clocks_of_link_[link]; id != kNone; id = clocks_[id].next) {
+      LinkClock& clock = clocks_[id];
+      on_clocks += clock.on;
+      const Stretch stretch = level == FlowTable::kNever ? kUnsettled : flow_stretch(clock.limit, level);
+      if (stretch == clock.stretch) continue;
+      clock.stretch = stretch;
+      clock_changes_.push_back({id, stretch});
+      if (!hardly_slowed(clock.floor, stretch)) list_all_on(id);
+    }
+  }
+  const std::vector<FlowTable::Entry>& flows = share_.table().links[link].flows;
+  if (level == FlowTable::kNever || on_clocks == flows.size()) return;
+  for (const FlowTable::Entry entry : flows) {
+    if (share_.holder(entry.flow) != link) continue;
+    const std::uint32_t lane = lane_of_flow_[entry.flow];
+    if (ends_[lane].clock == kNone) list_if_changed(lane);
+  }
+}
+
+void Contention::list_all_on(std::uint32_t clock) {
+  if (clocks_[clock].on == 0) return;
+  clocks_[clock].floor = kAlone;
+  for (const FlowTable::Entry entry : share_.table().links[clocks_[clock].link].flows) {
+    if (ends_[lane_of_flow_[entry.flow]].clock == clock) list(lane_of_flow_[entry.flow]);
+  }
+}
+
+void Contention::take_off_clock(Endpoint& end) {
+  if (end.clock == kNone) return;
+  LinkClock& clock = clocks_[end.clock];
+  if (--clock.on == 0) clock.floor = kAlone;
+  end.clock = kNone;
+}
+
+// Finds how fast a listed transfer is now, and whether it is on a clock.
+void Contention::find_speed(Change& change) {
+  const std::span<const TaskId> members = members_of(change.task);
+  change.stretch = kAlone;
+  for (const TaskId m : members) {
+    Endpoint& end = ends_[plan_.tasks[m].lane];
+    if (end.clock != kNone) {
+      take_off_clock(end);
+      end.stretch = end_stretch(end, ranks_[plan_.slot_of(m)]);
+    }
+    change.stretch = std::max(change.stretch, end.stretch);
+  }
+  ends_[plan_.tasks[change.task].lane].listed = false;
+  if (least_on_clock_ != kNoClocks && change.stretch != kAlone) put_on_clock(change, members);
+}
+
+// Puts a transfer on a clock if a crowded link slows it by itself, and more than all else.
+void Contention::put_on_clock(Change& change, std::span<const TaskId> members) {
+  Endpoint* slowest = nullptr;
+  Stretch others = kAlone;
+  for (const TaskId m : members) {
+    Endpoint& end = ends_[plan_.tasks[m].lane];
+    if (slowest == nullptr && end.stretch == change.stretch) {
+      slowest = &end;
+    } else {
+      others = std::max(others, end.stretch);
+    }
+  }
+  if (slowest == nullptr || slowest->flow == kNone || !hardly_slowed(others, change.stretch)) return;
+  const LinkId link = share_.holder(slowest->flow);
+  if (link >= FlowTable::kWaiting || share_.table().links[link].flows.size() < least_on_clock_) return;
+  if (flow_stretch(slowest->limit, share_.level(link)) != change.stretch) return;
+  const OpTiming& t = timing_of(slowest->task);
+  const Rank& rank = ranks_[plan_.slot_of(slowest->task)];
+  if (rank.crowding() != kAlone || (t.yield != 0 && rank.compute != kNone)) return;
+  change.clock = slowest->clock = clock_of(link, slowest->limit);
+  LinkClock& clock = clocks_[change.clock];
+  clock.floor = std::max(clock.floor, others);
+  ++clock.on;
+}
+
+// Returns the clock of a link for flows of a limit.
+std::uint32_t Contention::clock_of(LinkId link, Rate limit) {
+  if (clocks_of_link_.empty()) clocks_of_link_.resize(timing_.link_count, kNone);
+  for (std::uint32_t id = clocks_of_link_[link]; id != kNone; id = clocks_[id].next) {
+    if (clocks_[id].limit == limit) return id;
+  }
+  const auto id = static_cast<std::uint32_t>(clocks_.size());
+  const Stretch stretch = flow_stretch(limit, share_.level(link));
+  clocks_.push_back({link, limit, stretch, kAlone, 0, std::exchange(clocks_of_link_[link], id)});
+  clock_changes_.push_back({id, stretch});
+  return id;
+}
+
 const std::vector<Contention::Change>& Contention::settle() {
   changes_.clear();
-  for (const FlowId flow : share_.update()) list_if_changed(lane_of_flow_[flow]);
+  clock_changes_.clear();
+  const FairShare::Changes found = share_.update();
+  for (const FlowId flow : found.flows) list_if_changed(lane_of_flow_[flow]);
+  for (const LinkId link : found.links) relevel(link);
   for (const std::uint32_t slot : dirty_) {
     Rank& rank = ranks_[slot];
     rank.dirty = false;
     for (std::uint32_t lanes = rank.lanes; lanes != 0; lanes &= lanes - 1)
       list_if_changed(slot * kLanes + static_cast<std::uint32_t>(std::countr_zero(lanes)));
   }
-  for (Change& c : changes_) {
-    c.stretch = transfer_stretch(c.task);
-    ends_[plan_.tasks[c.task].lane].listed = false;
-  }
+  for (Change& c : changes_) find_speed(c);
   for (const std::uint32_t slot : dirty_) {
     if (ranks_[slot].compute != kNone) changes_.push_back({ranks_[slot].compute, compute_stretch(ranks_[slot])});
   }

@@ -6,6 +6,7 @@
 
 #include "models/plan/plan.h"
 #include "sim/engine/fair_share.h"
+#include "sim/engine/stretch.h"
 #include "sim/engine/timing.h"
 
 namespace orrery {
@@ -20,19 +21,29 @@ namespace orrery {
 //                     stretch
 //   NICs, NVLink and uplinks
 //                     transfers on a link get max-min fair shares; a transfer is as fast as its slowest rank
+//
+// The transfers that one crowded link alone slows may be put on a clock (Clocks): as long as they stay there, a change
+// of their speed is told once, as one of the clock's. A link has a clock for all of its flows that have one limit.
 class Contention {
  public:
-  using Stretch = std::uint32_t;
-  static constexpr Stretch kAlone = 65536;
+  using Stretch = Stretched::Speed;
+  static constexpr Stretch kAlone = Stretched::kAlone;
   // Placeholder for the stretch of a task (its time now over its time alone) until settle() has computed it.
   static constexpr Stretch kUnsettled = 0;
 
   struct Change {
     TaskId task = kNone;  // a compute task, or the first of the tasks (one per rank) that make a transfer
     Stretch stretch = kAlone;
+    std::uint32_t clock = kNone;  // the clock that the task is on from now on, kNone if it is on none
+  };
+  struct ClockChange {
+    std::uint32_t clock = kNone;
+    Stretch stretch = kAlone;  // of all tasks that are on the clock
   };
 
-  Contention(const Plan& plan, const Timing& timing);
+  static constexpr std::size_t kNoClocks = SIZE_MAX;
+  // least_on_clock: number of flows of a link from which on it may have clocks.
+  Contention(const Plan& plan, const Timing& timing, std::size_t least_on_clock = kNoClocks);
 
   // Must be called when a compute task starts. Returns the task's stretch (time now over time alone) until the next
   // settle().
@@ -59,7 +70,11 @@ class Contention {
   // Returns whether tasks have started or stopped since the last settle(), so that the speed of other tasks may have
   // changed. One call of settle() handles all starts and stops at one moment of simulated time.
   bool unsettled() const { return !dirty_.empty() || share_.stale(); }
+  // Returns the tasks whose speed, or whose clock, may have changed, other than by a change of their clock's speed.
   const std::vector<Change>& settle();
+  // Returns the clocks whose speed has changed with the last settle(): for tasks that were on a clock before it and are
+  // not among its changes, and for those that it has put on a clock.
+  const std::vector<ClockChange>& clock_changes() const { return clock_changes_; }
 
  private:
   struct Rank {
@@ -85,7 +100,18 @@ class Contention {
     // whether the transfer is in changes_, the list of tasks whose speed may have changed; set for its first member
     // only
     bool listed = false;
-    Rate limit = 0;  // rate of the flow if no other flow shares its links
+    Rate limit = 0;               // rate of the flow if no other flow shares its links
+    std::uint32_t clock = kNone;  // the clock that the transfer is on because of this rank
+  };
+
+  // A clock for the transfers whose flows a link holds and have one limit.
+  struct LinkClock {
+    LinkId link = 0;
+    Rate limit = 0;
+    Stretch stretch = kUnsettled;
+    Stretch floor = kAlone;      // how much other ranks may slow a transfer that is on the clock, at most
+    std::uint32_t on = 0;        // number of transfers on the clock
+    std::uint32_t next = kNone;  // another clock of the link
   };
 
   const OpTiming& timing_of(TaskId t) const { return rows_[plan_.tasks[t].lane / kLanes][plan_.tasks[t].op]; }
@@ -102,9 +128,16 @@ class Contention {
   }
   void press(std::uint32_t slot, std::uint32_t pressure);
   Stretch compute_stretch(const Rank& rank) const;
-  Stretch transfer_stretch(TaskId lead) const;
   Stretch end_stretch(const Endpoint& end, const Rank& rank) const;
+  void list(std::uint32_t lane);
   void list_if_changed(std::uint32_t lane);
+  void relevel(LinkId link);
+  void list_all_on(std::uint32_t clock);
+  void find_speed(Change& change);
+  void take_off_clock(Endpoint& end);
+  void put_on_clock(Change& change, std::span<const TaskId> members);
+  std::uint32_t clock_of(LinkId link, Rate limit);
+  std::span<const TaskId> members_of(const TaskId& lead) const;
   TaskId lead_of(TaskId end) const;
 
   const Plan& plan_;
@@ -116,6 +149,10 @@ class Contention {
   FairShare share_;
   std::vector<std::uint32_t> lane_of_flow_;
   std::vector<Change> changes_;
+  std::size_t least_on_clock_;
+  std::vector<LinkClock> clocks_;
+  std::vector<std::uint32_t> clocks_of_link_;  // for each link, its first clock; empty while no link has one
+  std::vector<ClockChange> clock_changes_;
 };
 
 }  // namespace orrery

@@ -38,32 +38,10 @@ void FairShare::remove_flow(FlowId id) {
   if (table_.remove(id)) ++left_flows_;
 }
 
-std::span<const FlowId> FairShare::update() {
-  assert(!by_holders_);
-  by_flows_ = true;
-  solve();
-  note_releveled();
-  std::erase_if(table_.changed, [&](FlowId id) { return table_.rate(id) == table_.flows[id].before; });
-  return table_.changed;
-}
-
-FairShare::Holders FairShare::update_holders() {
-  assert(!by_flows_);
-  by_holders_ = true;
+FairShare::Changes FairShare::update() {
   solve();
   std::erase_if(table_.changed, [&](FlowId id) { return table_.holders[id] == table_.flows[id].holder_before; });
   return {table_.releveled, table_.changed};
-}
-
-// Notes the flows whose holders have other levels than before.
-void FairShare::note_releveled() {
-  for (const LinkId id : table_.releveled) {
-    const FlowTable::Link& link = table_.links[id];
-    if (link.own == 0 && link.weightless == 0) continue;
-    for (const FlowTable::Entry entry : link.flows) {
-      if (table_.holders[entry.flow] == id) table_.note(entry.flow);
-    }
-  }
 }
 
 // Finds the rates after flows were added and removed.

@@ -50,18 +50,15 @@ class FairShare {
   // Returns whether flows added or removed since the last update() can have changed rates.
   bool stale() const { return !new_flows_.empty() || !table_.touched.empty(); }
 
-  // Recomputes the rates that flows added or removed since the last update() can have changed. Returns the flows whose
-  // rates have changed; the span is valid until the next update().
-  std::span<const FlowId> update();
-
-  // The changes of an update, for a caller that keeps one clock for all flows that a link holds, as
-  // benchmarks/simgrid/link_clocks.h does; the engine follows every flow by itself, with update().
-  struct Holders {
+  // The changes of an update. The rate of a flow may have changed if it is among `flows`, or if one of `links` is its
+  // holder; so a caller can keep one clock for all flows that a link holds. The spans are valid until the next
+  // update().
+  struct Changes {
     std::span<const LinkId> links;  // links whose levels may have changed
     std::span<const FlowId> flows;  // new flows, and flows that have another holder than before
   };
-  // Does what update() does, and returns the changes by holder instead. A caller uses one of the two functions only.
-  Holders update_holders();
+  // Recomputes the rates that flows added or removed since the last update() can have changed.
+  Changes update();
 
   Rate rate(FlowId id) const { return table_.rate(id); }
   // Returns a link whose level is the rate of the flow, or FlowTable::kNobody if the flow is as fast as its limit.
@@ -73,15 +70,13 @@ class FairShare {
 
  private:
   void solve();
-  void note_releveled();
 
   FlowTable table_;
   Levels levels_;
   Filling filling_;
   std::vector<FlowId> new_flows_;  // flows added since the last update that could not join at once
   std::size_t left_flows_ = 0;     // number of flows that have left links that can fill since the last update
-  bool by_flows_ = false, by_holders_ = false;  // which of update() and update_holders() the caller uses
-  std::size_t uses_ = 0;                        // number of uses of links by all flows
+  std::size_t uses_ = 0;           // number of uses of links by all flows
 };
 
 }  // namespace orrery

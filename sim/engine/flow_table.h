@@ -56,7 +56,6 @@ struct FlowTable {
     std::int64_t own = 0;                  // sum of the weights of the flows of which the link is the holder
     std::int32_t least_limit = kFullRate;  // lower bound of the limits of the flows of which the link is the holder
     std::uint32_t changed_in = 0;          // number of the last update that changed the level
-    Rate before = kNever;                  // level before the update that `changed_in` numbers
     std::vector<Entry> flows;
     Fans fans;
 
@@ -78,8 +77,7 @@ struct FlowTable {
 
   struct Flow {
     Speed limit = 0;
-    Speed before = 0;                 // rate before the update that `changed_in` numbers
-    LinkId holder_before = kWaiting;  // holder before this update
+    LinkId holder_before = kWaiting;  // holder before the update that `changed_in` numbers
     std::uint32_t changed_in = 0;     // number of the last update that may have changed the holder
     std::uint8_t count = 0;
     bool live = false;
@@ -143,7 +141,6 @@ struct FlowTable {
     Link& link = links[id];
     if (link.changed_in != update) {
       link.changed_in = update;
-      link.before = link.level;
       releveled.push_back(id);
     }
     link.level = level;
@@ -154,9 +151,7 @@ struct FlowTable {
     Flow& flow = flows[id];
     if (flow.changed_in == update) return;
     flow.changed_in = update;
-    const LinkId holder = flow.holder_before = holders[id];
-    const bool releveled_since = holder < kWaiting && links[holder].changed_in == update;
-    flow.before = static_cast<Speed>(releveled_since ? links[holder].before : rate(id));
+    flow.holder_before = holders[id];
     changed.push_back(id);
   }
 

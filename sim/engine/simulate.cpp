@@ -6,16 +6,17 @@
 #include <utility>
 
 #include "models/base/error.h"
+#include "sim/engine/clocks.h"
 #include "sim/engine/contention.h"
 #include "sim/engine/event_queue.h"
 #include "sim/engine/huge_pages.h"
 #include "sim/engine/kernel_queues.h"
+#include "sim/engine/stretch.h"
 
 namespace orrery {
 namespace {
 
 using Stretch = Contention::Stretch;
-constexpr Stretch kUnit = Contention::kAlone;
 constexpr std::uint32_t kIssued = 0;  // serial number of events that mark the moment when a host has issued a task
 // The number of event times that the engine handles between two reads of the flag `stop`, which are some milliseconds
 // apart.
@@ -23,14 +24,11 @@ constexpr std::uint32_t kTurnsToLook = 1U << 14;
 // How many tasks ahead of the current one the engine prefetches task data into the CPU cache. With 1.3 million tasks of
 // 64 ranks, values from 6 to 24 are equally fast.
 constexpr TaskId kFetchAhead = 8;
+// Number of flows of a link from which on the engine follows them by a clock. With 256 workers of different speeds
+// whose transfers meet at servers (engine_servers of benchmarks/engine_benchmark.cpp), values from 4 to 64 are about
+// equally fast; with fewer flows, there is little to be gained.
+constexpr std::size_t kLeastOnClock = 16;
 constexpr auto kCompute = static_cast<std::uint32_t>(LaneKind::compute);
-
-__extension__ using Wide = unsigned __int128;
-
-// Returns a * b / c, rounded to nearest; a * b may exceed 64 bits.
-Picoseconds scale(Picoseconds a, std::uint64_t b, std::uint64_t c) {
-  return static_cast<Picoseconds>((static_cast<Wide>(a) * b + c / 2) / c);
-}
 
 // A lane (stream) or a host thread that waits until the dependencies of a task have ended. It waits for one dependency
 // at a time, the last in the task's list first.
@@ -40,13 +38,9 @@ struct Waiter {
   std::uint32_t next = kNone;    // index of the next Waiter in the list of those that wait for tasks of one lane
 };
 
-// A lane is an in-order queue, as a CUDA stream is. Its first task (head) runs, or waits to run.
+// A lane is an in-order queue, as a CUDA stream is. Its first task (head) runs, or waits to run; when it ends is a
+// matter of Clocks.
 struct LaneState {
-  // left: the time that the running task still needed at the moment `since` if nothing slowed it afterwards.
-  Picoseconds left = 0, since = 0;
-  Stretch stretch = kUnit;
-  // number of the latest event of the lane's first task; events with other numbers are outdated
-  std::uint32_t serial = 0;
   TaskId head = kNone;
   // index of the first Waiter (a lane or a host) in the list of those that wait for tasks of this lane
   std::uint32_t waiters = kNone;
@@ -72,8 +66,9 @@ class Engine {
       : plan_(plan),
         count_(plan.task_count()),
         lane_count_(static_cast<std::uint32_t>(plan.classes.size()) * kLanes),
-        contention_(plan, timing),
+        contention_(plan, timing, kLeastOnClock),
         queues_(plan, timing.one_queue),
+        clocks_(lane_count_),
         lanes_(lane_count_),
         waiters_(lane_count_ + plan.classes.size()),
         next_in_lane_(std::make_unique_for_overwrite<TaskId[]>(count_)),
@@ -97,10 +92,10 @@ class Engine {
     for (std::uint32_t s = 0; s < hosts_.size(); ++s) resume(s, kNone);
     for (std::uint32_t turn = 1;; ++turn) {
       if (turn % kTurnsToLook == 0 && stop != nullptr && *stop) throw Stopped();
-      while (queue_.due()) handle(queue_.take());
+      while (clocks_.queue().due()) handle(clocks_.queue().take());
       if (contention_.unsettled()) {
-        for (const Contention::Change& c : contention_.settle()) restretch(c);
-      } else if (!queue_.advance()) {
+        settle();
+      } else if (!clocks_.advance()) {
         break;
       }
       // A task may end earlier than was first computed, which leaves an outdated event of the task in the queue. The
@@ -115,7 +110,7 @@ class Engine {
 
  private:
   std::uint32_t lane_of(TaskId t) const { return plan_.tasks[t].lane; }
-  Picoseconds now() const { return queue_.now(); }
+  Picoseconds now() const { return clocks_.now(); }
 
   // Puts the tasks of every lane (stream) in issue order, and lists the tasks before which host threads wait for other
   // tasks.
@@ -132,10 +127,10 @@ class Engine {
   }
 
   void handle(EventQueue::Event e) {
-    const LaneState& lane = lanes_[lane_of(e.id)];
+    if (e.id == Clocks<Stretched>::kWake) return;
     if (e.serial == kIssued)
       arrive(e.id);
-    else if (lane.head == e.id && lane.serial == e.serial)
+    else if (clocks_.ended(lane_of(e.id), e))
       finish(e.id);
   }
 
@@ -240,7 +235,7 @@ class Engine {
   void launch(TaskId t) {
     issue(hosts_[plan_.slot_of(t)], t + 1);
     if (trace_.spans[t].issued > now())
-      queue_.push(trace_.spans[t].issued, {t, kIssued});
+      clocks_.queue().push(trace_.spans[t].issued, {t, kIssued});
     else
       arrive(t);
   }
@@ -273,27 +268,27 @@ class Engine {
 
   void start_run(TaskId t, Stretch stretch) {
     const Task& task = plan_.tasks[t];
-    LaneState& lane = lanes_[task.lane];
-    lane.left = hosts_[task.lane / kLanes].row[task.op].duration;
-    lane.since = now();
-    lane.stretch = stretch;
-    if (stretch != Contention::kUnsettled) schedule(lane);
+    clocks_.start(task.lane, t, hosts_[task.lane / kLanes].row[task.op].duration, stretch);
   }
 
-  void schedule(LaneState& lane) {
-    const Picoseconds length = lane.stretch == kUnit ? lane.left : scale(lane.left, lane.stretch, kUnit);
-    queue_.push(lane.since + length, {lane.head, ++lane.serial});
-  }
-
-  // Lets a running task continue at another speed: from now on it takes `stretch` (in 1/65536) times as long as alone.
-  void restretch(const Contention::Change& change) {
-    LaneState& lane = lanes_[lane_of(change.task)];
-    if (lane.stretch == change.stretch) return;
-    if (lane.stretch != Contention::kUnsettled)
-      lane.left -= std::min(lane.left, scale(now() - lane.since, kUnit, lane.stretch));
-    lane.since = now();
-    lane.stretch = change.stretch;
-    schedule(lane);
+  // Lets running tasks go on at the speeds that they have now. A task that leaves a clock does so before the clock's
+  // speed changes: if it is as fast as it was on the clock, it goes on as if nothing had changed.
+  void settle() {
+    const std::vector<Contention::Change>& changes = contention_.settle();
+    bool hang = false;
+    for (const Contention::Change& c : changes) {
+      if (c.clock == kNone) {
+        clocks_.run(lane_of(c.task), c.stretch);
+      } else {
+        hang = true;
+        clocks_.leave(lane_of(c.task));
+      }
+    }
+    for (const Contention::ClockChange& c : contention_.clock_changes()) clocks_.set_speed(c.clock, c.stretch);
+    if (!hang) return;
+    for (const Contention::Change& c : changes) {
+      if (c.clock != kNone) clocks_.hang(lane_of(c.task), c.clock);
+    }
   }
 
   void finish(TaskId t) {
@@ -337,7 +332,7 @@ class Engine {
   std::uint32_t lane_count_;
   Contention contention_;
   KernelQueues queues_;
-  EventQueue queue_;
+  Clocks<Stretched> clocks_;
   TaskId done_ = 0;
   Trace trace_;
   std::vector<char> op_waits_;  // for each op, whether the host waits for dependencies before it issues tasks of the op

@@ -21,7 +21,7 @@ std::vector<std::uint32_t> next_ended(LinkClocks& clocks) {
 TEST(LinkClocks, FlowsOfALinkShareItUntilTheyEnd) {
   FairShare share;
   const LinkUse use{share.add_link(100), 100};
-  LinkClocks clocks(share, 1);
+  LinkClocks clocks(share);
   clocks.start(7, 1000 * kFullRate, {&use, 1});
   clocks.start(3, 400 * kFullRate, {&use, 1});
   EXPECT_EQ(next_ended(clocks), std::vector<std::uint32_t>{3});
@@ -34,7 +34,7 @@ TEST(LinkClocks, FlowsOfALinkShareItUntilTheyEnd) {
 TEST(LinkClocks, EqualFlowsEndAtOneTime) {
   FairShare share;
   const LinkUse use{share.add_link(100), 100};
-  LinkClocks clocks(share, 1);
+  LinkClocks clocks(share);
   for (const std::uint32_t name : {2U, 0U, 1U}) clocks.start(name, 300 * kFullRate, {&use, 1});
   clocks.start(4, 50 * kFullRate, {}, kFullRate / 2);
   EXPECT_EQ(next_ended(clocks), std::vector<std::uint32_t>{4});
@@ -46,7 +46,7 @@ TEST(LinkClocks, EqualFlowsEndAtOneTime) {
 TEST(LinkClocks, AFlowMayHaveMoreLeftOrStandForMore) {
   FairShare share;
   const LinkUse use{share.add_link(100), 100};
-  LinkClocks clocks(share, 1);
+  LinkClocks clocks(share);
   clocks.start(0, 1000 * kFullRate, {&use, 1});
   clocks.start(1, 300 * kFullRate, {&use, 1});
   ASSERT_EQ(clocks.next().size(), 1U);
@@ -69,7 +69,7 @@ TEST(LinkClocks, FlowsMayTakeLong) {
   const auto length = [](Picoseconds time) { return LinkClocks::Length{time} * kFullRate; };
   FairShare share;
   const LinkUse use{share.add_link(100), 100};
-  LinkClocks clocks(share, 1);
+  LinkClocks clocks(share);
   clocks.start(0, length(10 * kSecond), {&use, 1});
   clocks.start(1, length(20 * kSecond), {&use, 1});
   clocks.start(2, length(kSecond), {&use, 1});
@@ -94,7 +94,7 @@ TEST(LinkClocks, EndFlowsWhenFollowingEachByItselfDoes) {
       share.add_link(capacity);
       other.add_link(capacity);
     }
-    LinkClocks clocks(share, static_cast<std::uint32_t>(random.capacities.size()));
+    LinkClocks clocks(share);
     test::OneByOne expected(other);
     std::vector<int> runs(random.flows.size());
     const auto start = [&](std::uint32_t name) {

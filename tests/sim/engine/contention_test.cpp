@@ -1,7 +1,12 @@
 #include "sim/engine/contention.h"
 
+#include <cstdint>
+#include <map>
+#include <vector>
+
 #include <gtest/gtest.h>
 
+#include "tests/random_bits.h"
 #include "tests/sim/tiny_plan.h"
 
 namespace orrery {
@@ -135,6 +140,110 @@ TEST(Contention, TransfersOfAStageShareItsUplinks) {
   EXPECT_NEAR(static_cast<double>(settled(c, b)), 1.5 * kAlone, 2);
   c.stop_transfer({&a, 1});
   EXPECT_EQ(settled(c, b), kAlone);
+}
+
+// Sixteen ranks, of which twelve share a NIC and the others another one; in eight transfers two ranks take part, one of
+// each NIC; compute crowds memory and makes transfers yield.
+struct Crowd {
+  static constexpr std::uint32_t kRanks = 16;
+  TinyPlan plan;
+  std::vector<std::vector<TaskId>> transfers;
+  std::vector<TaskId> computes;
+
+  Crowd() {
+    std::vector<TaskId> moves;
+    const auto work = plan.op("work", LaneKind::compute, {.duration = 100, .memory = kAlone / 2});
+    for (std::uint32_t r = 0; r < kRanks; ++r) {
+      const Rate share = r % 3 == 0 ? kFullRate / 4 * 3 : kFullRate;
+      OpTiming timing{.duration = 100, .memory = r % 4 == 1 ? kAlone / 4 * 3 : 0, .nic = share};
+      if (r % 5 == 2) timing.yield = kAlone / 2;
+      const auto move = plan.op("move", LaneKind::data_reduce, timing);
+      plan.slot(r);
+      computes.push_back(plan.task(work));
+      moves.push_back(plan.task(move));
+    }
+    for (std::uint32_t r = 0; r < 12; ++r) transfers.push_back({moves[r]});
+    for (std::uint32_t r = 12; r < kRanks; ++r) {
+      transfers[r - 12].push_back(moves[r]);
+      plan.match(transfers[r - 12]);
+    }
+    plan.finish();
+    for (std::uint32_t r = 0; r < kRanks; ++r) {
+      SlotLinks links;
+      links.nic_out = r < 12 ? 0 : 2;
+      links.nic_in = links.nic_out + 1;
+      links.flows.fill(1);
+      plan.timing().links.push_back(links);
+    }
+    plan.timing().link_count = 4;
+  }
+};
+
+// The stretch of every task, as the changes say.
+class Speeds {
+ public:
+  explicit Speeds(Contention& contention) : contention_(contention) {}
+  void start(TaskId task, Contention::Stretch stretch) { said_[task] = {task, stretch}; }
+  void settle() {
+    if (!contention_.unsettled()) return;
+    for (const Contention::Change& c : contention_.settle()) said_[c.task] = c;
+    for (const Contention::ClockChange& c : contention_.clock_changes()) clocks_[c.clock] = c.stretch;
+  }
+  Contention::Stretch of(TaskId task) { return on_clock(task) ? clocks_[said_[task].clock] : said_[task].stretch; }
+  bool on_clock(TaskId task) { return said_[task].clock != kNone; }
+
+ private:
+  Contention& contention_;
+  std::map<TaskId, Contention::Change> said_;
+  std::map<std::uint32_t, Contention::Stretch> clocks_;
+};
+
+TEST(Contention, ClocksOfCrowdedLinksSayWhatTheirTransfersWouldBeTold) {
+  const Crowd crowd;
+  const Timing timing = TinyPlan(crowd.plan).timing();
+  Contention told(crowd.plan.plan(), timing), clocked(crowd.plan.plan(), timing, 3);
+  Speeds expected(told), result(clocked);
+  std::vector<bool> moving(crowd.transfers.size()), computing(crowd.computes.size());
+  std::size_t on_clocks = 0, by_themselves = 0;
+  for (std::uint64_t step = 0; step < 5000; ++step) {
+    const std::uint64_t random = test::random_bits(step);
+    const std::size_t i = random % crowd.transfers.size(), k = (random >> 8) % crowd.computes.size();
+    const std::vector<TaskId>& members = crowd.transfers[i];
+    if (random >> 16 & 1) {
+      for (Contention* c : {&told, &clocked}) {
+        Speeds& speeds = c == &told ? expected : result;
+        if (moving[i])
+          c->stop_transfer(members);
+        else
+          speeds.start(members.front(), c->start_transfer(members));
+      }
+      moving[i] = !moving[i];
+    } else {
+      for (Contention* c : {&told, &clocked}) {
+        Speeds& speeds = c == &told ? expected : result;
+        if (computing[k])
+          c->stop_compute(crowd.computes[k]);
+        else
+          speeds.start(crowd.computes[k], c->start_compute(crowd.computes[k]));
+      }
+      computing[k] = !computing[k];
+    }
+    if (random >> 20 & 1) continue;
+    expected.settle();
+    result.settle();
+    for (std::size_t t = 0; t < crowd.transfers.size(); ++t) {
+      const TaskId lead = crowd.transfers[t].front();
+      if (!moving[t]) continue;
+      ASSERT_EQ(result.of(lead), expected.of(lead)) << "step " << step << ", transfer " << t;
+      ++(result.on_clock(lead) ? on_clocks : by_themselves);
+    }
+    for (std::size_t c = 0; c < computing.size(); ++c) {
+      if (!computing[c]) continue;
+      ASSERT_EQ(result.of(crowd.computes[c]), expected.of(crowd.computes[c])) << "step " << step;
+    }
+  }
+  EXPECT_GT(on_clocks, 1000U);
+  EXPECT_GT(by_themselves, 1000U);
 }
 
 }  // namespace

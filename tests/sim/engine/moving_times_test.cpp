@@ -1,4 +1,4 @@
-#include "benchmarks/simgrid/moving_times.h"
+#include "sim/engine/moving_times.h"
 
 #include <algorithm>
 #include <vector>

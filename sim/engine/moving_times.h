@@ -15,8 +15,15 @@ class MovingTimes {
  public:
   static constexpr Picoseconds kNone = std::numeric_limits<Picoseconds>::max();
 
-  explicit MovingTimes(std::uint32_t count) : times_(count, kNone), order_(count), places_(count) {
-    for (std::uint32_t i = 0; i < count; ++i) order_[i] = places_[i] = i;
+  explicit MovingTimes(std::uint32_t count = 0) { grow(count); }
+
+  // Adds things without a time until there are `count`.
+  void grow(std::uint32_t count) {
+    for (auto thing = static_cast<std::uint32_t>(times_.size()); thing < count; ++thing) {
+      times_.push_back(kNone);
+      order_.push_back(thing);
+      places_.push_back(thing);
+    }
   }
 
   Picoseconds earliest() const { return order_.empty() ? kNone : times_[order_.front()]; }
