@@ -16,13 +16,13 @@ constexpr float kNormalDensity = 0.398942280F;  // density of the standard norma
 float logistic(float z) { return 1 / (1 + exponential(-z)); }
 float normal_share(float z) { return 0.5F * (1 + std::erf(z * kRootHalf)); }
 
-}  // namespace
-
 // Writes the rows' columns with gates and ups within their bounds, gates first.
-static void clamp_row(const float* x, std::int64_t columns, float limit, float* clamped) {
+void clamp_row(const float* x, std::int64_t columns, float limit, float* clamped) {
   for (std::int64_t i = 0; i < columns; ++i) clamped[i] = std::min(x[i], limit);
   for (std::int64_t i = columns; i < 2 * columns; ++i) clamped[i] = std::clamp(x[i], -limit, limit);
 }
+
+}  // namespace
 
 void swiglu(Matrix<const float> x, Matrix<float> y, float limit) {
   std::vector<float> clamped(limit > 0 ? static_cast<std::size_t>(2 * y.columns) : 0);
@@ -46,9 +46,9 @@ void swiglu_gradient(Matrix<const float> x, Matrix<const float> dy, Matrix<float
     float *dgate = dx.row(r), *dup = dgate + columns;
     for (std::int64_t i = 0; i < columns; ++i) {
       const float z = std::min(gate[i], most), s = logistic(z), u = std::clamp(up[i], -most, most);
-      const bool passes_gate = gate[i] <= most, passes_up = std::abs(up[i]) <= most;
-      dup[i] = passes_up ? g[i] * z * s : 0;
-      dgate[i] = passes_gate ? g[i] * u * s * (1 + z * (1 - s)) : 0;
+      const bool beyond_gate = gate[i] > most, beyond_up = std::abs(up[i]) > most;
+      dup[i] = beyond_up ? 0 : g[i] * z * s;
+      dgate[i] = beyond_gate ? 0 : g[i] * u * s * (1 + z * (1 - s));
     }
   }
 }

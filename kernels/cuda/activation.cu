@@ -11,7 +11,9 @@ constexpr float kRootHalf = 0.707106781F;       // 1 / sqrt(2)
 constexpr float kNormalDensity = 0.398942280F;  // density of the standard normal distribution at 0: 1 / sqrt(2 pi)
 
 __device__ float logistic(float z) { return 1 / (1 + expf(-z)); }
-__device__ float within(float z, float most) { return fminf(fmaxf(z, -most), most); }
+// Both functions pass on what is no number.
+__device__ float at_most(float z, float most) { return z > most ? most : z; }
+__device__ float within(float z, float most) { return z < -most ? -most : at_most(z, most); }
 __device__ float normal_share(float z) { return 0.5F * (1 + erff(z * kRootHalf)); }
 
 template <class T>
@@ -28,8 +30,8 @@ struct Swiglu {
     load(x.at(row, columns + column), up);
 #pragma unroll
     for (int i = 0; i < n; ++i) {
-      const float z = fminf(gate[i], most);
-      up[i] = within(up[i], most) * z * logistic(z);
+      const float z = at_most(gate[i], most);
+      up[i] = within(up[i], most) * (z * logistic(z));
     }
     store(up, y.at(row, column));
   }
@@ -50,9 +52,9 @@ struct SwigluGradient {
     load(dy.at(row, column), g);
 #pragma unroll
     for (int i = 0; i < n; ++i) {
-      const float z = fminf(gate[i], most), s = logistic(z), u = within(up[i], most);
-      gate[i] = gate[i] <= most ? g[i] * u * s * (1 + z * (1 - s)) : 0;
-      up[i] = fabsf(up[i]) <= most ? g[i] * z * s : 0;
+      const float z = at_most(gate[i], most), s = logistic(z), u = within(up[i], most);
+      gate[i] = gate[i] > most ? 0 : g[i] * u * s * (1 + z * (1 - s));
+      up[i] = fabsf(up[i]) > most ? 0 : g[i] * z * s;
     }
     store(gate, dx.at(row, column));
     store(up, dx.at(row, columns + column));
@@ -104,7 +106,7 @@ struct GeluGradient {
   }
 };
 
-// The bound that a limit is for a kernel, which always has one.
+// Returns the limit, or infinity where there is none.
 float bound_of(float limit) { return limit > 0 ? limit : std::numeric_limits<float>::infinity(); }
 
 }  // namespace

@@ -32,7 +32,8 @@ Seconds served_host_time(const Op& op, const Software& software, const Profile& 
 bool is_calibrated(const Profile& profile) { return !profile.measured.empty() && !profile.rest_built_in; }
 
 Seconds issue_time(const Op& op, const Software& software, const Profile& profile) {
-  if (is_calibrated(profile) && !graphs_step(software)) return profile.measured.issue;
+  const bool replayed = software.kernels.cuda_graphs && op.same_call && !profile.generates;
+  if (is_calibrated(profile) && !graphs_step(software)) return replayed ? 0 : profile.measured.issue;
   return profile.generates ? served_host_time(op, software, profile) : host_time(op, software);
 }
 
@@ -46,8 +47,13 @@ LayerHostTime layer_host_time(const Plan& plan, const Block& block, const Softwa
     return !std::holds_alternative<PlaceCopy>(work) && !std::holds_alternative<Wait>(work);
   });
   const double share = std::min(1.0, static_cast<double>(again) / static_cast<double>(std::max<std::int64_t>(1, all)));
+  // Python does not call what a CUDA graph holds, but for the replay.
+  const auto called = [&](const std::vector<std::uint32_t>& pass) {
+    const auto calls = std::ranges::count_if(pass, [&](std::uint32_t op) { return !plan.ops[op].same_call; });
+    return static_cast<double>(calls) / static_cast<double>(std::max<std::size_t>(1, pass.size()));
+  };
   const Seconds layer = software.host.layer_us * kMicrosecond;
-  return {layer, layer * (1 + share)};
+  return {layer * called(block.forward), layer * (1 + share) * called(block.backward)};
 }
 
 }  // namespace orrery

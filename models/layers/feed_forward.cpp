@@ -79,7 +79,8 @@ static Id activate_rows(LayerTape& layer, const std::string& name, const Activat
 }
 
 Id activate(LayerTape& layer, const std::string& name, const Activated& a) {
-  const bool apart = layer.model.activation_clamp > 0 && !layer.context.spec.software.kernels.fused_clamp && !a.within;
+  const Software::Kernels& kernels = layer.context.spec.software.kernels;
+  const bool apart = layer.model.activation_clamp > 0 && !kernels.fused_clamp && !kernels.compile && !a.within;
   if (!apart) return activate_rows(layer, name, a, true);
   // The clamps run again where the activation does.
   if (a.again) layer.tape.begin_region(true);

@@ -77,12 +77,14 @@ static Id body(LayerTape& b, const BlockContext& c, std::int64_t layer, Id x) {
   const Model& m = c.spec.model;
   const Software& stack = c.spec.software;
   if (m.parallel_block) return parallel_body(b, c, layer, x);
+  const bool feeds = layer_kind(m, layer).feed_forward, routed = feeds && has_experts(m, layer);
+  const bool by_router = routed && graphs_router(stack);
   if (graphs_attention(stack)) b.tape.begin_graph();
   const auto [attended, held] = mixed(b, c, layer, x);
-  if (graphs_attention(stack)) b.tape.end_graph();
-  if (!layer_kind(m, layer).feed_forward) return attended;
-  const bool routed = has_experts(m, layer);
-  if (routed && graphs_router(stack)) b.tape.begin_graph();  // experts() ends it
+  if (graphs_attention(stack) && !by_router) b.tape.end_graph();
+  if (!feeds) return attended;
+  // One graph holds attention and the router after it (Megatron-Core, _te_cuda_graph_capture); experts() ends it.
+  if (by_router && !graphs_attention(stack)) b.tape.begin_graph();
   const Collapsed from = branch_input(b, "mlp", attended);
   const auto mlp_input = pre_norm(b, "mlp", from.hidden);
   const auto out = routed && serves_experts(c.spec) ? served_experts(b, mlp_input)

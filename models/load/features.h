@@ -233,6 +233,14 @@ inline constexpr Feature kFrozenWeights = {"model", "weights that do not train (
                                            [](S s) { return has_frozen(s.model) && !s.generation; }};
 inline constexpr Feature kOrderOfTraining = {"strategy.schedule", "a schedule made for backward passes",
                                              is::order_of_training};
+// Options of the stack's kernels.
+inline constexpr Feature kClampApart = {
+    "software.fused_clamp", "clamps of activations by operations of their own",
+    [](S s) { return s.model.activation_clamp > 0 && !s.software.kernels.fused_clamp; }};
+inline constexpr Feature kGraphedParts = {"software.cuda_graph_scope", "CUDA graphs of parts of a step", [](S s) {
+                                            return s.software.kernels.cuda_graphs && !graphs_step(s.software);
+                                          }};
+
 inline constexpr Feature kGenerates = {"workload", "text that is generated (workload: generate)",
                                        [](S s) { return s.generation.has_value(); }};
 inline constexpr Feature kSpeculates = {"generate.drafts", "speculative decoding (generate.drafts)",

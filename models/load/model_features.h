@@ -68,8 +68,5 @@ inline constexpr Feature kCappedLogits = {"model.logit_softcap", "capped logits"
                                           [](S s) { return s.model.logit_softcap != 0; }};
 inline constexpr Feature kCaps = {"model", "soft caps",
                                   [](S s) { return s.model.attention_softcap > 0 || s.model.logit_softcap > 0; }};
-inline constexpr Feature kClampApart = {
-    "software.fused_clamp", "clamps of activations by operations of their own",
-    [](S s) { return s.model.activation_clamp > 0 && !s.software.kernels.fused_clamp; }};
 
 }  // namespace orrery::feature

@@ -126,11 +126,14 @@ struct WorkCost {
     const double weights = a.weighted ? (a.direction == Direction::forward ? 4 : 8) * d(a.rows) : 0;
     return {10 * d(a.rows) * d(a.columns), passes * d(a.rows) * d(a.columns) * d(width) + weights};
   }
-  // Two clamps of half of the columns (2 passes) and their concatenation (2); in backward the gradients of the clamps
-  // (3) and the concatenation of the gradients of the two halves (2).
+  // Each half of the columns is clamped (2 passes), and the results are concatenated (2). Backward of a clamp compares
+  // the input with a bound, which writes a mask of bytes, and picks the gradient or 0 by it (PyTorch
+  // FunctionsManual.cpp, clamp_backward); with two bounds there are two masks, which are joined. The gradients are
+  // concatenated (2 passes of each half).
   Cost operator()(const Clamp& c) const {
-    const double elements = 2 * d(c.rows) * d(c.columns);
-    return {2 * elements, (c.direction == Direction::forward ? 4 : 5) * elements * d(width)};
+    const double elements = d(c.rows) * d(c.columns), w = d(width);
+    const double gates = 3 * w + 2, values = 4 * w + 6;
+    return {4 * elements, elements * (c.direction == Direction::forward ? 8 * w : gates + values + 4 * w)};
   }
   // An unfused residual connection: adding the bias reads and writes the rows once more, and so does dropout.
   Cost operator()(const Residual& r) const {

@@ -33,7 +33,9 @@ struct Kernels {
   int operator()(const LatentHeads& l) const { return l.fused ? 2 : 12; }
   int operator()(const Split&) const { return 2; }
   int operator()(const Activation& a) const { return a.fused || !a.gated ? 1 : 2; }
-  int operator()(const Clamp&) const { return 3; }
+  // Backward: two comparisons and three steps of the two bounds' masks, the choices by them, two zeros, a
+  // concatenation.
+  int operator()(const Clamp& c) const { return c.direction == Direction::forward ? 3 : 9; }
   int operator()(const Residual& r) const { return r.fused ? 1 : 1 + (r.bias ? 1 : 0) + (r.dropout ? 1 : 0); }
   int operator()(const Add&) const { return 1; }
   int operator()(const BiasGradient&) const { return 1; }

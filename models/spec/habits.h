@@ -66,8 +66,9 @@ inline constexpr Named<InputCasts> kInputCasts[] = {
 // GraphScope says what CUDA graphs hold where a stack captures any (software.cuda_graphs). step: the whole step. layer:
 // a layer. attention: the first half of a layer, with its norm and its residual sum. router: of a layer with experts
 // the norm before them, shared experts that no transfer overlaps, the router, and what sorts the tokens for the
-// transfer to the experts. The host launches all other kernels one by one (Megatron-Core's --cuda-graph-scope:
-// full_iteration; attn; moe_router with moe_preprocess).
+// transfer to the experts. The host launches all other kernels one by one, those of layers whose attention and MLP are
+// side by side too (Megatron-Core's --cuda-graph-scope: full_iteration; attn; moe_router with moe_preprocess). What
+// graphs' own memory pools hold is not counted.
 enum class GraphScope : std::uint8_t { step, layer, attention, router, attention_and_router };
 inline constexpr Named<GraphScope> kGraphScopes[] = {{"step", GraphScope::step},
                                                      {"layer", GraphScope::layer},

@@ -89,8 +89,8 @@ struct Software {
     bool eight_bit_output = false;
     EightBitAttention eight_bit_attention = EightBitAttention::never;
     bool compile = false;  // whether chains of element-wise ops are fused into fewer kernels
-    // whether steps, and of generated text passes of one token, run as CUDA graphs, so that the host spends no time per
-    // kernel
+    // whether steps (as far as cuda_graph_scope says), and of generated text passes of one token, run as CUDA graphs,
+    // so that the host spends no time per kernel
     bool cuda_graphs = false;
     GraphScope cuda_graph_scope = GraphScope::step;  // what of a training step the graphs hold
     // Generated text: the number of query heads of a key head, with 128 columns each, for which the stack has attention
@@ -224,7 +224,8 @@ struct Software {
     double workspace_MiB = 32;  // MiB of the cuBLAS workspace, allocated through the caching allocator
     // whether backward runs in a thread of its own, whose cuBLAS handle has a second workspace
     bool backward_workspace = false;
-    // whether the output of the attention block stays allocated until the layer's forward returns
+    // whether the output of the attention block stays allocated until the layer's forward returns, in layers of one
+    // residual stream whose MLP follows attention
     bool holds_attention_output = false;
     // MiB of buffers that the training framework keeps for communication if states are sharded, allocated through the
     // caching allocator

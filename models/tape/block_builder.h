@@ -163,7 +163,7 @@ class BlockBuilder {
     std::function<void()> emit;
     int graph = 0;
   };
-  static void join_graphs(std::vector<Recorded>& pass);
+  static void join_graphs(std::vector<Recorded>& ops);
 
   void run_backward();
   void leave_out_unneeded();  // leaves out backward ops that nothing needs (block_frozen.cpp)

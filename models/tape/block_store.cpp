@@ -136,10 +136,11 @@ void BlockBuilder::keep_fresh_gradients() {
   }
 }
 
-// Marks the ops of a graph that follow another op of it: one call launches them all.
-void BlockBuilder::join_graphs(std::vector<Recorded>& pass) {
-  for (std::size_t i = 1; i < pass.size(); ++i) {
-    if (pass[i].graph != 0 && pass[i].graph == pass[i - 1].graph) pass[i].op.same_call = true;
+// Marks the ops of a graph that follow another op of it in the same pass: one call launches them all.
+void BlockBuilder::join_graphs(std::vector<Recorded>& ops) {
+  for (std::size_t i = 1; i < ops.size(); ++i) {
+    if (ops[i].graph != 0 && ops[i].graph == ops[i - 1].graph && ops[i].op.phase == ops[i - 1].op.phase)
+      ops[i].op.same_call = true;
   }
 }
 

@@ -169,9 +169,9 @@ Spec served_spec(const ServedRow& row, std::int64_t batch, std::int64_t output) 
   const RowFormats formats = formats_of(row, model);
   const std::string& precision = formats.precision;
   if (precision.empty()) throw Error(fmt::format("precision {} is not built in", row.precision));
-  // NVIDIA's checkpoints in nvfp4 ask for a cache in 8 bits (kv_cache_quant_algo), and every stack follows them (vLLM,
-  // utils/torch_utils.py: resolve_kv_cache_dtype_string; SGLang: configure_kv_cache_dtype). So do NVIDIA's in fp8,
-  // which are those of TensorRT-LLM.
+  // Rows name no checkpoint. Those in nvfp4 are taken to be NVIDIA's, which ask for a cache in 8 bits
+  // (kv_cache_quant_algo); every stack follows them (vLLM, utils/torch_utils.py: resolve_kv_cache_dtype_string; SGLang,
+  // model_runner.py: configure_kv_cache_dtype). So are those in fp8 of TensorRT-LLM alone.
   const bool narrow = row.precision == "nvfp4" || precision == "nvfp4" ||
                       (precision == "fp8" && stack_of(row).starts_with("tensorrt-llm"));
   const std::string cache = cache_of(row, narrow);

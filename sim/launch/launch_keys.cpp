@@ -382,6 +382,8 @@ void add_launch_keys(SpecValues& v, const Framework& framework) {
   // Leaves out the number of virtual stages if it is 1, because some frameworks interleave stages as soon as the option
   // is given.
   if (chunks == 1) v.take("strategy.virtual_stages");
+  // No clamp is no option: frameworks refuse a bound of 0, or clamp to it.
+  if (v.text("model.activation_clamp") == "0") v.take("model.activation_clamp");
   if (stages > 0 && layers % stages == 0 && chunks > 1 && !asks("strategy.virtual_stages"))
     add("launch.layers_per_virtual_stage", fmt::format("{}", layers / stages));
 }

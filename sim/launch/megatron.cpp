@@ -30,10 +30,12 @@ constexpr OptionWord kOptimizers[] = {{"adam", "adamw"}, {"adamw", "adamw"}, {"s
 constexpr OptionWord kNorms[] = {{"LayerNorm", "layernorm"}, {"RMSNorm", "rmsnorm"}};
 constexpr OptionWord kPositions[] = {{"rope", "rope"}, {"learned_absolute", "learned"}, {"none", "none"}};
 constexpr OptionWord kRope[] = {{"true", "rope"}, {"false", ""}};
+constexpr OptionWord kGatedToo[] = {{"true", "true"}, {"false", ""}};
 constexpr OptionWord kNotGated[] = {{"true", "false"}, {"false", ""}};
 constexpr OptionWord kDispatchers[] = {{"alltoall", ""}};
 constexpr OptionWord kBalanced[] = {{"true", "1"}, {"false", ""}};
-constexpr OptionWord kLayerGraphs[] = {{"true", "local"}, {"false", "none"}};
+constexpr OptionWord kLocalGraphs[] = {{"true", "local"}, {"false", ""}};
+constexpr OptionWord kOuterGraphs[] = {{"true", "transformer_engine"}, {"false", ""}};
 constexpr OptionWord kScores[] = {{"softmax", "softmax"}, {"sigmoid", "sigmoid"}};
 
 constexpr OptionRow kStrategyRows[] = {
@@ -69,8 +71,8 @@ constexpr OptionRow kStrategyRows[] = {
     {"recompute_modules", "launch.recompute_modules", {}, {}, false, true},
     {"recompute_method", "launch.recompute_method", {}, {}, false, true},
     {"cuda_graph_impl", "launch.graph_impl", {}, {}, true, true},
-    {"enable_cuda_graph", "launch.graph_impl", kLayerGraphs, {}, true},
-    {"external_cuda_graph", "launch.graph_impl", kLayerGraphs, {}, true},
+    {"enable_cuda_graph", "launch.graph_impl", kLocalGraphs, {}, true},
+    {"external_cuda_graph", "launch.graph_impl", kOuterGraphs, {}, true},
     {"cuda_graph_scope", "launch.graph_scope", {}, {}, true, true},
     {"recompute_num_layers", "launch.recompute_num_layers"},
     {"distribute_saved_activations", "strategy.partition_activations", kFlag},
@@ -106,6 +108,7 @@ constexpr OptionRow kModelRows[] = {
     {"make_vocab_size_divisible_by", "software.vocab_multiple", {}, {}, true},
     {"swiglu", "model.gated", kFlag, "false"},
     {"squared_relu", "model.gated", kNotGated, {}, true},
+    {"quick_geglu", "model.gated", kGatedToo, {}, true},
     {"activation_func_clamp_value", "model.activation_clamp"},
     {"untie_embeddings_and_output_weights", "model.tied_embeddings", kUnless, "true"},
     {"normalization", "model.norm", kNorms, "layernorm"},

@@ -121,7 +121,9 @@ class Replay : BlockSource {
     const auto* collective = std::get_if<Collective>(&op.work);
     const bool lists = options_.gathers_lists && collective && gathers_parameters(op, *collective);
     const bool copies = options_.flat_copies > 0 && collective && ends_step(op);
-    if (op.allocates.empty() && op.frees.empty() && !lists && !copies && !states_.has_gradients()) return;
+    const bool product = std::holds_alternative<Gemm>(op.work) || std::holds_alternative<GroupedGemm>(op.work);
+    const bool first = backward_workspace_ > 0 && product && op.phase != Phase::forward && op.phase != Phase::step;
+    if (op.allocates.empty() && op.frees.empty() && !lists && !copies && !first && !states_.has_gradients()) return;
     const Picoseconds offset = step_ * trace_.step_time;
     // A framework that copies gradients into flat buffers also checks them for infinities, and its host waits for the
     // result before it issues the update.
@@ -129,8 +131,7 @@ class Replay : BlockSource {
     const Picoseconds now = offset + host_.now(t, behind_, checked_, lag_.at(t));
     visited_ = t;
     clock_ = std::max(clock_, now - offset);
-    if (op.phase == Phase::backward && std::holds_alternative<Gemm>(op.work) && backward_workspace_ > 0)
-      take(std::exchange(backward_workspace_, 0), Category::workspace, now);
+    if (first) take(std::exchange(backward_workspace_, 0), Category::workspace, now);
     const int stream = pool_of(op.lane);
     for (const Operand& o : op.allocates) take(frame_of(plan_, plan_.tasks[t].frame, o), o.slot, stream, now);
     if (states_.has_gradients())

@@ -16,6 +16,11 @@ json memory_json(const Report& r) {
                  {"peak_bytes", r.memory.peak},
                  {"peak_reserved_bytes", r.memory.peak_reserved},
                  {"peak_device_bytes", r.memory.peak_device}};
+  if (!r.memory.stalled.empty()) {
+    MemoryReport stalled;
+    for (const RankMemory& rank : r.memory.stalled) add_rank(stalled, rank);
+    memory["stalled_peak_reserved_bytes"] = stalled.peak_reserved;
+  }
   for (const MemoryTier tier : kTiersBeyond)
     memory[fmt::format("{}_peak_bytes", row_of(tier).name)] = r.memory.tier_peak[index_of(tier)];
   memory["device_calls"] = r.memory.device_calls;

@@ -37,13 +37,12 @@ void add_stalls_remark(Report& report, const Spec& spec) {
   if (!stalled) return;
   MemoryReport memory;
   for (const RankMemory& rank : report.memory.stalled) add_rank(memory, rank);
-  report.remarks.push_back(fmt::format(
-      "stalls: in {} of {} published runs of {} with a pipeline and data ranks hosts waited in every micro-batch; such "
-      "a "
-      "step takes {}{}",
-      stalled->seen, stalled->runs, spec.software.name, time_text(stalled->step_time),
-      memory.ranks.empty() ? ""
-                           : fmt::format(" and reserves {}", memory_text(static_cast<double>(memory.peak_reserved)))));
+  const std::string reserves =
+      memory.ranks.empty() ? "" : " and reserves " + memory_text(static_cast<double>(memory.peak_reserved));
+  report.remarks.push_back(
+      fmt::format("stalls: in {} of {} published runs of {} with a pipeline and data ranks hosts waited in every "
+                  "micro-batch; such a step takes {}{}",
+                  stalled->seen, stalled->runs, spec.software.name, time_text(stalled->step_time), reserves));
 }
 
 }  // namespace orrery

@@ -270,6 +270,10 @@ Json random_software(Draw& draw) {
                                 : draw.chance(.35) ? "orrery"
                                                    : draw.from(data_names("software"));
   if (!draw.chance(.15)) return name;
+  if (draw.chance(.3))
+    return {{"profile", name},
+            {"cuda_graphs", true},
+            {"cuda_graph_scope", draw.of({"layer", "attention", "attention_and_router"})}};
   return {{"profile", name}, {draw.of({"compile", "cuda_graphs"}), true}};
 }
 

@@ -98,6 +98,7 @@ inline std::string random_model(Random& r, std::int64_t layers, const RandomFeat
   m.add("scaled_embedding", r.chance(30));
   m.add("attention_softcap", r.chance(30) ? 50 : 0);
   m.add("logit_softcap", r.chance(30) && may.capped ? 30 : 0);
+  if (m.text().find("gated: true") != std::string::npos) m.add("activation_clamp", r.chance(30) ? 0.5 : 0.0);
   if (layers > 1 && r.chance(30)) m.add("sliding_window", "{window: 16, every: 2}");
   return m.text();
 }

@@ -63,6 +63,12 @@ TEST(HostTime, KernelsOfOneCallAreLaunchedOnce) {
   EXPECT_EQ(issue_time(op, stack(), profile), 0);
   profile.generates = false;
   EXPECT_EQ(issue_time(op, stack(), profile), 0);
+  Software graphs = stack();
+  graphs.kernels.cuda_graphs = true;
+  graphs.kernels.cuda_graph_scope = GraphScope::layer;
+  profile.measured.ops.emplace_back();
+  profile.measured.issue = 7e-6;
+  EXPECT_EQ(issue_time(op, graphs, profile), 0) << "a graph launches it, however long a launch was measured to take";
 }
 
 // A layer's ops run again in full cost the layer's time again, whether or not its activations leave the device.

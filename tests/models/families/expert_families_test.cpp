@@ -84,7 +84,8 @@ TEST(ExpertFamilies, KnowTheirLayers) {
       "mlp_only_layers": [2, 5])");
   EXPECT_EQ(qwen.moe->layers, (std::vector<std::int64_t>{0, 1, 3, 4}));
   EXPECT_EQ(experts_before(qwen, 4), 3);
-  const Model oss = read(R"("model_type": "gpt_oss", "num_local_experts": 4)");
+  const Model oss = read(R"("model_type": "gpt_oss", "num_local_experts": 4, "swiglu_limit": 7.0)");
+  EXPECT_EQ(oss.activation_clamp, 7);
   EXPECT_TRUE(oss.attention_sinks && oss.moe->router_bias && has_mlp_bias(oss) && has_attention_output_bias(oss));
 }
 

@@ -287,6 +287,7 @@ const std::vector<Values>& ways_of(const Feature& f) {
          {"strategy.zero_quantize", "{weights: int8}"}}}},
       {&kOrderOfTraining, {pipeline("dualpipe"), pipeline("pipedream"), pipeline("vocab-1f1b"), pipeline("bpipe")}},
       {&kGenerates, {{{"generate", kText}}}},
+      {&kGraphedParts, {{{"software.cuda_graphs", "true"}, {"software.cuda_graph_scope", "layer"}}}},
       {&kSpeculates,
        {{{"generate", "{batch: 32, input: 64, output: 8, drafts: 2, acceptance: 0.5}"}, {"model.mtp_layers", "1"}}}},
       {&kNarrowLatentCache,

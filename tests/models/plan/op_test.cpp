@@ -115,6 +115,17 @@ TEST(Op, WeightedBiasesOfExpertsAreEager) {
   EXPECT_EQ(cost_of(bias, 2).bytes, 40.0 * 1024 * 512);
 }
 
+// Eager clamps of gates (one bound) and of what they gate (two): each half is read and written, then both are joined;
+// backward makes masks of bytes: 8 bytes of a gate and 14 of a value in 16 bits, and 4 bytes of each to join them.
+TEST(Op, ClampsApartAreEager) {
+  Clamp clamp = {.rows = 1024, .columns = 512, .limit = 7};
+  EXPECT_EQ(cost_of(clamp, 2).bytes, 16.0 * 1024 * 512);
+  EXPECT_EQ(kernels_of(clamp), 3);
+  clamp.direction = Direction::backward;
+  EXPECT_EQ(cost_of(clamp, 2).bytes, (8.0 + 14 + 2 * 4) * 1024 * 512);
+  EXPECT_EQ(kernels_of(clamp), 9);
+}
+
 // Conversions to few bits read every number and write codes and scales, of each run by itself; sums read all summands.
 TEST(Op, ConversionsToFewBitsMoveCodesAndScales) {
   const NarrowFormat format = {NarrowKind::int4, 64};

@@ -38,6 +38,19 @@ TEST(ServedSpec, FourBitsAreWidenedWhereProductsDoNotHaveThem) {
   EXPECT_EQ(blackwell.strategy.quantised_layers, QuantisedLayers::feed_forward);
 }
 
+// Checkpoints in nvfp4 ask for a cache in 8 bits, which every stack follows; those in fp8 do where TensorRT-LLM runs.
+TEST(ServedSpec, CachesAreThoseThatCheckpointsAskFor) {
+  const auto cache = [](const char* framework, const char* precision) {
+    ServedRow said = row("llama-3.1-70b", "b200", precision);
+    said.framework = framework;
+    return served_spec(said, 4, 2).generation->kv_precision;
+  };
+  for (const char* framework : {"vllm 0.17.0", "sglang 0.5.9", "trtllm 1.2.0"})
+    EXPECT_EQ(cache(framework, "fp4"), Precision::fp8) << framework;
+  EXPECT_EQ(cache("vllm 0.17.0", "fp8"), Precision::bf16);
+  EXPECT_EQ(cache("trtllm 1.2.0", "fp8"), Precision::fp8);
+}
+
 TEST(ServedSpec, GptOssHasExpertsInMxfp4) {
   ServedRow said = row("gpt-oss-120b", "b200", "fp4");
   const auto precision = [&](const char* framework) {

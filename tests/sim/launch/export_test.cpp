@@ -107,6 +107,16 @@ TEST(ExportOfASpec, DegreesAndWhatCannotBeSaid) {
         "--recompute-modules core_attn layernorm", "--bf16"})
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
   EXPECT_EQ(out.unsaid, std::vector<std::string>{"strategy.schedule"});
+  EXPECT_EQ(text.find("clamp"), std::string::npos) << "no bound is no option: Megatron refuses 0\n" << text;
+}
+
+TEST(ExportOfASpec, AClampOfTheActivationIsSaid) {
+  const Spec spec = parse_spec(
+      "{model: {base: llama-3.1-8b, activation_clamp: 7}, sequence: 8192, cluster: {node: dgx-h100}, software: "
+      "megatron-core, strategy: {global_batch: 8}}",
+      "spec.yaml");
+  const Exported out = export_options(values_of(spec), find_framework("megatron"));
+  EXPECT_NE(launch_text(out, Syntax::shell).find("--activation-func-clamp-value 7"), std::string::npos);
 }
 
 // Parts of a built-in model for which Megatron has no option are named too; they were left out in silence.

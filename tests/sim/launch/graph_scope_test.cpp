@@ -20,18 +20,23 @@ std::string graphs(const std::string& impl, const std::string& scope) {
 
 TEST(GraphScope, IsWhatTheLaunchFileSays) {
   EXPECT_EQ(graphs("-", "-"), " ");
+  EXPECT_EQ(graphs("-", "attn"), " ") << "graphs are off unless an implementation is named";
   EXPECT_EQ(graphs("none", "full_iteration"), "false ");
   EXPECT_EQ(graphs("transformer_engine", "attn moe_router moe_preprocess"), "true attention_and_router");
   EXPECT_EQ(graphs("transformer_engine", "[moe_router, moe_preprocess]"), "true router");
   EXPECT_EQ(graphs("local", "attn"), "true attention");
   EXPECT_EQ(graphs("local", "-"), "true layer");
+  EXPECT_EQ(graphs("local", "full"), "true layer");
   EXPECT_EQ(graphs("full_iteration", "-"), "true step");
   EXPECT_EQ(graphs("local", "full_iteration"), "true step");
+  EXPECT_EQ(graphs("local", "full_iteration_inference"), "false ") << "it holds nothing of training";
 }
 
 TEST(GraphScope, IsRemarkedOnWhereItIsNotModelled) {
   EXPECT_EQ(graphs("transformer_engine", "mamba"),
-            "  run.sh:2: graphs of 'mamba' are not modelled: taken as no graphs");
+            "false  run.sh:2: graphs of 'mamba' are not modelled: taken as none");
+  EXPECT_EQ(graphs("transformer_engine", "attn mlp"),
+            "true attention run.sh:2: graphs of 'mlp' are not modelled: taken as none");
 }
 
 }  // namespace

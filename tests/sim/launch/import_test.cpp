@@ -140,6 +140,18 @@ TEST(Import, ACommandLine) {
   EXPECT_TRUE(has_remark(found, "4 after 8"));
 }
 
+// The options of gpt-oss's activation, and of graphs of parts of a layer; a deprecated flag that is off says nothing.
+TEST(Import, ClampsAndGraphsOfMegatronCore) {
+  const LaunchImport found = import_launch(
+      {{"x.sh",
+        "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 12 --quick-geglu --activation-func-clamp-value 7.0 "
+        "--cuda-graph-impl transformer_engine --cuda-graph-scope attn moe_router moe_preprocess"}});
+  expect_values(found, {{"model.gated", "true"},
+                        {"model.activation_clamp", "7.0"},
+                        {"software.cuda_graphs", "true"},
+                        {"software.cuda_graph_scope", "attention_and_router"}});
+}
+
 TEST(Import, WhatTheGpusCannotHoldIsSaid) {
   const LaunchImport found = import_launch(
       {{"x.sh", "torchrun --nproc_per_node 8 t.py --tensor-model-parallel-size 8 --pipeline-model-parallel-size 16"}});

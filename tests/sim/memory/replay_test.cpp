@@ -101,6 +101,22 @@ TEST(Memory, CollectivesHoldWhatTheyUse) {
   EXPECT_GT(run(1e6, true, 0.01).peak_reserved, run(1e6, true).peak_reserved);
 }
 
+// The thread of backward has a cuBLAS handle, and a workspace, of its own, however backward is cut into passes.
+TEST(Memory, BackwardHasAWorkspaceOfItsOwn) {
+  constexpr Bytes kWorkspace = Bytes{32} << 20;
+  for (const char* schedule : {"1f1b", "zb-h1"}) {
+    const Spec spec = spec_of(kModel, fmt::format("pipeline: 2, global_batch: 4, schedule: {}", schedule), 4096);
+    const Plan plan = make_plan(spec);
+    const Trace trace = simulate(plan, costs_of(plan, spec, find_profile(spec.cluster.gpu)).timing);
+    const auto at_peak = [&](Bytes own) {
+      const MemoryOptions options = {.capacity = Bytes{1} << 50, .workspace = kWorkspace, .backward_workspace = own};
+      return replay_memory(plan, trace, options).front().at_peak[static_cast<std::size_t>(Category::workspace)];
+    };
+    EXPECT_EQ(at_peak(0), kWorkspace) << schedule;
+    EXPECT_EQ(at_peak(kWorkspace), 2 * kWorkspace) << schedule;
+  }
+}
+
 // A host that is far ahead stands still when the device's queue of launches is full: a collective takes five places of
 // it, its kernel's and four events', and so many collectives at most hold their tensors at a time.
 TEST(Memory, CollectivesFillTheLaunchQueueWithTheirEvents) {

@@ -248,7 +248,10 @@ TEST_F(Published, StalledStepsAreJudgedAsStalled) {
   EXPECT_NEAR(list[0].error, 0.1, 1e-9);
   EXPECT_TRUE(misses(cases, Judged::stalled, false).empty()) << "that row does not say so";
   EXPECT_EQ(nlohmann::json::parse(published_json(cases))["stalled_step_time"][0]["rows"], 1);
-  EXPECT_EQ(nlohmann::json::parse(published_json(cases))["stalled_peak_memory"].size(), 0U);  // none was measured
+  EXPECT_TRUE(misses(cases, Judged::stalled_memory, true).empty()) << "no memory was measured";
+  for (PublishedCase& c : cases) c.row.peak_memory_bytes = c.stalled_memory_bytes / 1.1;
+  EXPECT_NEAR(misses(cases, Judged::stalled_memory, true).at(0).error, 0.1, 1e-9);
+  EXPECT_EQ(nlohmann::json::parse(published_json(cases))["stalled_peak_memory"][0]["rows"], 1);
 }
 
 // A step that was composed from parts does not show that it fits in a GPU's memory.

@@ -53,6 +53,8 @@ TEST(Stalls, HoldNoTensorsOfCollectives) {
   for (std::size_t i = 0; i < memory.ranks.size(); ++i)
     EXPECT_LE(memory.stalled[i].memory.peak_reserved, memory.ranks[i].memory.peak_reserved);
   EXPECT_LT(memory.stalled[0].memory.peak_reserved, memory.ranks[0].memory.peak_reserved);
+  EXPECT_EQ(nlohmann::json::parse(to_json(predict(spec).report)).at("memory").at("stalled_peak_reserved_bytes"),
+            memory.stalled[0].memory.peak_reserved);
   EXPECT_TRUE(predict(spec_with("data: 4, global_batch: 8")).report.memory.stalled.empty());
 }
 
