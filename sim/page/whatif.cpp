@@ -20,9 +20,9 @@
 namespace orrery {
 namespace {
 
-constexpr std::size_t kMostSlow = 12, kMostCells = 32;  // the most bars of a chart; the most rows of the heat map
-constexpr std::size_t kLongest = 40;                    // the most bytes of a name that a bar or a row shows
-constexpr double kStrongest = 0.5;                      // the share of more, or of less, time that has the full colour
+constexpr std::size_t kMostSlow = 12;  // the most bars of a chart
+constexpr std::size_t kLongest = 40;   // the most bytes of a name that a bar or a row shows
+constexpr double kStrongest = 0.5;     // the share of more, or of less, time that has the full colour
 
 std::string share_text(double share) {
   std::string text = fmt::format("{:+.1f} %", 100 * share);
@@ -78,7 +78,7 @@ std::string slowdowns_part(std::string_view title, const std::vector<Slowdown>& 
 
 std::string map_part(const WhatifAnswer& a) {
   constexpr double kNames = 200, kHead = 24, kRow = 24, kWidest = 110;
-  const WorkMap map = work_map(a, kMostCells);
+  const WorkMap map = work_map(a, kMostMapRows);
   if (map.ranks.empty()) return "";
   const double wide = std::min(kWidest, (kChartUnits - kNames) / static_cast<double>(map.stages.size()));
   Drawing d;

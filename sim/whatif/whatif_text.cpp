@@ -13,8 +13,7 @@
 namespace orrery {
 namespace {
 
-constexpr std::size_t kMostRows = 12;   // the most rows of a table of slowdowns
-constexpr std::size_t kMostCells = 32;  // the most rows, and the most columns, in the map of ranks and stages
+constexpr std::size_t kMostRows = 12;  // the most rows of a table of slowdowns
 
 // The name of an op, a rank or a stage as tables show it: long names lose their ends.
 std::string name_text(const std::string& name) { return std::string(first_characters(name, sensible::kLongestWord)); }
@@ -66,7 +65,7 @@ std::string slowdowns_text(std::string_view title, std::string_view what, const 
 }
 
 std::string work_text(const WhatifAnswer& a, const Style& style) {
-  const WorkMap map = work_map(a, kMostCells);
+  const WorkMap map = work_map(a, kMostMapRows);
   if (map.ranks.empty()) return "";
   Table t;
   t.columns = {{map.ranks.size() < a.work.size() ? "ranks" : "rank", "", Align::left}};

@@ -19,6 +19,7 @@ struct WorkMap {
   std::vector<std::vector<double>> slower;
   bool several = false;  // whether a cell stands for several ranks or stages
 };
+inline constexpr std::size_t kMostMapRows = 32;  // the most rows, and the most columns, of a map that is shown
 // most: the greatest number of rows, and of columns. No rows for a run of one rank and one stage.
 WorkMap work_map(const WhatifAnswer& answer, std::size_t most);
 

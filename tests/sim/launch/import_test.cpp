@@ -147,7 +147,7 @@ TEST(Import, ClampsAndGraphsOfMegatronCore) {
         "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 12 --quick-geglu --activation-func-clamp-value 7.0 "
         "--cuda-graph-impl transformer_engine --cuda-graph-scope attn moe_router moe_preprocess"}});
   expect_values(found, {{"model.gated", "true"},
-                        {"model.activation_clamp", "7.0"},
+                        {"model.activation_clamp", "7"},
                         {"software.cuda_graphs", "true"},
                         {"software.cuda_graph_scope", "attention_and_router"}});
 }

@@ -112,8 +112,8 @@ TEST(Memory, BackwardHasAWorkspaceOfItsOwn) {
       const MemoryOptions options = {.capacity = Bytes{1} << 50, .workspace = kWorkspace, .backward_workspace = own};
       return replay_memory(plan, trace, options).front().at_peak[static_cast<std::size_t>(Category::workspace)];
     };
-    EXPECT_EQ(at_peak(0), kWorkspace) << schedule;
-    EXPECT_EQ(at_peak(kWorkspace), 2 * kWorkspace) << schedule;
+    EXPECT_GE(at_peak(0), kWorkspace) << schedule;
+    EXPECT_EQ(at_peak(kWorkspace) - at_peak(0), kWorkspace) << schedule;
   }
 }
 

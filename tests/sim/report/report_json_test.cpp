@@ -82,6 +82,7 @@ std::set<std::string> keys_of_page() {
 TEST(ReportJson, ThePageHasEveryKey) {
   Report r;
   r.memory.ranks.emplace_back();
+  r.memory.stalled.emplace_back();
   r.communication.emplace_back();
   r.weights.emplace_back();
   r.losses = {1};
