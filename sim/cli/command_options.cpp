@@ -22,6 +22,12 @@ void add_page(CLI::App& app, CommandLine& o) {
       ->type_name("FILE");
 }
 
+void add_device(CLI::App& app, std::string& device) {
+  app.add_option("--device", device, "cpu (the default) or cuda")
+      ->check(CLI::IsMember({"cpu", "cuda"}))
+      ->type_name("cpu|cuda");
+}
+
 CLI::Option* take_specs(CLI::Option* option) {
   const auto read = [](std::string& path) {
     path = or_installed_example(path);

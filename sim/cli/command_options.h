@@ -30,6 +30,8 @@ void add_repeated(CLI::App& app, const std::string& name, std::vector<std::strin
 void add_shared(CLI::App& app, std::vector<std::string>& overrides, std::string& profile);
 // Adds the option --html to a command that can write its result as an HTML page.
 void add_page(CLI::App& app, CommandLine& o);
+// Adds the option --device to a command that runs or measures.
+void add_device(CLI::App& app, std::string& device);
 // Makes an option take the path of a spec file. If no file has that path, the name may be that of an installed example.
 CLI::Option* take_specs(CLI::Option* option);
 // Makes an option take a positive number. name: what the help calls the number; unit: the unit of a number that is

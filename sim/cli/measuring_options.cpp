@@ -7,9 +7,7 @@ void add_run(CLI::App& app, CommandLine& o) {
   CLI::App& c = *app.add_subcommand("run", "execute the plan for real, and report the same figures, measured");
   take_specs(c.add_option("SPEC", o.run.spec, "what to train, on what, and how (YAML or JSON)"))->required();
   add_shared(c, o.run.overrides, o.run.profile);
-  c.add_option("--device", o.run.device, "cpu (the default) or cuda")
-      ->check(CLI::IsMember({"cpu", "cuda"}))
-      ->type_name("cpu|cuda");
+  add_device(c, o.run.device);
   c.add_flag("--composed", o.run.composed,
              "GPU ranks run one by one, each alone; the step is composed of what they measure and of modelled "
              "communication");
@@ -38,9 +36,7 @@ void add_calibrate(CLI::App& app, CommandLine& o) {
   c.add_option("--import", o.calibrate.imports,
                "files to read instead: nccl-tests output (text, -J), NCCL's log (GRAPH, TUNING), Kineto traces")
       ->type_name("FILE...");
-  c.add_option("--device", o.calibrate.device, "cpu (the default) or cuda")
-      ->check(CLI::IsMember({"cpu", "cuda"}))
-      ->type_name("cpu|cuda");
+  add_device(c, o.calibrate.device);
   c.add_option("--ranks", o.calibrate.ranks, "processes that run at once, as in the steps to predict (2)")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{64}))
       ->type_name("N");
@@ -97,9 +93,7 @@ void add_validate(CLI::App& app, CommandLine& o) {
       ->type_name("FILE");
   c.add_option("--rows", o.validate.rows, "published: write every row's error, for explain, JSON")->type_name("FILE");
   add_shared(c, o.validate.overrides, o.validate.profile);
-  c.add_option("--device", o.validate.device, "cpu (the default) or cuda")
-      ->check(CLI::IsMember({"cpu", "cuda"}))
-      ->type_name("cpu|cuda");
+  add_device(c, o.validate.device);
   c.add_flag("--composed", o.validate.composed,
              "compute and memory of GPU ranks that run one by one, instead of steps");
   c.add_option("--ranks", o.validate.ranks, "processes of each run; as many as a spec has GPUs, if absent")
