@@ -7,7 +7,6 @@
 namespace orrery::kernels::cuda {
 namespace {
 
-constexpr float kLog2E = 1.44269504F;
 // If the backward pass would have fewer thread blocks than this number, query heads that share a key head run in
 // separate blocks. The number is two blocks for each of an H100's 132 multiprocessors.
 constexpr std::int64_t kFewBlocks = 264;

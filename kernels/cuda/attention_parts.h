@@ -6,6 +6,8 @@
 // is rounded up.
 namespace orrery::kernels::cuda {
 
+constexpr float kLog2E = 1.44269504F;  // log2(e)
+
 struct ForwardArguments {
   ConstHeads q, k, v;
   float scale;

@@ -9,7 +9,6 @@
 // This header has definitions that the forward and the backward pass of flash attention share.
 namespace orrery::kernels::cuda {
 
-constexpr float kLog2E = 1.44269504F;
 constexpr float kLn2 = 0.693147181F;
 
 // Returns the number of elements from one row of a tile to the next in shared memory.

@@ -3,8 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
 #include "kernels/cuda/check.h"
@@ -53,10 +51,14 @@ struct Fp16Bits {
 };
 __device__ inline float widen(float x) { return x; }
 __device__ inline float widen(Bf16Bits x) { return __uint_as_float(static_cast<std::uint32_t>(x.bits) << 16); }
-__device__ inline float widen(Fp16Bits x) { return __half2float(__ushort_as_half(x.bits)); }
+__device__ inline float widen(Fp16Bits x) {
+  float y;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x.bits));
+  return y;
+}
 __device__ inline void narrow(float x, float& to) { to = x; }
-__device__ inline void narrow(float x, Bf16Bits& to) { to.bits = __bfloat16_as_ushort(__float2bfloat16_rn(x)); }
-__device__ inline void narrow(float x, Fp16Bits& to) { to.bits = __half_as_ushort(__float2half_rn(x)); }
+__device__ inline void narrow(float x, Bf16Bits& to) { asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(to.bits) : "f"(x)); }
+__device__ inline void narrow(float x, Fp16Bits& to) { asm("cvt.rn.f16.f32 %0, %1;" : "=h"(to.bits) : "f"(x)); }
 
 template <class T>
 __device__ inline std::uint32_t pack(float low, float high);
