@@ -6,32 +6,42 @@
 namespace orrery::kernels::cuda {
 namespace {
 
-struct Shape {
+struct AttentionShape {
   std::int64_t batch, query, key, heads, kv_heads, head_dim;
   CausalMask mask = {};
 };
 
 // Every depth; less than a tile, several and odd numbers of rows; grouped queries; a window; a rank's part of a
 // sequence; queries that see no key; keys that no query sees.
-const Shape kShapes[] = {{1, 1, 1, 1, 1, 64},
-                         {2, 17, 17, 4, 2, 64},
-                         {1, 300, 300, 1, 1, 64},
-                         {1, 200, 200, 1, 1, 96, {.window = 40}},
-                         {1, 130, 130, 1, 1, 80},
-                         {1, 260, 260, 1, 1, 128},
-                         {1, 129, 257, 1, 1, 128, {.query_offset = 128}},
-                         {1, 150, 290, 2, 1, 128, {.window = 33, .query_offset = 140}},
-                         {1, 90, 90, 2, 1, 128, {.query_offset = 10, .key_offset = 50}},
-                         {1, 100, 100, 1, 1, 256},
-                         {1, 70, 70, 2, 1, 40},
-                         {1, 127, 127, 3, 1, 64},  // an odd number of rows of all heads
-                         {3, 21, 21, 3, 1, 128}};
+const AttentionShape kAttentions[] = {{1, 1, 1, 1, 1, 64},
+                                      {2, 17, 17, 4, 2, 64},
+                                      {1, 300, 300, 1, 1, 64},
+                                      {1, 200, 200, 1, 1, 96, {.window = 40}},
+                                      {1, 130, 130, 1, 1, 80},
+                                      {1, 260, 260, 1, 1, 128},
+                                      {1, 129, 257, 1, 1, 128, {.query_offset = 128}},
+                                      {1, 150, 290, 2, 1, 128, {.window = 33, .query_offset = 140}},
+                                      {1, 90, 90, 2, 1, 128, {.query_offset = 10, .key_offset = 50}},
+                                      {1, 100, 100, 1, 1, 256},
+                                      {1, 70, 70, 2, 1, 40},
+                                      {1, 127, 127, 3, 1, 64},  // an odd number of rows of all heads
+                                      {3, 21, 21, 3, 1, 128}};
 
-constexpr float kScale = 0.25F;
+// The kernels of fp32 have no tiles: a warp takes a row. A fourth of the rows takes a sixteenth of the time.
+AttentionShape shape_for(Type type, AttentionShape s) {
+  if (type != Type::fp32) return s;
+  const auto quarter = [](std::int64_t rows) { return (rows + 3) / 4; };
+  s.query = quarter(s.query);
+  s.key = quarter(s.key);
+  s.mask = {quarter(s.mask.window), quarter(s.mask.query_offset), quarter(s.mask.key_offset)};
+  return s;
+}
+
+constexpr float kAttentionScale = 0.25F;
 
 // All operands of attention. q, and k and v, lie in packed buffers.
-struct Case {
-  Case(Type type, const Shape& s)
+struct AttentionCase {
+  AttentionCase(Type type, const AttentionShape& s)
       : shape(s),
         width((s.heads + 2 * s.kv_heads) * s.head_dim),
         flat(s.heads * s.head_dim),
@@ -60,21 +70,21 @@ struct Case {
   }
 
   void run() {
-    attention(q(query.view()), k(key.view()), v(key.view()), kScale, shape.mask, q(out.view()), lse.as<float>(),
-              nullptr);
+    attention(q(query.view()), k(key.view()), v(key.view()), kAttentionScale, shape.mask, q(out.view()),
+              lse.as<float>(), nullptr);
     const Memory workspace(attention_gradient_workspace(q(query.view()), k(key.view())));
-    attention_gradient(saved(), q(dout.view()), kScale, shape.mask, q(dquery.view()), k(dkey.view()), v(dkey.view()),
-                       workspace.workspace(), nullptr);
+    attention_gradient(saved(), q(dout.view()), kAttentionScale, shape.mask, q(dquery.view()), k(dkey.view()),
+                       v(dkey.view()), workspace.workspace(), nullptr);
   }
   void run_reference() {
-    reference::attention<double>(q(query.reference()), k(key.reference()), v(key.reference()), kScale, shape.mask,
-                                 q(out.reference()));
+    reference::attention<double>(q(query.reference()), k(key.reference()), v(key.reference()), kAttentionScale,
+                                 shape.mask, q(out.reference()));
     reference::attention_gradient<double>(q(query.reference()), k(key.reference()), v(key.reference()),
-                                          q(dout.reference()), kScale, shape.mask, q(dquery.reference()),
+                                          q(dout.reference()), kAttentionScale, shape.mask, q(dquery.reference()),
                                           k(dkey.reference()), v(dkey.reference()));
   }
 
-  Shape shape;
+  AttentionShape shape;
   std::int64_t width, flat;
   Operand query, key, dout, out, dquery, dkey;
   Memory lse;
@@ -83,14 +93,14 @@ struct Case {
 using Attention = OnDevice;
 
 // Checks lse against the CPU's kernel, which computes in fp32 from the same stored values.
-void expect_log_sum_exp(Case& c) {
-  const Shape& shape = c.shape;
+void expect_log_sum_exp(AttentionCase& c) {
+  const AttentionShape& shape = c.shape;
   const auto narrow = [](const std::vector<double>& x) { return std::vector<float>(x.begin(), x.end()); };
   std::vector<float> query = narrow(c.query.doubles), key = narrow(c.key.doubles);
   std::vector<float> out(shape.batch * shape.query * c.flat), lse(shape.batch * shape.heads * shape.query);
   const auto q = kernels::matrix(query.data(), shape.batch * shape.query, c.width);
   const auto k = kernels::matrix(key.data(), shape.batch * shape.key, c.width);
-  kernels::attention(c.q(q), c.k(k), c.v(k), kScale, shape.mask,
+  kernels::attention(c.q(q), c.k(k), c.v(k), kAttentionScale, shape.mask,
                      c.q(kernels::matrix(out.data(), shape.batch * shape.query, c.flat)), lse.data());
   const std::vector<float> got = c.lse.read<float>();
   for (std::size_t i = 0; i < lse.size(); ++i) {
@@ -105,9 +115,9 @@ void expect_log_sum_exp(Case& c) {
 // products of rows, and of the scores' gradients. Each is at most one rounding of the storage type.
 TEST_F(Attention, MatchesItsReference) {
   for (const Type type : kTypes) {
-    for (const Shape& shape : kShapes) {
-      SCOPED_TRACE(name_of(type) + " " + std::to_string(&shape - kShapes));
-      Case c(type, shape);
+    for (const AttentionShape& shape : kAttentions) {
+      SCOPED_TRACE(name_of(type) + " " + std::to_string(&shape - kAttentions));
+      AttentionCase c(type, shape_for(type, shape));
       c.run();
       expect_log_sum_exp(c);
       c.run_reference();
@@ -121,7 +131,7 @@ TEST_F(Attention, MatchesItsReference) {
 
 TEST_F(Attention, StaysFiniteForLargeScores) {
   for (const Type type : kTypes) {
-    Case c(type, {1, 200, 200, 1, 1, 64});
+    AttentionCase c(type, {1, 200, 200, 1, 1, 64});
     attention(c.q(c.query.view()), c.k(c.key.view()), c.v(c.key.view()), 1000, {}, c.q(c.out.view()), c.lse.as<float>(),
               nullptr);
     for (const double x : c.out.read()) EXPECT_LE(std::abs(x), 1.01);
@@ -131,7 +141,7 @@ TEST_F(Attention, StaysFiniteForLargeScores) {
 // A shape with so many key tiles that the query heads of a group run in one block; in the shapes above they run in
 // separate blocks. Most tiles are seen by no query.
 TEST_F(Attention, HeadsOfAGroupRunInOneBlock) {
-  Case c(Type::bf16, {1, 20, 34000, 2, 1, 64, {.query_offset = 100}});
+  AttentionCase c(Type::bf16, {1, 3, 34000, 2, 1, 64, {.query_offset = 100}});
   c.run();
   c.run_reference();
   EXPECT_LT(c.dquery.error(), 10 * kFloatError + 4 * rounding_of(Type::bf16));
@@ -139,10 +149,10 @@ TEST_F(Attention, HeadsOfAGroupRunInOneBlock) {
 }
 
 TEST_F(Attention, RefusesWhatItCannotRead) {
-  Case c(Type::bf16, {1, 8, 8, 1, 1, 12});
+  AttentionCase c(Type::bf16, {1, 8, 8, 1, 1, 12});
   EXPECT_THROW(c.run(), std::invalid_argument);
-  EXPECT_THROW(attention_gradient(c.saved(), c.q(c.dout.view()), kScale, {}, c.q(c.dquery.view()), c.k(c.dkey.view()),
-                                  c.v(c.dkey.view()), {}, nullptr),
+  EXPECT_THROW(attention_gradient(c.saved(), c.q(c.dout.view()), kAttentionScale, {}, c.q(c.dquery.view()),
+                                  c.k(c.dkey.view()), c.v(c.dkey.view()), {}, nullptr),
                std::invalid_argument);
 }
 

@@ -12,8 +12,8 @@ constexpr std::int64_t kRows = 11;
 constexpr double kScale = 1.0 / 16;
 
 // A vocabulary in two parts, of which the second ends in padding; parts of odd widths, and of whole packs.
-struct Case {
-  Case(Type type, std::int64_t vocabulary, std::int64_t columns)
+struct VocabularyCase {
+  VocabularyCase(Type type, std::int64_t vocabulary, std::int64_t columns)
       : parts{{0, vocabulary}, {columns, vocabulary}},
         logits(type, kRows, 2 * columns, 0, 1),
         halves{Operand(type, kRows, columns, 0, 2), Operand(type, kRows, columns, 0, 3)},
@@ -39,7 +39,7 @@ struct Case {
 };
 
 void expect_reference(Type type, std::int64_t vocabulary, std::int64_t columns) {
-  Case c(type, vocabulary, columns);
+  VocabularyCase c(type, vocabulary, columns);
   const Memory labels(c.labels);
   for (int h = 0; h < 2; ++h) row_maxima(c.halves[h].view(), c.parts[h], c.maxima[h].as<float>(), nullptr);
   std::vector<float> maxima = c.maxima[0].read<float>();

@@ -32,11 +32,15 @@ inline double rounding_of(Type type) { return type == Type::fp32 ? 0x1p-24 : typ
 inline double error_of(Type type) { return kFloatError + rounding_of(type); }
 
 inline void put(Type type, float value, unsigned char* to) {
-  if (type == Type::fp32) std::memcpy(to, &value, 4);
-  const Bf16 bf16 = to_bf16(value);
-  if (type == Type::bf16) std::memcpy(to, &bf16, 2);
-  const __half_raw fp16 = __float2half_rn(value);
-  if (type == Type::fp16) std::memcpy(to, &fp16.x, 2);
+  if (type == Type::fp32) {
+    std::memcpy(to, &value, 4);
+  } else if (type == Type::bf16) {
+    const Bf16 bf16 = to_bf16(value);
+    std::memcpy(to, &bf16, 2);
+  } else {
+    const __half_raw fp16 = __float2half_rn(value);
+    std::memcpy(to, &fp16.x, 2);
+  }
 }
 inline float get(Type type, const unsigned char* from) {
   float value;

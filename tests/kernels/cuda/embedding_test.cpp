@@ -9,8 +9,9 @@ namespace {
 using Embedding = OnDevice;
 
 // Tokens [first, first + vocabulary) lie in the table; some of those drawn do not, some come many times.
-struct Case {
-  Case(Type of_table, Type type, std::int64_t rows, std::int64_t columns, std::int64_t vocabulary, std::int64_t first)
+struct EmbeddingCase {
+  EmbeddingCase(Type of_table, Type type, std::int64_t rows, std::int64_t columns, std::int64_t vocabulary,
+                std::int64_t first)
       : first_token(first),
         table(of_table, vocabulary, columns, 0, 1),
         y(type, rows, columns, 8, 2),
@@ -32,7 +33,7 @@ TEST_F(Embedding, MatchesItsReference) {
     for (const Type type : kTypes) {
       for (const std::int64_t columns : {5, 48, 2056}) {
         SCOPED_TRACE(name_of(of_table) + " " + name_of(type) + " " + std::to_string(columns));
-        Case c(of_table, type, 150, columns, 40, 20);
+        EmbeddingCase c(of_table, type, 150, columns, 40, 20);
         const Memory tokens(c.tokens);
         embed_gradient(tokens.as<std::int64_t>(), c.first_token, c.y.view(), c.table.view(), c.workspace.workspace(),
                        nullptr);

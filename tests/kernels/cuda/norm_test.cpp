@@ -10,8 +10,8 @@ using Norm = OnDevice;
 
 constexpr double kEpsilon = 0x1p-17;  // near 1e-5, and the same as float
 
-struct Case {
-  Case(Type type, Type of_weight, const MatrixShape& s)
+struct NormCase {
+  NormCase(Type type, Type of_weight, const MatrixShape& s)
       : x(type, s.rows, s.columns, s.gap, 1),
         dy(type, s.rows, s.columns, s.gap, 2),
         y(type, s.rows, s.columns, s.gap, 3),
@@ -51,7 +51,7 @@ TEST_F(Norm, MatchesItsReference) {
         for (const MatrixShape& shape : kShapes) {
           if (shape.columns == 1) continue;  // the gradient is rounding noise around zero
           SCOPED_TRACE((layer ? "layer " : "rms ") + name_of(type, shape));
-          Case c(type, of_weight, shape);
+          NormCase c(type, of_weight, shape);
           c.run(layer);
           EXPECT_LT(c.y.error(), error_of(type));
           EXPECT_LT(c.dy.error(), error_of(type));
@@ -65,7 +65,7 @@ TEST_F(Norm, MatchesItsReference) {
 
 TEST_F(Norm, ManyRowsAddToTheWeightsGradient) {
   for (const std::int64_t columns : {8, 1032}) {
-    Case c(Type::bf16, Type::fp32, {columns == 8 ? 5000 : 700, columns, 0});
+    NormCase c(Type::bf16, Type::fp32, {columns == 8 ? 5000 : 700, columns, 0});
     c.run(true);
     EXPECT_LT(c.dweight.error(), 2 * kFloatError);  // a sum of thousands of terms
     EXPECT_LT(c.dbias.error(), 2 * kFloatError);
