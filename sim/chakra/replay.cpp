@@ -89,20 +89,20 @@ class Rates {
 };
 
 // An interval of time in which a rank computes or communicates.
-struct Busy {
+struct BusySpan {
   Seconds begin = 0, end = 0;
 };
 
 // The total time that `intervals` cover, counted once where they overlap, without the time that `without` covers.
-Seconds covered(std::vector<Busy> intervals, std::vector<Busy> without = {}) {
+Seconds covered(std::vector<BusySpan> intervals, std::vector<BusySpan> without = {}) {
   // The begin or end of an interval: its time, and the change (+1 or -1) of the number of open intervals in `intervals`
   // and in `without`.
   std::vector<std::tuple<Seconds, int, int>> edges;
-  for (const Busy& b : intervals) {
+  for (const BusySpan& b : intervals) {
     edges.emplace_back(b.begin, 1, 0);
     edges.emplace_back(b.end, -1, 0);
   }
-  for (const Busy& b : without) {
+  for (const BusySpan& b : without) {
     edges.emplace_back(b.begin, 0, 1);
     edges.emplace_back(b.end, 0, -1);
   }
@@ -226,7 +226,7 @@ struct Meetings {
 // The times when a rank's device and host are free again, and the intervals in which the rank computed or communicated.
 struct Clock {
   Seconds device = 0, host = 0;
-  std::vector<Busy> computing, moving;
+  std::vector<BusySpan> computing, moving;
 };
 
 class GraphReplay {

@@ -47,6 +47,8 @@ std::string time_text(double seconds) { return with_unit(seconds, time_scale(sec
 std::string memory_text(double bytes) { return with_unit(bytes, memory_scale(bytes)); }
 std::string volume_text(double bytes) { return with_unit(bytes, volume_scale(bytes)); }
 std::string count_text(double count) { return with_unit(count, count_scale(count)); }
+std::string percent_number(double share) { return fmt::format("{:.1f}", 100 * share); }
+
 std::string percent_text(double share) { return fmt::format("{:.1f} %", 100 * share); }
 
 std::string grouped(double value) {

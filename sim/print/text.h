@@ -23,12 +23,13 @@ Scale count_scale(double largest);   // units for counts: T, B, M, K, powers of 
 std::string number(double value, const Scale& scale);     // the number in the scale's unit: "9.83"
 std::string with_unit(double value, const Scale& scale);  // the number and the unit: "9.83 s"
 
-std::string time_text(double seconds);   // a time with its unit: "9.83 s"
-std::string memory_text(double bytes);   // bytes of memory with their unit: "61.2 GiB"
-std::string volume_text(double bytes);   // bytes of a transfer with their unit: "1.25 GB"
-std::string count_text(double count);    // a count with its unit: "70.6 B"
-std::string percent_text(double share);  // a share in percent: "38.2 %"
-std::string grouped(double value);       // the number, rounded and with commas between thousands: "106,700"
+std::string time_text(double seconds);     // a time with its unit: "9.83 s"
+std::string memory_text(double bytes);     // bytes of memory with their unit: "61.2 GiB"
+std::string volume_text(double bytes);     // bytes of a transfer with their unit: "1.25 GB"
+std::string count_text(double count);      // a count with its unit: "70.6 B"
+std::string percent_text(double share);    // a share in percent: "38.2 %"
+std::string percent_number(double share);  // the same below a heading that names the unit: "38.2"
+std::string grouped(double value);         // the number, rounded and with commas between thousands: "106,700"
 
 // The abilities of a terminal. Text for a pipe is plain: no colour, no bars, no limit of width.
 struct Style {

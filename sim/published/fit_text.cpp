@@ -6,13 +6,12 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/print/table.h"
+#include "sim/print/text.h"
 #include "sim/published/fit.h"
 
 namespace orrery {
 
 namespace {
-
-std::string percent(double share) { return fmt::format("{:.1f}", 100 * share); }
 
 std::string_view left_out_name(LeftOutBy by) {
   return by == LeftOutBy::release ? "release" : by == LeftOutBy::model ? "model" : "source";
@@ -34,9 +33,9 @@ std::string errors_table(const std::string& title, const std::vector<ErrorSummar
   Table t;
   t.columns = {{title, "", Align::left}, {"rows", ""}, {"mean", "%"}, {"bias", "%"}, {"p90", "%"}, {"null model", "%"}};
   for (const ErrorSummary& e : errors)
-    t.rows.push_back({e.source, fmt::format("{}", e.rows), percent(e.mean), fmt::format("{:+.1f}", 100 * e.bias),
-                      percent(e.p90), percent(e.null_mean)});
-  t.rows.push_back({"mean over sources", "", percent(mean_of_sources(errors)), "", "", ""});
+    t.rows.push_back({e.source, fmt::format("{}", e.rows), percent_number(e.mean), fmt::format("{:+.1f}", 100 * e.bias),
+                      percent_number(e.p90), percent_number(e.null_mean)});
+  t.rows.push_back({"mean over sources", "", percent_number(mean_of_sources(errors)), "", "", ""});
   return '\n' + print(t);
 }
 
@@ -77,11 +76,11 @@ std::string refit_text(const Refit& refit, const LeftOutErrors& errors) {
                {fmt::format("{} out", left_out_name(refit.by)), "%"}, {"bias", "%"}, {"half out", "%"}};
   double left_out = 0;
   for (const LeftOut& s : refit.sources) {
-    t.rows.push_back({s.source, fmt::format("{}", s.rows), percent(s.in_sample), percent(s.left_out),
-                      fmt::format("{:+.1f}", 100 * s.left_out_bias), percent(s.halves)});
+    t.rows.push_back({s.source, fmt::format("{}", s.rows), percent_number(s.in_sample), percent_number(s.left_out),
+                      fmt::format("{:+.1f}", 100 * s.left_out_bias), percent_number(s.halves)});
     left_out += s.left_out / static_cast<double>(refit.sources.size());
   }
-  t.rows.push_back({fmt::format("mean over {}s", left_out_name(refit.by)), "", "", percent(left_out)});
+  t.rows.push_back({fmt::format("mean over {}s", left_out_name(refit.by)), "", "", percent_number(left_out)});
   Table n;
   n.columns = {
       {"fitted number", "", Align::left}, {"of", "", Align::left}, {"built in", ""}, {"prior", ""}, {"fit", ""}};

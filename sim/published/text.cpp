@@ -10,7 +10,6 @@ namespace orrery {
 namespace {
 
 std::string signed_percent(double share) { return fmt::format("{:+.1f}", 100 * share); }
-std::string percent(double share) { return fmt::format("{:.1f}", 100 * share); }
 std::string gib(double bytes) { return fmt::format("{:.1f}", bytes / 1073741824.0); }
 
 struct Compared {
@@ -72,9 +71,9 @@ Table summary_table(const std::string& title, const std::vector<ErrorSummary>& l
                {"worst", "%"}};
   if (null_model) t.columns.push_back({"null model", "mean %"});
   for (const ErrorSummary& s : list) {
-    t.rows.push_back({s.source, fmt::format("{}", s.rows), signed_percent(s.bias), percent(s.median), percent(s.mean),
-                      percent(s.p90), percent(s.worst)});
-    if (null_model) t.rows.back().push_back(percent(s.null_mean));
+    t.rows.push_back({s.source, fmt::format("{}", s.rows), signed_percent(s.bias), percent_number(s.median),
+                      percent_number(s.mean), percent_number(s.p90), percent_number(s.worst)});
+    if (null_model) t.rows.back().push_back(percent_number(s.null_mean));
   }
   return t;
 }
@@ -87,7 +86,7 @@ Table bubbles_table(const std::vector<PublishedCase>& cases) {
                {"difference", "points"}};
   for (const PublishedCase& c : cases) {
     if (!c.reason.empty() || !c.row.bubble_fraction) continue;
-    t.rows.push_back({c.row.id, percent(c.bubble_fraction), percent(*c.row.bubble_fraction),
+    t.rows.push_back({c.row.id, percent_number(c.bubble_fraction), percent_number(*c.row.bubble_fraction),
                       signed_percent(c.bubble_fraction - *c.row.bubble_fraction)});
   }
   return t;
@@ -101,7 +100,8 @@ Table regret_table(const std::vector<PublishedCase>& cases) {
                {"", "worst %"},
                {"right", "%"}};
   for (const GridRegret& r : regrets(cases)) {
-    t.rows.push_back({r.source, fmt::format("{}", r.grids), percent(r.mean), percent(r.worst), percent(r.right)});
+    t.rows.push_back({r.source, fmt::format("{}", r.grids), percent_number(r.mean), percent_number(r.worst),
+                      percent_number(r.right)});
   }
   return t;
 }

@@ -11,7 +11,6 @@
 namespace orrery {
 namespace {
 
-constexpr std::string_view kStepName = "ProfilerStep#";
 // Latest time of a trace in nanoseconds since 1970, in the year 2096. With this limit the difference of two times fits
 // in 64 bits.
 constexpr std::int64_t kLatest_ns = 4'000'000'000'000'000'000;

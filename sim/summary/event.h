@@ -27,6 +27,9 @@ struct TraceEvent {
   Arguments args;
 };
 
+// How PyTorch's profiler names its events of steps: followed by the step's number.
+inline constexpr std::string_view kStepName = "ProfilerStep#";
+
 // Sorts of events, told apart by their category. PyTorch 1.12 and older write "Kernel", "Memcpy", "Memset", "Operator"
 // and "Runtime" where newer ones write "kernel", "gpu_memcpy", "gpu_memset", "cpu_op" and "cuda_runtime".
 enum class EventSort : std::uint8_t { none, kernel, copy, wait, operation, annotation, launch };

@@ -19,8 +19,6 @@
 namespace orrery {
 namespace {
 
-constexpr std::string_view kStepName = "ProfilerStep#";
-
 std::optional<double> seconds_of(std::string_view text) {
   ExactTime time;
   if (!parse_time(text, time)) return std::nullopt;

@@ -70,15 +70,15 @@ inline float number(std::uint64_t seed, std::int64_t rank, std::int64_t i) {
   return static_cast<float>((x >> 40) % 31) - 15;
 }
 
-using Values = std::vector<float>;
+using Floats = std::vector<float>;
 
-inline Values numbers(std::uint64_t seed, int rank, std::int64_t count) {
-  Values values;
+inline Floats numbers(std::uint64_t seed, int rank, std::int64_t count) {
+  Floats values;
   for (std::int64_t i = 0; i < count; ++i) values.push_back(number(seed, rank, i));
   return values;
 }
 
-inline std::vector<std::byte> stored(Element element, const Values& values) {
+inline std::vector<std::byte> stored(Element element, const Floats& values) {
   std::vector<std::byte> bytes(values.size() * static_cast<std::size_t>(width_of(element)));
   for (std::size_t i = 0; i < values.size(); ++i) {
     const kernels::Bf16 half = kernels::to_bf16(values[i]);
@@ -222,7 +222,7 @@ class Trial {
   }
 
  private:
-  Values input(std::size_t member) const {
+  Floats input(std::size_t member) const {
     std::int64_t n = case_.size;
     if (case_.kind == CollectiveKind::all_gather) n = counts_[member];
     if (case_.kind == CollectiveKind::reduce_scatter) n = sum_of(counts_, counts_.size());
@@ -230,10 +230,10 @@ class Trial {
     return numbers(case_.seed, members_[member], n);
   }
 
-  Values reduced() const {
-    Values all = input(0);
+  Floats reduced() const {
+    Floats all = input(0);
     for (std::size_t m = 1; m < members_.size(); ++m) {
-      const Values more = input(m);
+      const Floats more = input(m);
       for (std::size_t i = 0; i < all.size(); ++i) {
         all[i] = case_.reduction == Reduction::sum ? all[i] + more[i] : std::max(all[i], more[i]);
       }
@@ -242,8 +242,8 @@ class Trial {
   }
 
   // The expected result before it is added to the existing values.
-  Values moved() const {
-    Values all;
+  Floats moved() const {
+    Floats all;
     switch (case_.kind) {
       case CollectiveKind::all_reduce:
       case CollectiveKind::reduce:
@@ -264,7 +264,7 @@ class Trial {
         break;
     }
     for (std::size_t m = 0; m < members_.size(); ++m) {
-      const Values from = input(m);
+      const Floats from = input(m);
       const bool exchange = case_.kind == CollectiveKind::all_to_all;
       const auto begin = from.begin() + (exchange ? case_.size * static_cast<std::int64_t>(me_) : 0);
       all.insert(all.end(), begin, exchange ? begin + case_.size : from.end());
@@ -272,7 +272,7 @@ class Trial {
     return all;
   }
 
-  Values with_before(Values all) const {
+  Floats with_before(Floats all) const {
     if (!case_.add) return all;
     for (std::size_t i = 0; i < all.size(); ++i) all[i] += before_[i];
     return all;
@@ -285,7 +285,7 @@ class Trial {
     before_ = numbers(case_.seed + 7, members_[me_], static_cast<std::int64_t>(moved().size()));
     // the result's memory holds a part of the input
     if (case_.overlap && case_.kind == CollectiveKind::reduce_scatter) {
-      const Values whole = input(me_);
+      const Floats whole = input(me_);
       before_ = {whole.begin() + sum_of(counts_, me_), whole.begin() + sum_of(counts_, me_ + 1)};
     }
     out_ = stored(case_.element, before_);
@@ -302,7 +302,7 @@ class Trial {
   bool apart_ = false;  // whether the result of a broadcast or reduce lies apart from the input
   std::vector<std::int64_t> counts_;
   std::vector<std::byte> in_, out_;
-  Values before_;
+  Floats before_;
   const std::byte* result_ = nullptr;
   std::unique_ptr<Pending> pending_;
 };

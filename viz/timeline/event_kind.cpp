@@ -80,35 +80,35 @@ bool on_host(std::string_view category) {
 }  // namespace
 
 Kind group_kind(std::string_view description) {
-  struct Row {
+  struct NamePart {
     std::string_view part;
     Kind kind;
   };
   // Megatron's names are those of its variables: "TENSOR_MODEL_PARALLEL_GROUP", "EXPERT_DATA_PARALLEL_GROUP".
   std::string name(description);
   for (char& c : name) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c == '-' ? '_' : c;
-  static constexpr Row rows[] = {{"expert_data", Kind::data},
-                                 {"expert_replicate", Kind::data},
-                                 {"expert_tensor", Kind::expert},
-                                 {"ulysses", Kind::context},
-                                 {"vocabulary", Kind::pipeline},
-                                 {"world", Kind::data},
-                                 {"tensor", Kind::tensor},
-                                 {"pipeline", Kind::pipeline},
-                                 {"expert", Kind::expert},
-                                 {"context", Kind::context},
-                                 {"data", Kind::data},
-                                 {"replicate", Kind::data},
-                                 {"embedding", Kind::pipeline},
-                                 {"model", Kind::data},
-                                 {"kv", Kind::tensor},
-                                 {"fsdp", Kind::data},
-                                 {"dp", Kind::data},
-                                 {"tp", Kind::tensor},
-                                 {"pp", Kind::pipeline},
-                                 {"cp", Kind::context},
-                                 {"ep", Kind::expert}};
-  for (const Row& row : rows) {
+  static constexpr NamePart rows[] = {{"expert_data", Kind::data},
+                                      {"expert_replicate", Kind::data},
+                                      {"expert_tensor", Kind::expert},
+                                      {"ulysses", Kind::context},
+                                      {"vocabulary", Kind::pipeline},
+                                      {"world", Kind::data},
+                                      {"tensor", Kind::tensor},
+                                      {"pipeline", Kind::pipeline},
+                                      {"expert", Kind::expert},
+                                      {"context", Kind::context},
+                                      {"data", Kind::data},
+                                      {"replicate", Kind::data},
+                                      {"embedding", Kind::pipeline},
+                                      {"model", Kind::data},
+                                      {"kv", Kind::tensor},
+                                      {"fsdp", Kind::data},
+                                      {"dp", Kind::data},
+                                      {"tp", Kind::tensor},
+                                      {"pp", Kind::pipeline},
+                                      {"cp", Kind::context},
+                                      {"ep", Kind::expert}};
+  for (const NamePart& row : rows) {
     if (contains(name, row.part)) return row.kind;
   }
   return Kind::communication;

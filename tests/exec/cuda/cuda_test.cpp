@@ -88,7 +88,7 @@ const std::string kSmall = "name: small, layers: 1, hidden: 32, heads: 2, kv_hea
 
 TEST_F(CudaRank, TrainsInBf16) {
   const std::vector<double> losses =
-      run_alone("precision: bf16, gradient_precision: fp32, global_batch: 2, micro_batch: 1", kSmall, 12)
+      run_alone("precision: bf16, gradient_precision: fp32, global_batch: 2, micro_batch: 2", kSmall, 12)
           .execution.losses;
   ASSERT_EQ(losses.size(), 12U);
   if (!test::computes()) return;
@@ -98,7 +98,7 @@ TEST_F(CudaRank, TrainsInBf16) {
 
 TEST_F(CudaRank, SpansAreOrderedAndOnTheHostsClock) {
   const Picoseconds before = host_now();
-  const Ran ran = run_alone("precision: bf16, global_batch: 1", kSmall, 4);
+  const Ran ran = run_alone("precision: bf16, global_batch: 2", kSmall, 4);
   const Picoseconds after = host_now();
   ASSERT_EQ(ran.execution.steps.size(), 4U);
   for (const MeasuredStep& step : ran.execution.steps) {
@@ -117,7 +117,7 @@ TEST_F(CudaRank, SpansAreOrderedAndOnTheHostsClock) {
 
 // With marks in each third step only, the others tell how long they took, and all steps give the same losses.
 TEST_F(CudaRank, TimesTheTasksOfEachThirdStep) {
-  const std::string strategy = "precision: fp32, gradient_precision: fp32, global_batch: 1";
+  const std::string strategy = "precision: fp32, gradient_precision: fp32, global_batch: 2";
   const Picoseconds before = host_now();
   const Ran ran = run_alone(strategy, kSmall, 8, false, 3);
   const Picoseconds whole = host_now() - before;

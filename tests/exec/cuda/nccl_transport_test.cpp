@@ -98,7 +98,7 @@ TEST_F(NcclTransport, MessagesOfABatchMeet) {
     test::expect_no_errors(test::on_nccl_ranks(plan_of(ranks), [&](int rank, QueuedTransport& transport) {
       std::deque<test::OwnQueue> queues(4);
       const int next = (rank + 1) % ranks, before = (rank + ranks - 1) % ranks;
-      const Values down = numbers(1, rank, 100), up = numbers(2, rank, 100);
+      const Floats down = numbers(1, rank, 100), up = numbers(2, rank, 100);
       const auto bytes = static_cast<Bytes>(down.size() * sizeof(float));
       std::vector<cuda::Memory> memory;
       for (int i = 0; i < 4; ++i) memory.emplace_back(cuda::Memory::Place::device, bytes);
@@ -115,7 +115,7 @@ TEST_F(NcclTransport, MessagesOfABatchMeet) {
       transport.start(batch);
       for (test::OwnQueue& q : queues) ORRERY_CHECK_CUDA(cudaStreamSynchronize((*q).stream()));
       if (!test::computes()) return;
-      Values came(down.size());
+      Floats came(down.size());
       copy(came.data(), memory[2].data(), cudaMemcpyDeviceToHost);
       EXPECT_EQ(came, numbers(2, next, 100));
       copy(came.data(), memory[3].data(), cudaMemcpyDeviceToHost);

@@ -148,7 +148,7 @@ std::string preferred_apart(const std::string& model, std::int64_t ranks, const 
   return fmt::format("{}\nworkload: dpo\ndpo: {{beta: 2, gpus: {}, strategy: {{{}}}}}", model, ranks, strategy);
 }
 
-const Case kApart[] = {
+const Case kOnOwnRanks[] = {
     {taught_apart(kWide, 1, ""), "data: 1, global_batch: 4"},
     {taught_apart(kWide, 2, "tensor: 2"), "data: 1, global_batch: 4"},
     {taught_apart(kWide, 1, ""), "tensor: 2, data: 1, global_batch: 4"},
@@ -178,7 +178,7 @@ const Case kApart[] = {
     {preferred_apart(kLlama, 4, "tensor: 2, data: 2"), "data: 1, micro_batch: 4, global_batch: 8"},
     {preferred_apart(kLlama, 2, "data: 2"), "tensor: 4, data: 1, micro_batch: 2, global_batch: 4"},
 };
-INSTANTIATE_TEST_SUITE_P(OwnRanks, TwoModels, testing::ValuesIn(kApart));
+INSTANTIATE_TEST_SUITE_P(OwnRanks, TwoModels, testing::ValuesIn(kOnOwnRanks));
 
 Result on_one(const std::string& model) {
   const Spec spec = spec_of({model, "data: 1, micro_batch: 2, global_batch: 4"});

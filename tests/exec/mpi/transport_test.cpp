@@ -152,7 +152,7 @@ TEST(MpiTransport, MessagesMeetByDirectionAndOrder) {
   const int rank = world_rank(), n = size_of_world();
   const int next = (rank + 1) % n, previous = (rank + n - 1) % n;
   for (const std::int64_t size : {0, 1, 100, 100000}) {
-    std::vector<Values> down, up, from_previous, from_next;
+    std::vector<Floats> down, up, from_previous, from_next;
     for (std::uint64_t i = 0; i < 3; ++i) {
       down.push_back(numbers(i, rank, size));
       up.push_back(numbers(i + 10, rank, size));
@@ -178,7 +178,7 @@ TEST(MpiTransport, ASendEndsOnlyWhenTheReceiverHasCome) {
   if (size_of_world() < 2) return;
   const Plan plan = plan_of(size_of_world());
   const auto transport = mpi_transport(MPI_COMM_WORLD, plan);
-  Values data = {1};
+  Floats data = {1};
   std::vector<std::unique_ptr<Pending>> all;
   if (world_rank() == 0) {
     all.push_back(transport->start(LaneKind::send_next, message(true, 1, data)));

@@ -10,12 +10,12 @@
 namespace orrery {
 namespace {
 
-using Values = std::vector<float>;
+using Floats = std::vector<float>;
 
 // Rank 1 of 3 alone; the other ranks are taken to have the same data.
 class Alone : public testing::Test {
  protected:
-  void start(CollectiveKind kind, const Values& in, Values& out, std::vector<std::int64_t> counts, bool add = false) {
+  void start(CollectiveKind kind, const Floats& in, Floats& out, std::vector<std::int64_t> counts, bool add = false) {
     const QueuedCall call{
         LaneKind::tensor, &queue_,
         CollectiveCall{.kind = kind, .in = in.data(), .out = out.data(), .counts = counts, .add = add}};
@@ -24,29 +24,29 @@ class Alone : public testing::Test {
 
   test::Job job_ = test::tiny_job("data: 3, global_batch: 3");
   Rank rank_ = job_.rank(1);
-  Values bank_ = {7, 8, 9};
+  Floats bank_ = {7, 8, 9};
   std::unique_ptr<QueuedTransport> transport_ = alone_transport(rank_, std::as_bytes(std::span(bank_)));
   test::HostQueue queue_;
 };
 
 TEST_F(Alone, GathersItsOwnPieceFromEverybody) {
-  Values out(5);
+  Floats out(5);
   start(CollectiveKind::all_gather, {3, 4}, out, {2, 2, 1});
-  EXPECT_EQ(out, (Values{3, 4, 3, 4, 3}));
+  EXPECT_EQ(out, (Floats{3, 4, 3, 4, 3}));
 }
 
 TEST_F(Alone, ScattersItsOwnPieceOfTheWhole) {
-  Values out = {10, 10};
+  Floats out = {10, 10};
   start(CollectiveKind::reduce_scatter, {1, 2, 3, 4, 5}, out, {2, 2, 1}, true);
-  EXPECT_EQ(out, (Values{13, 14}));
+  EXPECT_EQ(out, (Floats{13, 14}));
   start(CollectiveKind::reduce_scatter, {1, 2, 3, 4, 5}, out, {2, 2, 1});
-  EXPECT_EQ(out, (Values{3, 4}));
+  EXPECT_EQ(out, (Floats{3, 4}));
 }
 
 TEST_F(Alone, KeepsWhatItReduces) {
-  Values all = {1, 2};
+  Floats all = {1, 2};
   start(CollectiveKind::all_reduce, all, all, {2});
-  EXPECT_EQ(all, (Values{1, 2}));
+  EXPECT_EQ(all, (Floats{1, 2}));
 }
 
 // The rows of tokens in another rank's part of the vocabulary are zero here; the others' part of a sum in bf16 is not.
@@ -68,10 +68,10 @@ TEST_F(Alone, AddsItsBankToSumsInBf16) {
 }
 
 TEST_F(Alone, ReceivesFromItsBank) {
-  Values data(5);
+  Floats data(5);
   const QueuedCall call{LaneKind::receive_next, &queue_, MessageCall{false, 0, data.data(), 20}};
   transport_->start({&call, 1});
-  EXPECT_EQ(data, (Values{7, 8, 9, 7, 8}));
+  EXPECT_EQ(data, (Floats{7, 8, 9, 7, 8}));
 }
 
 }  // namespace

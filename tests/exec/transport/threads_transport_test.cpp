@@ -86,7 +86,7 @@ TEST(ThreadsTransport, BatchesMayBeMutual) {
   }));
 }
 
-QueuedCall message(LaneKind lane, HostQueue& queue, bool send, int peer, Values& data) {
+QueuedCall message(LaneKind lane, HostQueue& queue, bool send, int peer, Floats& data) {
   return {lane, &queue, MessageCall{send, peer, data.data(), static_cast<Bytes>(data.size() * sizeof(float))}};
 }
 
@@ -97,8 +97,8 @@ TEST(ThreadsTransport, MessagesMeetByDirectionAndOrder) {
     const int next = (rank + 1) % kRanks, previous = (rank + kRanks - 1) % kRanks;
     HostQueue queues[4];
     for (std::uint64_t i = 0; i < 5; ++i) {
-      Values down = numbers(i, rank, 100), up = numbers(i + 10, rank, 100);
-      Values from_previous(100), from_next(100);
+      Floats down = numbers(i, rank, 100), up = numbers(i + 10, rank, 100);
+      Floats from_previous(100), from_next(100);
       const QueuedCall batch[] = {message(LaneKind::send_next, queues[0], true, next, down),
                                   message(LaneKind::send_previous, queues[1], true, previous, up),
                                   message(LaneKind::receive_next, queues[2], false, next, from_next),

@@ -12,11 +12,11 @@
 namespace orrery::kernels {
 namespace {
 
-constexpr std::int64_t kRows = 6, kColumns = 96;
+constexpr std::int64_t kCodeRows = 6, kCodeColumns = 96;
 
 std::vector<float> weights_like(std::uint64_t seed) {
   std::mt19937_64 words(seed);
-  std::vector<float> x(kRows * kColumns);
+  std::vector<float> x(kCodeRows * kCodeColumns);
   for (float& v : x) v = static_cast<float>(static_cast<double>(words() % 20001) / 10000 - 0.9) * 0.05F;
   return x;
 }
@@ -54,7 +54,7 @@ TEST(WeightCodes, WholeNumbersAreTheNearest) {
   for (const WeightCodes codes : {WeightCodes::int8, WeightCodes::int4}) {
     for (const std::int64_t group : {-1, 0, 16, 32}) {
       for (const bool zeros : {false, true}) {
-        const CodedMatrix m = {codes, group, zeros, kRows, kColumns, 1};
+        const CodedMatrix m = {codes, group, zeros, kCodeRows, kCodeColumns, 1};
         const std::vector<float> y = there_and_back(m, x);
         for_groups(m, [&](const std::vector<std::size_t>& places) {
           const bool four = codes == WeightCodes::int4;
@@ -70,7 +70,7 @@ TEST(WeightCodes, WholeNumbersAreTheNearest) {
 TEST(WeightCodes, FloatsOfEightBitsAreTheNearest) {
   const std::vector<float> x = weights_like(2);
   for (const WeightCodes codes : {WeightCodes::fp8, WeightCodes::mxfp8}) {
-    const CodedMatrix m = {codes, codes == WeightCodes::fp8 ? -1 : 32, false, kRows, kColumns, 1};
+    const CodedMatrix m = {codes, codes == WeightCodes::fp8 ? -1 : 32, false, kCodeRows, kCodeColumns, 1};
     const std::vector<float> y = there_and_back(m, x);
     for_groups(m, [&](const std::vector<std::size_t>& places) {
       float largest = 0;
@@ -87,8 +87,8 @@ TEST(WeightCodes, FloatsOfEightBitsAreTheNearest) {
 
 TEST(WeightCodes, BlocksOfFourBitsHaveScalesOfEight) {
   const std::vector<float> x = weights_like(3);
-  const CodedMatrix m = {WeightCodes::nvfp4, 16, false, kRows, kColumns, 1};
-  EXPECT_EQ(m.bytes(), kRows * kColumns / 2 + kRows * kColumns / 16 + 4);
+  const CodedMatrix m = {WeightCodes::nvfp4, 16, false, kCodeRows, kCodeColumns, 1};
+  EXPECT_EQ(m.bytes(), kCodeRows * kCodeColumns / 2 + kCodeRows * kCodeColumns / 16 + 4);
   const std::vector<float> y = there_and_back(m, x);
   double whole = 0;
   for (const float v : x) whole = std::max<double>(whole, std::abs(v));
@@ -105,7 +105,7 @@ TEST(WeightCodes, BlocksOfFourBitsHaveScalesOfEight) {
 // The scale of a block is a power of two, and its largest weight may exceed the largest number of E2M1 by a third.
 TEST(WeightCodes, BlocksOfFourBitsMayHavePowersOfTwo) {
   const std::vector<float> x = weights_like(5);
-  const CodedMatrix m = {WeightCodes::mxfp4, 32, false, kRows, kColumns, 1};
+  const CodedMatrix m = {WeightCodes::mxfp4, 32, false, kCodeRows, kCodeColumns, 1};
   const std::vector<float> y = there_and_back(m, x);
   for_groups(m, [&](const std::vector<std::size_t>& places) {
     float largest = 0;
@@ -133,7 +133,7 @@ TEST(WeightCodes, EveryNumberOfAFormatStaysAsItIs) {
 TEST(WeightCodes, RoundingIsStoringAndReading) {
   const std::vector<float> x = weights_like(4);
   for (const WeightCodes codes : {WeightCodes::int8, WeightCodes::int4, WeightCodes::fp8}) {
-    const CodedMatrix m = {codes, 24, false, kRows, kColumns, 1};
+    const CodedMatrix m = {codes, 24, false, kCodeRows, kCodeColumns, 1};
     std::vector<float> y(x.size());
     round_matrix(m, x.data(), y.data());
     const std::vector<float> stored = there_and_back(m, x);
@@ -148,30 +148,30 @@ TEST(WeightCodes, RoundingIsStoringAndReading) {
 TEST(WeightCodes, WhatIsNoNumberStaysNone) {
   std::vector<float> x = weights_like(5), y(x.size());
   x[7] = std::nanf("");
-  round_matrix({.codes = WeightCodes::int8, .group = 16, .out = kRows, .in = kColumns}, x.data(), y.data());
+  round_matrix({.codes = WeightCodes::int8, .group = 16, .out = kCodeRows, .in = kCodeColumns}, x.data(), y.data());
   EXPECT_TRUE(std::isnan(y[7]));
   EXPECT_FALSE(std::isnan(y[6]));
-  std::vector<std::byte> stored(static_cast<std::size_t>(vector_bytes(8, kColumns)));
-  quantize_vector(8, kColumns, x.data(), stored.data());
-  widen_vector(8, kColumns, stored.data(), y.data());
+  std::vector<std::byte> stored(static_cast<std::size_t>(vector_bytes(8, kCodeColumns)));
+  quantize_vector(8, kCodeColumns, x.data(), stored.data());
+  widen_vector(8, kCodeColumns, stored.data(), y.data());
   EXPECT_TRUE(std::isnan(y[7]));
 }
 
 TEST(WeightCodes, VectorsOfTheCacheAreWithinHalfAStep) {
   const std::vector<float> x = weights_like(5);
   for (const int bits : {8, 4}) {
-    std::vector<std::byte> stored(static_cast<std::size_t>(vector_bytes(bits, kColumns)));
-    EXPECT_EQ(stored.size(), static_cast<std::size_t>(kColumns * bits / 8 + 4));
-    std::vector<float> y(kColumns);
-    quantize_vector(bits, kColumns, x.data(), stored.data());
-    widen_vector(bits, kColumns, stored.data(), y.data());
-    const auto [least, largest] = std::minmax_element(x.begin(), x.begin() + kColumns);
+    std::vector<std::byte> stored(static_cast<std::size_t>(vector_bytes(bits, kCodeColumns)));
+    EXPECT_EQ(stored.size(), static_cast<std::size_t>(kCodeColumns * bits / 8 + 4));
+    std::vector<float> y(kCodeColumns);
+    quantize_vector(bits, kCodeColumns, x.data(), stored.data());
+    widen_vector(bits, kCodeColumns, stored.data(), y.data());
+    const auto [least, largest] = std::minmax_element(x.begin(), x.begin() + kCodeColumns);
     const float step = (*largest - *least) / static_cast<float>((1 << bits) - 1);
     for (std::size_t i = 0; i < y.size(); ++i) EXPECT_NEAR(y[i], x[i], 0.52F * step + 1e-4F);
-    quantize_vector(bits, kColumns, y.data(), stored.data());  // equal numbers have a step of 0
-    std::vector<float> same(kColumns, 0.25F);
-    quantize_vector(bits, kColumns, same.data(), stored.data());
-    widen_vector(bits, kColumns, stored.data(), y.data());
+    quantize_vector(bits, kCodeColumns, y.data(), stored.data());  // equal numbers have a step of 0
+    std::vector<float> same(kCodeColumns, 0.25F);
+    quantize_vector(bits, kCodeColumns, same.data(), stored.data());
+    widen_vector(bits, kCodeColumns, stored.data(), y.data());
     EXPECT_EQ(y, same);
   }
 }

@@ -26,7 +26,7 @@ struct SizesRow {
   std::int64_t expert, tokens, capacity, sent, received;
 };
 // Uniform: what goes out comes in, k rows a token, or experts * capacity.
-constexpr SizesRow kRows[] = {
+constexpr SizesRow kSizesOfModels[] = {
     {"experts: 8, top_k: 2, feed_forward: 64", 1, 96, 0, 192, 192},
     {"experts: 8, top_k: 2, feed_forward: 64", 4, 96, 0, 192, 192},
     {"experts: 8, top_k: 2, feed_forward: 64, capacity_factor: 1", 4, 96, 24, 192, 192},
@@ -38,7 +38,7 @@ constexpr SizesRow kRows[] = {
 };
 
 TEST(ExpertSizes, FollowCapacityAndLoad) {
-  for (const SizesRow& row : kRows) {
+  for (const SizesRow& row : kSizesOfModels) {
     const Spec spec = spec_with(row.moe, fmt::format("data: 8, expert: {}, global_batch: 8", row.expert));
     const ExpertSizes s = expert_sizes(spec, 0, row.tokens);
     SCOPED_TRACE(row.moe);

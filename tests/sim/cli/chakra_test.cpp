@@ -28,10 +28,10 @@ TEST(ChakraCommands, APlanLeavesAsAFileForEachRankAndComesBack) {
   const Outcome out = export_chakra_command({kTraced, "chakra", {}, folder.path("trace")});
   EXPECT_NE(out.text.find("8 ranks"), std::string::npos) << out.text;
   EXPECT_EQ(folder.files(), 9);  // and one of groups
-  Common json;
-  json.json = true;
+  Common as_json;
+  as_json.json = true;
   const auto one =
-      nlohmann::json::parse(import_chakra_command({{folder.path("trace.0.et")}, "dgx-h100", ""}, json).text);
+      nlohmann::json::parse(import_chakra_command({{folder.path("trace.0.et")}, "dgx-h100", ""}, as_json).text);
   EXPECT_EQ(one.at("ranks"), 8);
   EXPECT_GT(one.at("step_time_s"), 0);
   EXPECT_EQ(one.at("by_rank").size(), 8U);
