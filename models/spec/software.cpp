@@ -166,6 +166,7 @@ constexpr SoftwareKey kKeys[] = {
     value_key<&Software::Memory::context_MiB>("context_MiB"),
     value_key<&Software::Memory::workspace_MiB>("workspace_MiB"),
     value_key<&Software::Memory::backward_workspace>("backward_workspace"),
+    value_key<&Software::Memory::waits_for_loss>("waits_for_loss"),
     value_key<&Software::Memory::holds_attention_output>("holds_attention_output"),
     value_key<&Software::Memory::buffers_MiB>("buffers_MiB"),
     value_key<&Software::Memory::gradient_precision>("gradient_precision"),

@@ -190,7 +190,7 @@ struct Software {
     double collective_launch_us = 12;  // host time per collective, send or receive, in addition to call_us
     double layer_us = 0;               // host time per layer and pass, in addition to the launches of its kernels
     // additional host time per layer and pass if a pipeline's stages lie on several nodes; it is multiplied by the
-    // number of tensor ranks (by 0 for one rank) and the cube root of the number of nodes with stages
+    // number of tensor ranks (by 0 for one rank), and a quarter more for each node but the first of a tensor group
     double far_stage_layer_us = 0;
     double micro_batch_us = 0;  // host time per micro-batch and forward or backward pass
     double step_us = 0;         // host time per step
@@ -227,6 +227,8 @@ struct Software {
     // whether the output of the attention block stays allocated until the layer's forward returns, in layers of one
     // residual stream whose MLP follows attention
     bool holds_attention_output = false;
+    // whether hosts that compute the loss wait for the device before they issue the update
+    bool waits_for_loss = false;
     // MiB of buffers that the training framework keeps for communication if states are sharded, allocated through the
     // caching allocator
     double buffers_MiB = 0;

@@ -35,8 +35,8 @@ struct Costs {
   // The share of the launch time of a layer's ops in which the host thread is busy. Launches are asynchronous: in the
   // rest of that time the device starts the kernels, while the host already launches later ops.
   double host_part = 1;
-  // The value of host_part (the share of the launch time of ops in which the host thread is busy) while the pipeline
-  // fills, that is, before the first backward.
+  // The value of host_part (the share of the launch time of ops in which the host thread is busy) where the host runs
+  // ahead of the device (sim/memory/host_times.cpp).
   double filling_part = 1;
 };
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <cstdint>
-#include <utility>
+#include <vector>
 
 #include "models/plan/plan.h"
 #include "models/trace/trace.h"
@@ -31,6 +31,16 @@ class HostLag {
   TaskId until_ = 0;  // first task for which the host is not late any more
 };
 
+// Returns the first task of the update of a class of ranks, which follows the last pass of the last micro-batch.
+TaskId update_of(const Plan& plan, const RankClass& ranks);
+
+// Whether a class of ranks, whose sets of buffers are given, computes the loss of the model that trains.
+bool computes_loss(const Plan& plan, const RankClass& ranks, const std::vector<std::uint32_t>& frames);
+
+struct Ahead {
+  TaskId first, until;  // the tasks from `first` on, and before `until`
+};
+
 // When the host of one class of ranks issues the tasks of a simulated step, on which the memory follows. plan, trace,
 // options: must outlive this object.
 class HostTimes {
@@ -50,11 +60,12 @@ class HostTimes {
   HostLag lag() const { return {trace_, slot_}; }  // the host before it falls behind
 
  private:
-  const Plan& plan_;
   const Trace& trace_;
   const MemoryOptions& options_;
   const std::uint32_t slot_;
-  std::pair<TaskId, TaskId> filling_;  // the tasks during which the host runs further ahead of the device
+  // For each stretch of tasks between two waits of the host, those during which it runs further ahead of the device;
+  // empty where it never does.
+  std::vector<Ahead> ahead_;
 };
 
 }  // namespace orrery

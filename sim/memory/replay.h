@@ -55,7 +55,8 @@ struct MemoryOptions {
   bool expandable_segments = false;
   // Whether the input and output of a collective are freed only when the host notices that the collective has ended.
   bool collectives_hold_tensors = false;
-  bool gathers_lists = false;  // whether ZeRO-1 copies gathered weights into one tensor per rank
+  bool waits_for_loss = false;  // whether hosts that compute the loss wait for the device before they issue the update
+  bool gathers_lists = false;   // whether ZeRO-1 copies gathered weights into one tensor per rank
 
   // Whether the optimizer states exist from the start of training, rather than from the first update on.
   bool moments_at_start = false;
@@ -71,8 +72,8 @@ struct MemoryOptions {
   // The share of the launch time of ops in which the host thread is busy. Launches are asynchronous: in the rest of
   // that time the device starts the kernels, while the host goes on, gets ahead of the device and allocates earlier.
   double host_part = 1;
-  // The value of host_part (the share of the launch time of ops in which the host thread is busy) while the pipeline
-  // fills, that is, before the first backward.
+  // The value of host_part (the share of the launch time of ops in which the host thread is busy) where the host runs
+  // ahead of the device (ahead_of in host_times.cpp).
   double filling_part = 1;
 };
 

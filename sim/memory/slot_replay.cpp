@@ -19,7 +19,6 @@ constexpr std::ptrdiff_t kReplayedSteps = 12;
 constexpr int kNotHeld = PlanBuffers::kNotHeld;
 constexpr int kBeyond = -2;  // marks a buffer that is not on the device, but on the host or on disks
 constexpr int kPlaced = -3;  // marks a buffer in a preallocated range, which is allocated from the start
-
 using Held = PlanBuffers::Held;
 constexpr Bytes kWithoutEnd = Bytes{1} << 60;
 
@@ -64,8 +63,9 @@ class Replay : BlockSource {
         if (!slots[s].lazy || options_.moments_at_start) take(f, static_cast<std::uint16_t>(s), 0, 0);
       }
     }
-    find_update(slot);
+    update_ = update_of(plan_, slot);
     slot_ = static_cast<std::uint32_t>(&slot - plan_.classes.data());
+    waits_for_loss_ = options_.waits_for_loss && computes_loss(plan_, slot, frames);
     first_ = slot.begin;
     plays_ = true;
     play(slot);
@@ -114,6 +114,7 @@ class Replay : BlockSource {
   void visit(TaskId t) {
     const Op& op = plan_.op_of(t);
     if (t == update_) {
+      if (waits_for_loss_) wait_for_loss(t);
       reserved_before_ = std::max(reserved_before_, allocator_.stats().reserved.peak);
       allocator_.reset_peaks();
     }
@@ -155,10 +156,9 @@ class Replay : BlockSource {
     curve_->back().push_back({clock_, slot_, now_});
   }
 
-  // Finds the first task of the update, which follows the last pass of the last micro-batch.
-  void find_update(const RankClass& slot) {
-    update_ = slot.end;
-    while (update_ > slot.begin && plan_.op_of(update_ - 1).phase == Phase::step) --update_;
+  void wait_for_loss(TaskId t) {
+    if (moments_ != nullptr) moments_->give_up();
+    lag_.fall_behind(t, trace_.spans[t].entered - host_.issue(t) - lag_.at(t));
   }
 
   // Must be called when the allocator has retried a request, for which the host waited for all events.
@@ -377,6 +377,7 @@ class Replay : BlockSource {
   TaskId first_ = 0;       // the first task of the class of ranks
   TaskId behind_ = kNone;  // arguments of HostTimes::now for the visited task
   bool checked_ = false;
+  bool waits_for_loss_ = false;  // whether the host, before the update, waits until the device has come to it
   HostLag lag_;
   Picoseconds clock_ = 0;   // time of the latest task, from the start of the step
   std::int64_t calls_ = 0;  // number of calls of cudaMalloc and cudaFree in the last replayed step

@@ -110,6 +110,7 @@ MemoryOptions memory_options(const Spec& spec, const Plan& plan, const Costs& co
               !on_cpu(spec) && software.memory.backward_workspace ? software.memory.workspace_MiB * kMiB : 0),
           .expandable_segments = software.memory.expandable_segments,
           .collectives_hold_tensors = software.memory.collectives_hold_tensors,
+          .waits_for_loss = software.memory.waits_for_loss,
           .gathers_lists = software.memory.gathers_lists,
           .moments_at_start = software.memory.moments == MomentTensors::at_start,
           .moments_by_weight = software.memory.moments == MomentTensors::by_weight,
@@ -150,6 +151,7 @@ MemoryReport replayed_memory(const Spec& spec, const Plan& plan, const Costs& co
   }
   if (can_stall(spec)) {
     options.collectives_hold_tensors = false;
+    options.filling_part = options.host_part;  // hosts that wait do not run ahead
     r.stalled = ranks_of(spec, plan, costs, replay_memory(plan, trace, options));
   }
   r.remapping_s = static_cast<double>(r.device_calls) * spec.software.host.segment_us * kMicrosecond;

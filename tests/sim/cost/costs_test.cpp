@@ -93,7 +93,7 @@ TEST(Costs, HostPaysPerCall) {
 }
 
 // The device's launch time beyond the host's own time is recognised by its share of a layer's. The overhead of far
-// stages is host time, except while the pipeline fills.
+// stages is host time, except where the host runs ahead.
 TEST(Costs, FarStagesLeaveTheHostItsPart) {
   const char* strategy = "tensor: 4, pipeline: 4, data: 1, global_batch: 4";
   const auto parts = [&](const std::string& keys) {
@@ -108,6 +108,25 @@ TEST(Costs, FarStagesLeaveTheHostItsPart) {
   EXPECT_EQ(parts("host_layer_us: 600, far_stage_layer_us: 0"), std::pair(0.6, 0.6));
   EXPECT_EQ(parts("host_layer_us: 600, far_stage_layer_us: 250"), std::pair(0.8, 0.3));
   EXPECT_EQ(parts("cuda_graphs: true"), std::pair(1.0, 1.0));
+}
+
+// Each node but the first of a tensor group adds a quarter to what far stages cost a layer for each tensor rank.
+TEST(Costs, FarStagesCostMoreOverSeveralNodes) {
+  const auto beside_own = [](int tensor) {
+    const Spec spec = parse_spec(
+        fmt::format("model: {{name: wide, layers: 4, hidden: 8192, heads: 64, feed_forward: 32768, vocab: 32000}}\n"
+                    "sequence: 2048\ncluster: {{node: dgx-h100, nodes: 8}}\ngpus: {}\n"
+                    "software: {{profile: nanotron, launch_us: 0, collective_launch_us: 0, call_us: 0, layer_us: 1000, "
+                    "host_layer_us: 0, far_stage_layer_us: 250}}\n"
+                    "strategy: {{tensor: {}, pipeline: 2, data: 1, global_batch: 2}}\n",
+                    2 * tensor, tensor),
+        "case");
+    const Costs p = costs_of(make_plan(spec), spec, find_profile(spec.cluster.gpu));
+    return std::round(1e6 * (1 / p.filling_part - 1)) / 1e6;
+  };
+  EXPECT_EQ(beside_own(8), 0.25 * 8);
+  EXPECT_EQ(beside_own(16), 0.25 * 16 * 1.25);
+  EXPECT_EQ(beside_own(32), 0.25 * 32 * 1.75);
 }
 
 // A stack that calls the reduction after the weight gradient has it begin after that, though the reduction does not

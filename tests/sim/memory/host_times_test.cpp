@@ -27,5 +27,29 @@ TEST(HostTimes, CountAShareOfTheLaunchTimeSinceTheLastWait) {
   EXPECT_EQ(host.now(last, 0, true, 0), 1500) << "the host reads the task's result first";
 }
 
+// Time that holds up hosts for which the device waits does not hold up others: after a wait, the host runs ahead from
+// the last task on for which the device waited. Before the first wait it does not.
+TEST(HostTimes, RunAheadWhereTheDeviceIsSlower) {
+  const Plan plan = make_plan(test::spec_of(test::kSmall, "global_batch: 4"));
+  Trace trace;
+  trace.spans.resize(plan.task_count());
+  trace.host.resize(plan.classes.size());
+  const TaskId last = plan.classes[0].end - 1;
+  for (TaskId t = 0; t <= last; ++t) trace.spans[t] = {.issued = 100 * t, .entered = 100 * t + 50};
+  TaskId awaited = last / 2;
+  while (plan.op_of(awaited).lane != LaneKind::compute) ++awaited;
+  trace.spans[awaited].entered = trace.spans[awaited].issued;
+  const TaskId resumed = awaited - 2;
+  trace.host[0] = {{resumed, 100 * resumed, 0}};
+  MemoryOptions options;
+  options.host_part = 0.5;
+  options.filling_part = 0.1;
+  const HostTimes host(plan, trace, options, 0);
+  EXPECT_EQ(host.issue(resumed - 1), 50 * (resumed - 1));
+  EXPECT_EQ(host.issue(awaited), 100 * resumed + 100);
+  EXPECT_EQ(host.issue(awaited + 1), 100 * resumed + 150);
+  EXPECT_EQ(host.issue(awaited + 11), 100 * resumed + 150 + 100);
+}
+
 }  // namespace
 }  // namespace orrery

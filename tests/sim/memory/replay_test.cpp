@@ -141,6 +141,37 @@ TEST(Memory, CollectivesFillTheLaunchQueueWithTheirEvents) {
   EXPECT_GE(held, kLaunchQueue / kPlaces - 2);
 }
 
+// A host that waits for the loss finds free what collectives held until then.
+TEST(Memory, AHostThatWaitsForTheLossFindsHeldTensorsFree) {
+  constexpr TaskId kReductions = 10;
+  constexpr Bytes kTensor = 16 << 20;
+  TinyPlan tiny;
+  const Operand tensor{.access = Access::read_write};
+  const auto reduce = tiny.op("reduce", LaneKind::tensor, {}), update = tiny.op("update", LaneKind::compute, {});
+  for (const auto op : {reduce, update})
+    tiny.change(op).operands = tiny.change(op).allocates = tiny.change(op).frees = {tensor};
+  tiny.change(update).phase = Phase::step;
+  tiny.slot(0);
+  for (TaskId t = 0; t < kReductions; ++t) tiny.task(reduce);
+  tiny.task(update);
+  tiny.finish();
+  Plan plan = tiny.plan();
+  plan.blocks[0].buffers = {{.name = "tensor", .bytes = kTensor}};
+  plan.buffers = 1;
+  Trace trace{.spans = std::vector<Span>(kReductions + 1), .host = {{}}, .step_time = 1000};
+  for (TaskId t = 0; t < kReductions; ++t) trace.spans[t] = {0, 100 + t, 100 + t, 101 + t, kNone};
+  trace.spans[kReductions] = {0, 900, 900, 1000, kNone};
+  for (const BlockRole role : {BlockRole::layer, BlockRole::output}) {
+    plan.blocks[0].role = role;
+    for (const bool waits : {false, true}) {
+      const MemoryOptions options = {
+          .capacity = Bytes{1} << 50, .collectives_hold_tensors = true, .waits_for_loss = waits};
+      const bool free = waits && role == BlockRole::output;
+      EXPECT_EQ(replay_memory(plan, trace, options).front().peak_reserved, (kReductions + (free ? 0 : 1)) * kTensor);
+    }
+  }
+}
+
 // A gather into one tensor per rank, by way of one buffer for all, needs twice the parameters and this rank's part once
 // more.
 TEST(Memory, GathersIntoLists) {

@@ -328,7 +328,7 @@ TEST_F(Published, LogsMayCountFromTheUpdate) {
   const auto printed = [&](int micro_batch, bool update) {
     row["spec"]["strategy"]["micro_batch"] = micro_batch;
     row["spec"]["strategy"]["global_batch"] = 4 * micro_batch;
-    row["spec"]["software"] = {{"profile", "nanotron"}, {"logs_update", update}};
+    row["spec"]["software"] = {{"profile", "nanotron"}, {"logs_update", update}, {"waits_for_loss", false}};
     const PublishedCase c = predict(nlohmann::json::array({row}))[0];
     EXPECT_TRUE(c.fits) << c.reason;
     return c.peak_memory_bytes;
