@@ -42,8 +42,9 @@ using Spread = std::vector<int>;
 constexpr std::size_t kHops = kDimensions, kHopCrossings = kDimensions + 1, kCrossings = kDimensions + 2,
                       kSlowdown = kDimensions + 3;
 constexpr double kSlowdownUnit = 1e6;
-// The part of software.host.far_stage_layer_us that each node but the first of a tensor group adds to it. The Ultra-Scale
-// Playbook's steps with 16 tensor ranks on two nodes (1.26 times one node's) and 32 on four (1.6 to 1.9 times) say so.
+// The part of software.host.far_stage_layer_us that each node but the first of a tensor group adds to it. The
+// Ultra-Scale Playbook's steps with 16 tensor ranks on two nodes (1.26 times one node's) and 32 on four (1.6 to 1.9
+// times) say so.
 constexpr double kFarOfEachNode = 0.25;
 
 class CostModel {

@@ -113,20 +113,15 @@ TEST(Costs, FarStagesLeaveTheHostItsPart) {
 // Each node but the first of a tensor group adds a quarter to what far stages cost a layer for each tensor rank.
 TEST(Costs, FarStagesCostMoreOverSeveralNodes) {
   const auto beside_own = [](int tensor) {
-    const Spec spec = parse_spec(
-        fmt::format("model: {{name: wide, layers: 4, hidden: 8192, heads: 64, feed_forward: 32768, vocab: 32000}}\n"
-                    "sequence: 2048\ncluster: {{node: dgx-h100, nodes: 8}}\ngpus: {}\n"
-                    "software: {{profile: nanotron, launch_us: 0, collective_launch_us: 0, call_us: 0, layer_us: 1000, "
-                    "host_layer_us: 0, far_stage_layer_us: 250}}\n"
-                    "strategy: {{tensor: {}, pipeline: 2, data: 1, global_batch: 2}}\n",
-                    2 * tensor, tensor),
-        "case");
-    const Costs p = costs_of(make_plan(spec), spec, find_profile(spec.cluster.gpu));
-    return std::round(1e6 * (1 / p.filling_part - 1)) / 1e6;
+    const Priced p(fmt::format("tensor: {}, pipeline: 2, global_batch: 8", tensor),
+                   "{profile: nanotron, launch_us: 0, collective_launch_us: 0, call_us: 0, layer_us: 1000, "
+                   "host_layer_us: 0, far_stage_layer_us: 250}",
+                   "gpu: h100-sxm, gpus_per_node: 4, nodes: 8");
+    return std::round(1e6 * (1 / p.costs.filling_part - 1)) / 1e6;
   };
-  EXPECT_EQ(beside_own(8), 0.25 * 8);
-  EXPECT_EQ(beside_own(16), 0.25 * 16 * 1.25);
-  EXPECT_EQ(beside_own(32), 0.25 * 32 * 1.75);
+  EXPECT_EQ(beside_own(4), 0.25 * 4);
+  EXPECT_EQ(beside_own(8), 0.25 * 8 * 1.25);
+  EXPECT_EQ(beside_own(16), 0.25 * 16 * 1.75);
 }
 
 // A stack that calls the reduction after the weight gradient has it begin after that, though the reduction does not
