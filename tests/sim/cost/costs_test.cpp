@@ -116,7 +116,7 @@ TEST(Costs, FarStagesCostMoreOverSeveralNodes) {
     const Priced p(fmt::format("tensor: {}, pipeline: 2, global_batch: 8", tensor),
                    "{profile: nanotron, launch_us: 0, collective_launch_us: 0, call_us: 0, layer_us: 1000, "
                    "host_layer_us: 0, far_stage_layer_us: 250}",
-                   "gpu: h100-sxm, gpus_per_node: 4, nodes: 8");
+                   "gpu: h100-sxm, gpus_per_node: 4, nodes: 8, nics: 4, nic_Gbps: 400");
     return std::round(1e6 * (1 / p.costs.filling_part - 1)) / 1e6;
   };
   EXPECT_EQ(beside_own(4), 0.25 * 4);
