@@ -252,7 +252,8 @@ inline Distance distance(const Spec& spec, const Result& r, const Result& one) {
   std::tie(d.gradient, d.of_gradient) = apart(r.gradients, one.gradients, true);
   std::tie(d.weight, d.of_weight) = apart(r.weights, from_nonzero(one), false);
   std::tie(d.change, d.of_change) = apart(change(r), change(one), false, rounding(one));
-  for (std::int64_t s = 0; s < kSteps; ++s) d.loss = std::max(d.loss, std::abs(r.losses[s] / one.losses[s] - 1));
+  for (std::size_t s = 0; s < one.losses.size(); ++s)
+    d.loss = std::max(d.loss, std::abs(r.losses[s] / one.losses[s] - 1));
   return d;
 }
 
