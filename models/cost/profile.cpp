@@ -95,6 +95,8 @@ void read_formulas(Profile& p, const JsonValue& root) {
   if (gemm.find("grouped_fraction"))
     p.gemm.grouped_fraction = constant(gemm, "grouped_fraction", sensible::kLeastPart, sensible::kMostPart);
   if (gemm.find("narrow_gain")) p.gemm.narrow_gain = constant(gemm, "narrow_gain", sensible::kLeastPart, kMostGain);
+  if (gemm.find("four_bit_part"))
+    p.gemm.four_bit_part = constant(gemm, "four_bit_part", sensible::kLeastPart, sensible::kMostPart);
   if (gemm.find("exposed_result")) p.gemm.exposed_result = constant(gemm, "exposed_result", 0, sensible::kMostPart);
   for (const JsonValue& k : filled_list(root.at("attention"), "kernels")) p.attention.push_back(kernel_from(k));
   p.memory.fraction = constant(memory, "fraction", sensible::kLeastPart, sensible::kMostPart);

@@ -272,7 +272,8 @@ std::vector<FittedNumber> fitted_numbers() {
   for (const nlohmann::json& n : file.at("numbers")) {
     numbers.push_back({n.at("of").get<std::vector<std::string>>(), n.at("key").get<std::string>(),
                        n.at("value").get<double>(), n.at("prior").get<double>(), n.at("spread").get<double>(),
-                       n.value("like", ""), n.value("like_part", 1.0)});
+                       n.value("like", ""), n.value("like_part", 1.0),
+                       n.value("parts", std::map<std::string, double>())});
   }
   return numbers;
 }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,13 +17,14 @@ namespace orrery {
 // One number of models/data/fitted.json that is fitted to measured steps. prior: the value that it would have without
 // any measured step; spread: the standard deviation of its logarithm around the prior; like: the profile whose number
 // with the same key this number resembles ("": none). If there is one, the prior is `like_part` times that number and
-// changes with it during the fit.
+// changes with it during the fit. parts: what part of the value a holder has that does not have all of it.
 struct FittedNumber {
   std::vector<std::string> holders;  // profiles that have the constant: "profile ampere", "software nanotron"
   std::string key;                   // name of the constant in these profiles: "gemm.efficiency", "call_us"
   double value = 0, prior = 0, spread = 0;
   std::string like = "";
   double like_part = 1;
+  std::map<std::string, double> parts = {};
 };
 std::vector<FittedNumber> fitted_numbers();
 

@@ -84,13 +84,13 @@ std::string unsupported(const std::vector<PublishedCase>& cases) {
 }  // namespace
 
 std::string published_page(const std::vector<PublishedCase>& cases, const Refit* fit, const std::string& picture) {
-  std::string text =
+  std::string text = fmt::format(
       "# Published steps\n\nWritten by `orrery validate --published FILE... --page THIS_FILE`: other people's measured "
       "steps, predicted. Errors of step time and of peak memory in %; bias has its sign; the null model is one FLOP/s "
-      "per "
-      "source and kind of GPU. Rows that their sources' neighbours contradict (`doubtful`) are left out.\n\nThe "
-      "built-in "
-      "constants were chosen with these rows in sight (`models/data/fitted.json`): mean to worst are in sample. ";
+      "per source and kind of GPU. Rows that their sources' neighbours contradict (`doubtful`) are left out.\n\nThe "
+      "built-in constants were chosen with these rows in sight, and {} of them are fitted to steps (\"numbers\" of "
+      "`models/data/fitted.json`): mean to worst are in sample. ",
+      fitted_numbers().size());
   if (fit != nullptr) {
     text +=
         "\"Source out\": the listed numbers fitted again without the source, its stack's features from documentation; "

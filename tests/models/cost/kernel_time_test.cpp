@@ -93,7 +93,9 @@ TEST_F(KernelTime, ExpertsProductsHaveARateOfTheirOwn) {
 TEST_F(KernelTime, LargeProductsTendToTheirEfficiencyAndThinOnesToMemory) {
   const double peak = peak_flops(gpu, Precision::bf16);
   const std::int64_t n = 32768;
-  const double rate = 2.0 * std::pow(static_cast<double>(n), 3) / time(gemm(n, n, n));
+  const double result = 2.0 * std::pow(static_cast<double>(n), 2) / (gpu.memory_GBps * 1e9 * profile.memory.fraction);
+  const double rate = 2.0 * std::pow(static_cast<double>(n), 3) / (time(gemm(n, n, n)) - result);
+  EXPECT_EQ(profile.gemm.exposed_result, 1);
   EXPECT_NEAR(rate / peak, profile.gemm.tiles.front().efficiency, 0.01);
   const double bytes = 2.0 * (65536.0 * 65536 + 2 * 65536);
   EXPECT_NEAR(time(gemm(1, 65536, 65536)), bytes / (gpu.memory_GBps * 1e9 * profile.memory.fraction), 1e-5);
@@ -310,6 +312,22 @@ TEST_F(KernelTime, NarrowProductsGainUnderThePowerLimit) {
   profile.gemm.narrow_gain = 1.25;
   EXPECT_LT(kernel_time(op(g, Precision::fp8), 2, gpu, profile, "fa2"), narrow / 1.2);
   EXPECT_NEAR(time(g) / wide, 1, 0.02);
+}
+
+// Blackwell Ultra's four bits reach a smaller part of their peak than GB200's; its eight bits do not.
+TEST_F(KernelTime, FourBitsReachAPartOfAPeakAboveTwice) {
+  gpu = find_gpu("gb300");
+  profile = find_profile(gpu);
+  const Gemm g = gemm(32768, 32768, 32768);
+  const auto in = [&](Precision p) { return kernel_time(op(g, p), 2, gpu, profile, "cudnn"); };
+  const Seconds four = in(Precision::nvfp4), eight = in(Precision::mxfp8);
+  EXPECT_LT(profile.gemm.four_bit_part, 1);
+  EXPECT_NEAR(eight / four, profile.gemm.four_bit_part * gpu.tflops.at("fp4") / gpu.tflops.at("fp8"), 0.15);
+  const double part = profile.gemm.four_bit_part;
+  profile.gemm.four_bit_part = 1;
+  EXPECT_NEAR(in(Precision::nvfp4) / four, part, 0.05);
+  EXPECT_EQ(in(Precision::mxfp8), eight);
+  EXPECT_EQ(find_profile(find_gpu("gb200")).gemm.four_bit_part, 1);
 }
 
 // A kernel of sparse attention fills its tile of 64 heads on Hopper and of 128 on Blackwell, however few the rank has;
