@@ -76,8 +76,8 @@ struct KernelTime {
     return std::min<std::int64_t>(tile.rows, ceil_div(g.m * g.pieces, step) * step);
   }
 
-  // Returns the rate of products of eight bits and fewer over the rate that the tiles' efficiency says.
-  double narrow_gain() const {
+  // Returns the part of their peak that products of eight bits and fewer reach, over the tiles' efficiency.
+  double narrow_part() const {
     if (!is_eight_bit(op.precision)) return 1;
     return profile.gemm.narrow_gain * (op.precision == Precision::nvfp4 ? profile.gemm.four_bit_part : 1);
   }
@@ -147,7 +147,7 @@ struct KernelTime {
     if (const auto time = by_law(g)) return *time;
     const bool eight_bit = linear(g) && is_eight_bit(op.precision);
     const double peak = peak_flops(gpu, linear(g) ? op.precision : storage_precision(op.precision));
-    const double fraction = (g.batch > 1 ? profile.gemm.batched_fraction : 1) * (eight_bit ? narrow_gain() : 1);
+    const double fraction = (g.batch > 1 ? profile.gemm.batched_fraction : 1) * (eight_bit ? narrow_part() : 1);
     Seconds best = std::numeric_limits<double>::max();
     for (const Tile& tile : profile.gemm.tiles) {
       for (const std::int64_t splits : {1, 2, 4, 8}) best = std::min(best, product(g, tile, splits, peak, fraction));
@@ -175,7 +175,7 @@ struct KernelTime {
                       .batch = g.groups,
                       .result_bytes = g.result_bytes,
                       .weights = g.weights};
-    const double fraction = (g.one_kernel ? 1 : profile.gemm.grouped_fraction) * narrow_gain();
+    const double fraction = (g.one_kernel ? 1 : profile.gemm.grouped_fraction) * narrow_part();
     Seconds best = std::numeric_limits<double>::max();
     for (const Tile& tile : profile.gemm.tiles)
       best = std::min(best, product(one, tile, 1, peak_flops(gpu, op.precision), fraction));

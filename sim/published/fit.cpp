@@ -274,6 +274,12 @@ std::vector<FittedNumber> fitted_numbers() {
                        n.at("value").get<double>(), n.at("prior").get<double>(), n.at("spread").get<double>(),
                        n.value("like", ""), n.value("like_part", 1.0),
                        n.value("parts", std::map<std::string, double>())});
+    for (const auto& [holder, part] : numbers.back().parts) {
+      const std::vector<std::string>& holders = numbers.back().holders;
+      if (of_software(numbers.back()) || std::find(holders.begin(), holders.end(), holder) == holders.end())
+        throw Error(
+            fmt::format("fitted.json: {}: {} has a part and is no profile that holds it", n.at("key").dump(), holder));
+    }
   }
   return numbers;
 }
@@ -297,11 +303,9 @@ std::vector<double*> places(Profile& p, std::string_view key) {
     double* place;
   };
   for (const Single& s :
-       {Single{"gemm.prologue_us", &p.gemm.prologue_us}, Single{"gemm.smoothing", &p.gemm.smoothing},
-        Single{"gemm.batched_fraction", &p.gemm.batched_fraction},
+       {Single{"gemm.prologue_us", &p.gemm.prologue_us}, Single{"gemm.batched_fraction", &p.gemm.batched_fraction},
         Single{"gemm.grouped_fraction", &p.gemm.grouped_fraction},
-        Single{"gemm.exposed_result", &p.gemm.exposed_result}, Single{"memory.fraction", &p.memory.fraction},
-        Single{"kernel_gap_us", &p.kernel_gap_us}, Single{"contention", &p.contention}}) {
+        Single{"gemm.exposed_result", &p.gemm.exposed_result}, Single{"memory.fraction", &p.memory.fraction}}) {
     if (key == s.key) result.push_back(s.place);
   }
   if (result.empty()) throw Error(fmt::format("fitted.json: profile {} has no '{}'", p.name, key));
@@ -317,7 +321,7 @@ double number_of(const Profile& profile, std::string_view key) {
 
 void scale(Profile& profile, std::string_view key, double factor) {
   for (double* place : places(profile, key)) *place *= factor;
-  for (double* part : {&profile.gemm.smoothing, &profile.gemm.exposed_result}) *part = std::min(*part, 1.0);
+  profile.gemm.exposed_result = std::min(profile.gemm.exposed_result, 1.0);
 }
 
 LeftOutBy find_left_out(std::string_view name) {

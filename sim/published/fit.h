@@ -29,7 +29,7 @@ struct FittedNumber {
 std::vector<FittedNumber> fitted_numbers();
 
 // The value of a number in a profile, by its key: "gemm.efficiency" is the efficiency of the best tile,
-// "attention.cudnn" the forward rate of that attention kernel for the largest head dimension. Throws Error for an
+// "attention.fa1" the forward rate of that attention kernel for the largest head dimension. Throws Error for an
 // unknown key.
 double number_of(const Profile& profile, std::string_view key);
 

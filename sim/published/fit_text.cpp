@@ -98,8 +98,10 @@ std::string refit_json(const Refit& refit, const LeftOutErrors& errors) {
   nlohmann::ordered_json sources = nlohmann::ordered_json::array();
   const auto fits = [](const std::vector<FittedNumber>& of) {
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
-    for (const FittedNumber& n : of)
+    for (const FittedNumber& n : of) {
       list.push_back({{"of", n.holders}, {"key", n.key}, {"prior", n.prior}, {"fit", n.value}});
+      if (!n.parts.empty()) list.back()["parts"] = n.parts;
+    }
     return list;
   };
   for (const LeftOut& s : refit.sources) {

@@ -16,7 +16,7 @@ using Matrix = Eigen::Matrix<double, kFitParts, kFitParts>;
 
 // FittedPart is a part of a step, and the logarithms of factors on its time at which a step is simulated to see how its
 // time depends on the part. The host's work differs most: a call of the framework takes from 0 (compiled, CUDA graphs)
-// to 120 us in the known stacks.
+// to 112 us in the known stacks.
 struct FittedPart {
   FitPart part;
   std::vector<double> shifts;

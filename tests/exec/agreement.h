@@ -1,6 +1,7 @@
 #pragma once
 
 // The results of a few steps of a small model under any strategy, and the distance between the results of two runs.
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <string>
@@ -252,8 +253,11 @@ inline Distance distance(const Spec& spec, const Result& r, const Result& one) {
   std::tie(d.gradient, d.of_gradient) = apart(r.gradients, one.gradients, true);
   std::tie(d.weight, d.of_weight) = apart(r.weights, from_nonzero(one), false);
   std::tie(d.change, d.of_change) = apart(change(r), change(one), false, rounding(one));
-  for (std::size_t s = 0; s < one.losses.size(); ++s)
-    d.loss = std::max(d.loss, std::abs(r.losses[s] / one.losses[s] - 1));
+  EXPECT_EQ(r.losses.size(), one.losses.size());
+  for (std::size_t s = 0; s < std::min(r.losses.size(), one.losses.size()); ++s) {
+    const double error = std::abs(r.losses[s] / one.losses[s] - 1);
+    if (!(error <= d.loss)) d.loss = std::isnan(error) ? INFINITY : error;
+  }
   return d;
 }
 

@@ -21,7 +21,7 @@ struct Slice {
 
 // The parts of a trace on which relations are checked.
 struct Events {
-  double step = 0;                                          // length of the step in microseconds
+  double step = 0, last = 0;  // length of the step and end of its last kernel or transfer, microseconds
   std::map<std::pair<int, int>, std::vector<Slice>> lanes;  // by process and thread
   std::map<int, std::int64_t> most;                         // memory, by process
 };
@@ -41,6 +41,7 @@ Events read_events(const Json& trace) {
     if (name.starts_with("ProfilerStep")) events.step = std::max(events.step, length);
     if (e.value("cat", "") == "user_annotation" || name.starts_with("wait for ")) continue;
     events.lanes[{process, e.at("tid").get<int>()}].push_back({begin, begin + length, name});
+    events.last = std::max(events.last, begin + length);
   }
   return events;
 }
@@ -82,9 +83,9 @@ void traced(Checks& checks, const Subject& s) {
   // A plan with several updates, or with steps that begin before the previous one has ended, is only partly traced.
   const bool whole = !is_asynchronous(spec.strategy) && !spec.software.communication.post_update_validation;
   // The report adds the time to remap memory on a full device; of models on GPUs of their own it tells the time from
-  // one of many steps to the next, which overlap, and the trace is of the first.
-  const double step =
-      1e6 * (has_second_apart(spec) ? seconds(p.trace.step_time) : r.step_time_s - r.memory.remapping_s);
+  // one of many steps to the next, which overlap: the trace is of the first, and ends with its last kernel.
+  const bool apart = has_second_apart(spec);
+  const double step = apart ? events.last : (r.step_time_s - r.memory.remapping_s) * 1e6;
   if (whole && !close(events.step, step, 1e-5, 2e-3))
     checks.violated("trace step", fmt::format("{} us, step {} us", events.step, step), s.spec);
   check_lanes(checks, s, events);

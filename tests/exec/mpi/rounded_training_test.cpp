@@ -18,10 +18,11 @@ bool sums_in_another_order(const Spec& spec) { return spec.strategy.tensor > 1 |
 // One step: ranks that cut samples, layers or states compute the same numbers as one rank, bit for bit, until they sum
 // gradients. Tensor and context ranks sum inputs in another order, and a number that this brings to the other side of a
 // code's border changes gradients by 1e-4 and more. Whether one does depends on the processor's order of sums too, so
-// that three sets of weights are tried: with inputs in 4 bits, and few of them, one at least has no number at a border,
-// and none is farther off than numbers at borders explain.
+// that three sets of weights are tried: with inputs in 4 bits, and few of them, one at least has no number at a border.
+// One number at a border was seen to change a gradient by 0.008 of it; a layout that computes something else changes
+// gradients by about their own size.
 TEST_P(Rounded, StepAsOnOneRank) {
-  constexpr double kBorder = 0.05;  // above what one number at a border changes; another layout's numbers differ by 1
+  constexpr double kBorder = 0.05;
   const Spec spec = spec_of(GetParam());
   MPI_Comm some = ranks_for(spec);
   if (some == MPI_COMM_NULL) return;
@@ -34,7 +35,9 @@ TEST_P(Rounded, StepAsOnOneRank) {
     const Result result = run(some, spec, changes);
     if (number > 0) continue;
     const Distance far = distance(spec, result, run(MPI_COMM_SELF, on_one_rank(spec), changes));
-    EXPECT_LE(std::max({far.gradient, far.weight, far.loss}), kBorder) << far.of_gradient << ", " << far.of_weight;
+    EXPECT_LE(far.gradient, kBorder) << "seed " << seed << ": " << far.of_gradient;
+    EXPECT_LE(far.weight, kBorder) << "seed " << seed << ": " << far.of_weight;
+    EXPECT_LE(far.loss, kBorder) << "seed " << seed;
     nearest = std::min(nearest, {std::max({far.gradient, far.weight, far.loss}), far.of_gradient});
   }
   MPI_Comm_free(&some);

@@ -93,6 +93,8 @@ TEST(Profile, NumbersOutOfRangeAreNamed) {
       {"/gemm/batched_fraction/value", "gemm.batched_fraction.value: "},
       {"/gemm/grouped_fraction/value", "gemm.grouped_fraction.value: "},
       {"/gemm/exposed_result/value", "gemm.exposed_result.value: "},
+      {"/gemm/narrow_gain/value", "gemm.narrow_gain.value: "},
+      {"/gemm/four_bit_part/value", "gemm.four_bit_part.value: "},
       {"/attention/kernels/0/start_us/value", "attention.kernels[0].start_us.value: "},
       {"/attention/kernels/0/heads/0/head_dim", "attention.kernels[0].heads[0].head_dim: "},
       {"/attention/kernels/0/heads/0/forward_fraction", "attention.kernels[0].heads[0].forward_fraction: "},
