@@ -70,8 +70,8 @@ struct Profile {
     // The part of their peak that products of eight bits and fewer reach, over the part that those of 16 bits reach:
     // under a power limit the clock falls more for the latter.
     double narrow_gain = 1;
-    // The part of their peak that products in nvfp4 reach, over the part that those of eight bits reach. Blackwell
-    // Ultra (B300, GB300) has a peak of half as much again with the same memory and clock.
+    // The part of their peak that products in nvfp4 reach, over the part that those of eight bits reach: below 1 on
+    // Blackwell Ultra (B300, GB300), whose peak in nvfp4 is half as much again
     double four_bit_part = 1;
     // The fraction of a result's memory traffic time (writing the result, and reading the values that it is added to)
     // that is not hidden behind the product's arithmetic

@@ -43,8 +43,8 @@ constexpr std::size_t kHops = kDimensions, kHopCrossings = kDimensions + 1, kCro
                       kSlowdown = kDimensions + 3;
 constexpr double kSlowdownUnit = 1e6;
 // The part of software.host.far_stage_layer_us that each node but the first of a tensor group adds to it. With it the
-// Ultra-Scale Playbook's steps of two stages are met within 1 % on average with 16 tensor ranks on two nodes and with
-// 32 on four, where the cube root of the nodes made these 14 % too fast.
+// Ultra-Scale Playbook's steps of two stages are 1 % too long on average with 16 tensor ranks on two nodes and right
+// with 32 on four, where the cube root of the nodes made these 14 % too fast.
 constexpr double kFarOfEachNode = 0.25;
 
 class CostModel {

@@ -304,8 +304,7 @@ std::vector<double*> places(Profile& p, std::string_view key) {
   };
   for (const Single& s :
        {Single{"gemm.prologue_us", &p.gemm.prologue_us}, Single{"gemm.batched_fraction", &p.gemm.batched_fraction},
-        Single{"gemm.grouped_fraction", &p.gemm.grouped_fraction},
-        Single{"gemm.exposed_result", &p.gemm.exposed_result}, Single{"memory.fraction", &p.memory.fraction}}) {
+        Single{"gemm.grouped_fraction", &p.gemm.grouped_fraction}, Single{"memory.fraction", &p.memory.fraction}}) {
     if (key == s.key) result.push_back(s.place);
   }
   if (result.empty()) throw Error(fmt::format("fitted.json: profile {} has no '{}'", p.name, key));
@@ -321,7 +320,6 @@ double number_of(const Profile& profile, std::string_view key) {
 
 void scale(Profile& profile, std::string_view key, double factor) {
   for (double* place : places(profile, key)) *place *= factor;
-  profile.gemm.exposed_result = std::min(profile.gemm.exposed_result, 1.0);
 }
 
 LeftOutBy find_left_out(std::string_view name) {

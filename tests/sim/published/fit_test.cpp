@@ -56,16 +56,13 @@ TEST(PublishedFit, EveryListedNumberIsTheBuiltInOne) {
 TEST(PublishedFit, ScalingMovesWhatAKeyStandsFor) {
   Profile p;
   p.gemm.tiles = {{256, 128, 0.8}, {64, 64, 0.4}};
-  p.gemm.exposed_result = 0.8;
   p.attention = {{"fa2", 5, {{64, 0.4, 0.3, 0, 0}, {128, 0.5, 0.4, 0, 0}}}};
   scale(p, "gemm.efficiency", 0.5);
   scale(p, "attention.fa2", 2);
-  scale(p, "gemm.exposed_result", 2);
   EXPECT_DOUBLE_EQ(p.gemm.tiles[1].efficiency, 0.2);
   EXPECT_DOUBLE_EQ(number_of(p, "gemm.efficiency"), 0.4);
   EXPECT_DOUBLE_EQ(number_of(p, "attention.fa2"), 1);
   EXPECT_DOUBLE_EQ(p.attention[0].heads[0].backward_fraction, 0.6);
-  EXPECT_DOUBLE_EQ(p.gemm.exposed_result, 1) << "a share";
   EXPECT_THROW(scale(p, "gemm.colour", 2), Error);
 }
 

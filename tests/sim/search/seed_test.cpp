@@ -141,7 +141,7 @@ TEST(SearchNearby, OneChoiceDiffersByAFactorOfFourAtMost) {
 }
 
 // A model with experts has thousands of RankLayouts even on 16 GPUs. Before the search bounds them all, it has gone
-// from its first strategy to one that is a twentieth faster (7 %; the best of all is 25 % faster).
+// from its first strategy to one that is a twentieth faster.
 TEST(SearchNearby, IsBetterThanTheFirstStrategyAfterFewSimulations) {
   const Space space(experts_spec(), 16);
   const Profile profile = profile_for(space.base(), "");
