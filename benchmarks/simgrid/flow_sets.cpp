@@ -6,14 +6,6 @@
 namespace orrery::flows {
 namespace {
 
-// Numbers that depend on their counter alone: splitmix64 (Steele, Lea, Flood, OOPSLA 2014).
-std::uint64_t mixed(std::uint64_t z) {
-  z *= 0x9e3779b97f4a7c15ULL;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
-  return z ^ (z >> 31);
-}
-
 struct Random {
   std::uint64_t counter = 0;
   std::uint32_t below(std::uint32_t n) { return static_cast<std::uint32_t>((mixed(++counter) >> 32) * n >> 32); }

@@ -34,6 +34,14 @@ struct FlowSet {
   std::uint32_t chain_count() const { return static_cast<std::uint32_t>(chains.size()) - 1; }
 };
 
+// Mixes the bits of a number: splitmix64 (Steele, Lea, Flood, OOPSLA 2014).
+inline std::uint64_t mixed(std::uint64_t z) {
+  z *= 0x9e3779b97f4a7c15ULL;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
+  return z ^ (z >> 31);
+}
+
 // Fat tree of two levels: leaves of 32 hosts, each of which has a link to each of 16 spines, so that the leaves' links
 // upward have half the bandwidth of the hosts' links. Links carry one direction.
 struct FatTree {

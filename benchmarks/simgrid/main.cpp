@@ -2,7 +2,6 @@
 //   flows_beside_simgrid [--alone] [WORD]
 // plays the sets whose names contain WORD, or all; with --alone, without SimGrid.
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,15 +17,6 @@
 #include "benchmarks/simgrid/play.h"
 
 namespace orrery::flows {
-
-double processor_time() {
-  rusage use{};
-  getrusage(RUSAGE_SELF, &use);
-  const auto seconds = [](const timeval& t) {
-    return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
-  };
-  return seconds(use.ru_utime) + seconds(use.ru_stime);
-}
 
 namespace {
 
