@@ -29,8 +29,9 @@ class FlowClasses {
   std::uint32_t chain(std::uint32_t name) const { return chains_[name]; }
   std::uint32_t class_of(std::uint32_t chain) const { return classes_[chain]; }
 
-  // What a flow of the chain that stands for a class takes of links of which one flow alone takes `weight`. flow: its
-  // index in FlowSet::flows, which may not fall from call to call for one class. The span is valid until the next call.
+  // Returns what a flow of the chain that stands for a class takes of links, of which one flow takes `weight`. flow:
+  // its index in FlowSet::flows, which may not fall from call to call for one class. The span is valid until the next
+  // call.
   std::span<const LinkUse> uses(std::uint32_t name, std::uint32_t flow, std::int64_t weight);
 
  private:

@@ -64,7 +64,10 @@ constexpr SpecKey kStragglerShareKeys[] = {
     {"slowdown", "factor on the time of a slow rank's compute", "1.2"},
 };
 constexpr SpecKey kVariationKeys[] = {
-    {"gpus", "standard deviation of products and attention from GPU to GPU, a share of their time", "0.03"},
+    {"gpus",
+     "standard deviation of products and attention from GPU to GPU, a share of their time; 0: that of the GPU's "
+     "profile",
+     "0.03"},
     {"kernels", "standard deviation of a kernel from run to run, a share of its time", "0.02"},
 };
 constexpr SpecKey kFailureKeys[] = {

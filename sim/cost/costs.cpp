@@ -67,6 +67,7 @@ class CostModel {
 
   Costs run() {
     std::map<std::vector<Spread>, std::uint32_t> rows;
+    const std::vector<Spread> crossed = uplinks_.crossed_by_classes();
     for (std::uint32_t s = 0; s < plan_.classes.size(); ++s) {
       std::vector<Spread> lie;
       for (const GroupTable& table : plan_.dimensions) lie.push_back(spread(table, plan_.classes[s].representative));
@@ -75,7 +76,7 @@ class CostModel {
         lie[kHops].push_back(is_near(s, offset) ? 1 : 0);
         lie[kHopCrossings].push_back(static_cast<int>(leaves_domains(s, offset)));
       }
-      lie.push_back(crossings(plan_.classes[s].representative));
+      lie.push_back(crossed[s]);
       const double slow = slowdown_of(spec_, plan_, plan_.classes[s]);
       lie.push_back({static_cast<int>(std::lround(slow * kSlowdownUnit)), plan_.classes[s].server ? 1 : 0});
       const auto [it, fresh] = rows.try_emplace(lie, static_cast<std::uint32_t>(rows.size()));
@@ -103,14 +104,6 @@ class CostModel {
       ++result.back();
       last = node;
     }
-    return result;
-  }
-
-  // Returns, for each dimension of parallelism: 1 if the rank's group spans several pods (sets of nodes), else 0.
-  Spread crossings(std::int64_t rank) const {
-    Spread result;
-    for (std::size_t d = 0; d < kDimensions; ++d)
-      result.push_back(static_cast<int>(uplinks_.crossed(static_cast<Dimension>(d), rank)));
     return result;
   }
 

@@ -25,7 +25,11 @@ Uplinks::Uplinks(const Plan& plan, const Cluster& cluster, std::int64_t node_gpu
     : plan_(plan),
       seats_(plan, cluster, node_gpus),
       nics_as_one_(std::max(1.0, static_cast<double>(cluster.nics) / cluster.gpus_per_node)),
-      levels_(uplink_levels(plan, cluster, seats_)) {}
+      levels_(uplink_levels(plan, cluster, seats_)),
+      tasks_(levels_.empty() ? 0 : plan.ops.size()) {
+  if (levels_.empty()) return;
+  for (TaskId t = 0; t < plan.task_count(); ++t) ++tasks_[plan.tasks[t].op];
+}
 
 std::uint32_t Uplinks::crossed(std::int64_t from, std::int64_t to) const {
   std::uint32_t levels = 0;
@@ -48,6 +52,19 @@ std::uint32_t Uplinks::crossed(Dimension d, std::int64_t rank) const {
   std::uint32_t levels = 0;
   for (const std::int32_t member : group) levels |= crossed(group.front(), member);
   return levels;
+}
+
+std::vector<std::vector<int>> Uplinks::crossed_by_classes() const {
+  std::vector<std::vector<int>> result(plan_.classes.size(), std::vector<int>(kDimensions));
+  if (levels_.empty()) return result;
+  const std::vector<std::uint32_t> slots = slots_of_ranks(plan_);
+  for (std::size_t d = 0; d < kDimensions; ++d) {
+    for (const auto& group : plan_.dimensions[d].groups) {
+      const auto levels = static_cast<int>(crossed(static_cast<Dimension>(d), group.front()));
+      for (const std::int32_t rank : group) result[slots[static_cast<std::size_t>(rank)]][d] |= levels;
+    }
+  }
+  return result;
 }
 
 // Returns the seconds that a level's uplinks need for a transfer. Rings that use fewer NICs than there are rails use
@@ -123,8 +140,10 @@ Seconds Uplinks::time(std::size_t op, Dimension d, Pattern pattern, const NodeTr
   for (std::size_t l = 0; l < levels_.size(); ++l) {
     if ((sent.levels >> l & 1) == 0) continue;
     const UplinkLevel& level = levels_[l];
-    const UplinkUse use = {level.kind, most / sent.seconds, need(level, d, pattern, sent) / most, level.gpus, op};
-    if (std::tuple(use.slowdown, use.share) > std::tuple(busiest_.slowdown, busiest_.share)) busiest_ = use;
+    const Seconds added = static_cast<double>(tasks_[op]) * (most - sent.seconds);
+    const UplinkUse use = {level.kind, most / sent.seconds, need(level, d, pattern, sent) / most,
+                           added,      level.gpus,          op};
+    if (std::tuple(use.added, use.share) > std::tuple(busiest_.added, busiest_.share)) busiest_ = use;
   }
   return most;
 }

@@ -29,6 +29,7 @@ struct UplinkUse {
   UplinkKind kind = UplinkKind::switches;
   double slowdown = 1;    // time of the transfer over its time without the uplinks
   double share = 0;       // share of the uplinks' rate that the transfer uses while it runs
+  Seconds added = 0;      // by how much all transfers of the op together last longer
   std::int64_t gpus = 0;  // number of GPUs below the uplinks
   std::size_t op = 0;     // index of the transfer's op in the plan
 };
@@ -67,6 +68,9 @@ class Uplinks {
   // each level of uplinks that may slow it.
   std::uint32_t crossed(std::int64_t from, std::int64_t to) const;
   std::uint32_t crossed(Dimension d, std::int64_t rank) const;
+  // Returns for each class of ranks of the plan, for each dimension of parallelism, the levels that any group with
+  // ranks of the class crosses: those of the slowest group, for which all others wait at the end of the step.
+  std::vector<std::vector<int>> crossed_by_classes() const;
   // Returns the seconds that the busiest domain's uplinks need when all groups of a dimension make the same transfer at
   // the same time; 0 if no group spans more than one domain.
   Seconds least_time(Dimension d, Pattern pattern, const NodeTraffic& sent) const;
@@ -76,8 +80,8 @@ class Uplinks {
   // least_time(), and longer where flows meet on hashed uplinks.
   // op: index of the transfer's op, for busiest().
   Seconds time(std::size_t op, Dimension d, Pattern pattern, const NodeTraffic& sent);
-  // Returns, of all transfers that time() was called for, what was done to the one that is slowed most, or that uses
-  // most of its uplinks if none is slowed.
+  // Returns, of all ops that time() was called for, what was done to the transfers of the one to which most time was
+  // added, or that uses most of its uplinks if none is slowed.
   const UplinkUse& busiest() const { return busiest_; }
   // Number of NICs that work for a GPU as one, where there are several for each (the NICs of an NcclTopology).
   double nics_as_one() const { return nics_as_one_; }
@@ -95,6 +99,7 @@ class Uplinks {
   JobSeats seats_;
   double nics_as_one_ = 1;
   std::vector<UplinkLevel> levels_;
+  std::vector<std::int64_t> tasks_;  // for each op of the plan, the number of its tasks
   UplinkUse busiest_;
 };
 

@@ -2,15 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <compare>
 #include <map>
 #include <set>
 
-#include <fmt/format.h>
-
-#include "models/cost/nccl/model.h"
-#include "sim/cost/uplink_levels.h"
 #include "sim/engine/contention.h"
+#include "sim/report/link_side.h"
 
 namespace orrery {
 namespace {
@@ -95,17 +91,6 @@ class SpeedReplay {
   std::vector<std::uint32_t> open_;  // for each lane, the index in runs_ of the transfer that runs in it
 };
 
-enum class LinkKind : std::uint8_t { nic, nvlink, uplink };
-
-// One direction of one link. id: that of the link that classes of ranks share, or one of the class's own.
-struct LinkSide {
-  LinkKind kind = LinkKind::nic;
-  std::uint8_t level = 0;
-  std::uint64_t id = 0;
-  bool in = false;
-  auto operator<=>(const LinkSide&) const = default;
-};
-
 class LoadFinder {
  public:
   LoadFinder(const Plan& plan, const Timing& timing, const Trace& trace)
@@ -173,29 +158,13 @@ class LoadFinder {
       const std::uint32_t match = plan_.tasks[run.lead].match;
       for (const TaskId m : match == kNone ? std::span(&run.lead, 1) : plan_.members_of(match)) {
         const std::uint32_t slot = plan_.slot_of(m);
-        uses_of(slot, timing_.of(slot, plan_.tasks[m].op),
-                [&](const LinkSide& wire, Dimension group, std::int64_t full) {
-                  const double rate = static_cast<double>(full) * Contention::kAlone / run.stretch;
-                  function(run, wire, group, std::llround(rate), slot);
-                });
+        const OpTiming& op = timing_.of(slot, plan_.tasks[m].op);
+        for_each_link(timing_, slot, op, [&](const LinkSide& wire, std::int64_t full) {
+          const double rate = static_cast<double>(full) * Contention::kAlone / run.stretch;
+          function(run, wire, op.group, std::llround(rate), slot);
+        });
       }
     }
-  }
-
-  template <class Function>
-  void uses_of(std::uint32_t slot, const OpTiming& t, const Function& function) const {
-    static const SlotLinks kNoLinks;
-    const SlotLinks& links = timing_.links.empty() ? kNoLinks : timing_.links[slot];
-    const auto use = [&](LinkKind kind, std::uint8_t level, LinkId out, LinkId in, std::int64_t rate) {
-      const std::uint64_t own = std::uint64_t{slot} + (std::uint64_t{1} << 32);
-      if (rate > 0 && t.out) function(LinkSide{kind, level, out == kNone ? own : out, false}, t.group, rate);
-      if (rate > 0 && t.in) function(LinkSide{kind, level, in == kNone ? own : in, true}, t.group, rate);
-    };
-    const std::int64_t flows = links.nic_out == kNone ? 1 : links.flows[static_cast<std::size_t>(t.group)];
-    use(LinkKind::nic, 0, links.nic_out, links.nic_in, t.nic * flows);
-    use(LinkKind::nvlink, 0, links.nvlink_out, links.nvlink_in, t.nvlink);
-    const UplinkPair& above = links.uplinks[t.uplink_level];
-    use(LinkKind::uplink, t.uplink_level, above.out, above.in, t.uplink);
   }
 
   const Plan& plan_;
@@ -204,57 +173,18 @@ class LoadFinder {
   std::vector<SteadyRun> runs_;
 };
 
-std::string name_of(const UplinkLevel& level) {
-  switch (level.kind) {
-    case UplinkKind::sites:
-      return "links between sites";
-    case UplinkKind::slow_nics:
-      return "NICs of slow nodes";
-    case UplinkKind::groups:
-      return fmt::format("links of {} GPUs", level.gpus);
-    case UplinkKind::torus:
-      return "link of the torus";
-    case UplinkKind::graph:
-      return "link between switches";
-    case UplinkKind::rail_change:
-      return "NVLink to other rails";
-    case UplinkKind::ports:
-      return "ports of NICs";
-    case UplinkKind::switches:
-      break;
-  }
-  return fmt::format("uplinks of {} GPUs", level.gpus);
-}
-
-// Bytes per second of a level in one direction. The levels of groups and of rails have several limits, of which any may
-// be the one that a share is of.
-double capacity_of(const UplinkLevel& level) {
-  const bool several = level.kind == UplinkKind::groups || level.kind == UplinkKind::rail_change ||
-                       level.kind == UplinkKind::ports || level.kind == UplinkKind::graph;
-  return several ? 0 : level.capacity;
-}
-
 }  // namespace
 
 std::vector<LinkLoad> link_loads(const Plan& plan, const Timing& timing, const Trace& trace, const Cluster& cluster) {
   const LoadFinder finder(plan, timing, trace);
-  const int node = nccl_node_gpus(cluster);
-  std::vector<UplinkLevel> levels;
+  const std::vector<LinkSide> fullest = finder.fullest();
+  const LinkNames names(plan, cluster,
+                        std::ranges::any_of(fullest, [](const LinkSide& l) { return l.kind == LinkKind::uplink; }));
   std::vector<LinkLoad> loads;
-  for (const LinkSide& wire : finder.fullest()) {
-    LinkLoad load = finder.load_of(wire);
-    if (wire.kind == LinkKind::nic) {
-      load.name = "NIC";
-      load.capacity = nccl_topology(cluster, 2, node).nic_GBps * 1e9;
-    } else if (wire.kind == LinkKind::nvlink) {
-      load.name = "NVLink";
-      load.capacity = nccl_nvlink_GBps(cluster) * 1e9;
-    } else {
-      if (levels.empty()) levels = uplink_levels(plan, cluster, JobSeats(plan, cluster, node));
-      load.name = name_of(levels.at(wire.level));
-      load.capacity = capacity_of(levels[wire.level]);
-    }
-    loads.push_back(std::move(load));
+  for (const LinkSide& wire : fullest) {
+    loads.push_back(finder.load_of(wire));
+    loads.back().name = names.name(wire);
+    loads.back().capacity = names.capacity(wire);
   }
   return loads;
 }

@@ -376,6 +376,7 @@ Report make_report(const Spec& spec, const Plan& plan, const Costs& costs, const
   r.profile_hash = profile.hash;
   r.remarks = remarks(spec, plan, profile);
   add_stalls_remark(r, spec);
+  r.links = link_uses(plan, costs.timing, length, spec.cluster);
   add_uplink_remark(r, plan, costs.busiest);
   if (spec.strategy.checkpoint) add_checkpoint(r, spec, plan);
   const Picoseconds before = period_of(plan, trace, plan.reported - 1).length();

@@ -14,6 +14,7 @@
 #include "sim/cost/costs.h"
 #include "sim/memory/replay.h"
 #include "sim/report/checkpoint.h"
+#include "sim/report/link_use.h"
 
 namespace orrery {
 
@@ -127,6 +128,7 @@ struct Report {
   std::vector<ModelTime> models;  // the two models of a step that has a frozen one beside the model that trains
   MemoryReport memory;
   std::vector<CommunicationRow> communication;
+  std::vector<LinkUseRow> links;  // the fullest link of each kind and level; empty in reports of measured steps
   // The weight versions of each class of ranks; empty: all gradients are computed with the newest weights.
   std::vector<WeightRow> weights;
   double gpu_hours = 0;

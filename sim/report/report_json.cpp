@@ -76,6 +76,12 @@ json communication_json(const std::vector<CommunicationRow>& rows) {
   return list;
 }
 
+json links_json(const std::vector<LinkUseRow>& rows) {
+  json list = json::array();
+  for (const LinkUseRow& l : rows) list.push_back({{"link", l.link}, {"of", l.of}, {"share", l.share}});
+  return list;
+}
+
 json weights_json(const std::vector<WeightRow>& rows) {
   json list = json::array();
   for (const WeightRow& w : rows)
@@ -113,6 +119,7 @@ std::string to_json(const Report& r) {
                {"time_s", time_json(r.time_s)},
                {"memory", memory_json(r)},
                {"communication", communication_json(r.communication)},
+               {"links", links_json(r.links)},
                {"remarks", r.remarks},
                {"cost", {{"gpu_hours", r.gpu_hours}, {"usd", nullptr}}},
                {"simulation", simulation_json(r)}};

@@ -198,6 +198,13 @@ Table communication_table(const Report& r) {
   return t;
 }
 
+Table links_table(const Report& r) {
+  Table t;
+  t.columns = {{"links by use", "", Align::left}, {"the fullest", "", Align::left}, {"of its rate", "%"}};
+  for (const LinkUseRow& l : r.links) t.rows.push_back({l.link, l.of, fmt::format("{:.1f}", 100 * l.share)});
+  return t;
+}
+
 std::string exposed_note(const Report& r) {
   const bool beyond = std::any_of(r.communication.begin(), r.communication.end(),
                                   [](const CommunicationRow& row) { return row.exposed_s > row.time_s; });

@@ -43,6 +43,8 @@ std::vector<std::string> peak_lines(const Report& report);
 // The transfers of a step as a table (communication_table). exposed_note: a line on the meaning of exposed time for
 // transfers whose exposed time is longer than they take; "" where there are none.
 Table communication_table(const Report& report);
+// The fullest link of each kind and level, with the share of its rate that the step uses.
+Table links_table(const Report& report);
 std::string exposed_note(const Report& report);
 // A table of the versions of weights that each class of ranks (ranks that do the same) keeps; no row where all
 // gradients are computed with the newest weights.

@@ -136,7 +136,8 @@ std::string roll_back_line(const Report& r) {
 std::string variation_line(const Report& r) {
   const double from = r.step_time_s, p50 = r.variation->p50, p95 = r.variation->p95;
   return fmt::format(
-      "GPUs differ: a step takes {} ({:+.1f} %) on half of all such clusters, at most {} ({:+.1f} %) on 95 %",
+      "GPUs differ: a step takes {} ({:+.1f} %) on half of all such clusters, at most {} ({:+.1f} %) on 95 %; the step "
+      "above lets all GPUs be as slow as the job's slowest",
       time_text(p50), 100 * (p50 / from - 1), time_text(p95), 100 * (p95 / from - 1));
 }
 
@@ -146,6 +147,7 @@ std::string report_text(const Spec& spec, const Report& report, const Style& sty
   text += print(time_table(report, bars), kIndent, style.columns) + '\n';
   text += print(memory_table(report), kIndent, style.columns) + peak_text(report) + '\n';
   if (!report.communication.empty()) text += communication_text(report, style) + '\n';
+  if (report.links.size() > 1) text += print(links_table(report), kIndent, style.columns) + '\n';
   if (!report.weights.empty()) text += print(weights_table(report), kIndent, style.columns) + '\n';
   if (!report.losses.empty()) text += loss_text(report) + '\n';
   if (report.roll_back_s > 0) text += fmt::format("{}{}\n", kIndent, roll_back_line(report));

@@ -84,6 +84,7 @@ TEST(ReportJson, ThePageHasEveryKey) {
   r.memory.ranks.emplace_back();
   r.memory.stalled.emplace_back();
   r.communication.emplace_back();
+  r.links.emplace_back();
   r.weights.emplace_back();
   r.losses = {1};
   r.models.emplace_back().gpus = 8;
