@@ -343,6 +343,8 @@ static std::string text_of(const UplinkUse& use) {
       return fmt::format("between sites of {} GPUs, whose links are {:.0f} % full", use.gpus, 100 * use.share);
     case UplinkKind::slow_nics:
       return fmt::format("with a slow NIC on its way, {:.0f} % full", 100 * use.share);
+    case UplinkKind::incast:
+      return "into NICs to which too many ranks send at once";
     case UplinkKind::groups:
       return fmt::format("between groups of {} GPUs, whose links are {:.0f} % full", use.gpus, 100 * use.share);
     case UplinkKind::torus:
