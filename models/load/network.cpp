@@ -324,7 +324,7 @@ static void read_faults(const SpecSection& network, const Cluster& c, Network& n
 void read_network(const SpecSection& cluster, Cluster& c) {
   const SpecNode* given = cluster.find("network");
   if (given == nullptr) return;
-  const SpecNode all = network_with_base(cluster, *given), *node = &all;
+  const SpecNode all = network_with_base(cluster, *given, c), *node = &all;
   Network& n = c.network.emplace();
   const SpecSection network(cluster.reader(), node, "cluster.network", kNetworkKeys);
   std::string file;

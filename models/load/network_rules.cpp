@@ -2,6 +2,7 @@
 // names.
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -29,6 +30,24 @@ void move_to_line(SpecNode& node, int line) {
   for (SpecNode& item : node.items) move_to_line(item, line);
 }
 
+// Refuses a file of another cluster: one that states other numbers than the spec has.
+void check_cluster_of_file(const SpecNode& root, const SpecNode& named, const SpecReader& reader, const Cluster& c,
+                           const std::string& path) {
+  const SpecNode* cluster = root.find("cluster");
+  if (cluster == nullptr) return;
+  const std::pair<std::string_view, std::int64_t> facts[] = {
+      {"nodes", c.nodes}, {"nics", c.nics}, {"gpus_per_node", c.gpus_per_node}};
+  for (const auto& [key, own] : facts) {
+    const SpecNode* stated = cluster->find(key);
+    if (stated == nullptr || stated->text == fmt::format("{}", own)) continue;
+    reader.fail(named, "cluster.network.file",
+                fmt::format("{} is of a cluster with {}: {}, the spec has {}; set cluster.{}={}{}, or import the "
+                            "spec's own cluster",
+                            path, key, stated->text, own, key, stated->text,
+                            key == "nodes" ? " (and gpus to those of the job)" : ""));
+  }
+}
+
 // Puts the keys that are given over those of the network in a file. Values of the file have the line at which the file
 // is named, which messages then give.
 SpecNode put_over_file(const SpecNode& root, const SpecNode& named, const SpecNode& given, const SpecSection& cluster,
@@ -45,7 +64,7 @@ SpecNode put_over_file(const SpecNode& root, const SpecNode& named, const SpecNo
 
 }  // namespace
 
-SpecNode network_with_base(const SpecSection& cluster, const SpecNode& network) {
+SpecNode network_with_base(const SpecSection& cluster, const SpecNode& network, const Cluster& c) {
   const bool word = network.kind == SpecNode::Kind::scalar;
   const SpecNode* name = word ? &network : network.find("name");
   if (name != nullptr && !word && network.find("file") != nullptr)
@@ -60,6 +79,7 @@ SpecNode network_with_base(const SpecSection& cluster, const SpecNode& network) 
   if (file == nullptr || file->kind != SpecNode::Kind::scalar) return network;
   const std::string path = beside(cluster.reader().path, file->text);
   const SpecNode root = parse_tree(read_input(path, kMostSettings), path);
+  check_cluster_of_file(root, *file, cluster.reader(), c, path);
   return put_over_file(root, *file, network, cluster, path);
 }
 
