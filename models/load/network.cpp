@@ -192,6 +192,10 @@ static void read_leaf(const SpecSection& network, const SpecNode& at, const Clus
     }
     return;
   }
+  if (network.find("leaf") == nullptr)
+    network.reader().fail(at, "cluster.network",
+                          "it says nothing of the network's shape: give leaf: {nodes: N}, or a torus or graph with its "
+                          "kind, or the name of a built-in one (orrery list networks)");
   if (leaf.find("nodes") == nullptr) network.reader().fail(at, "cluster.network.leaf.nodes", "missing");
   leaf.take_count("nodes", n.leaf_nodes, kMostRanks);
   n.leaf_uplinks = n.leaf_nodes * (has_rails(n.kind) ? 1 : std::max(1, c.nics));
@@ -298,6 +302,10 @@ static void read_faults(const SpecSection& network, const Cluster& c, Network& n
     network.reader().fail(*node, "cluster.network.faults",
                           "a list [{node: 17, Gbps: 100}], or {share: 0.001, Gbps: 100}, is needed here");
   for (const SpecNode& item : node->items) {
+    if (item.kind == SpecNode::Kind::map && item.find("share") != nullptr)
+      network.reader().fail(item, "cluster.network.faults",
+                            "a share is drawn from all NICs and no item of a list; give a map: faults: {share: 0.001, "
+                            "Gbps: 100}");
     const SpecSection section(network.reader(), &item, "cluster.network.faults", kFaultKeys);
     LinkFault& fault = n.faults.emplace_back();
     section.take("node", fault.node);

@@ -33,7 +33,7 @@ struct RunCost {
 // The purchase price of the nodes of a cluster in dollars, if the price of one node with as many GPUs is known.
 std::optional<double> nodes_usd(const Spec& spec, const PriceList& prices);
 
-// What the nodes and the network of a spec are and cost, without a run.
+// Returns the figures of a spec's nodes and network that need no run.
 RunCost bought(const Spec& spec, const PriceList& prices);
 
 // Finds the time and cost of a training run. tokens: number of tokens of the run, 0 if not given; step: seconds of one

@@ -121,6 +121,14 @@ TEST(NetworkSpec, ReadsPodsAndTransport) {
 }
 
 TEST(NetworkSpec, NamesTheKeyThatIsWrong) {
+  for (const char* shapeless : {"{}", "{load: 0.1}", "{placement: scattered}", "{routing: {kind: ecmp}}"})
+    EXPECT_NE(
+        network_refusal(shapeless).find("network.yaml:3: cluster.network: it says nothing of the network's shape"),
+        std::string::npos)
+        << shapeless;
+  EXPECT_NE(network_refusal("{leaf: {uplinks: 4}}").find("cluster.network.leaf.nodes: missing"), std::string::npos);
+  EXPECT_NE(network_refusal("{faults: [{share: 0.1, Gbps: 100}]}").find("give a map: faults: {share: 0.001"),
+            std::string::npos);
   EXPECT_NE(network_refusal("{leaf: {nodes: 0}}").find("leaf.nodes: 0"), std::string::npos);
   EXPECT_NE(network_refusal("{leaf: {nodes: 4, Gbps: 0}}").find("leaf.Gbps: 0"), std::string::npos);
   EXPECT_NE(network_refusal("{leaf: {nodes: 4}, spine: {ratio: .5}}").find("spine.ratio: 0.5"), std::string::npos);

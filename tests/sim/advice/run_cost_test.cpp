@@ -34,7 +34,7 @@ TEST(RunCost, IsTokensOverRateTimesRent) {
   EXPECT_NEAR(*cost.owned_usd, *cost.days * 600'000 / 1461 + 100 * *cost.energy_MWh, 1e-6);
 }
 
-// What is bought, what it draws and what an owner pays hold the network alike.
+// Price, power, energy and an owner's cost hold the network alike.
 TEST(RunCost, IsOfNodesAndNetwork) {
   Spec spec = sixteen_gpus();
   PriceList list = prices({.gpu = "h100-sxm", .purchase = 300'000, .purchase_gpus = 8});

@@ -101,6 +101,18 @@ TEST(ClusterFacts, LeaveNamesOutThatFindNoNode) {
   }
 }
 
+// Forwarding tables without links say nothing that a cluster could be written from.
+TEST(ClusterFacts, OfForwardingTablesAloneAreRefused) {
+  std::string table =
+      "Unicast lids [0x0-0x40] of switch Lid 1 guid 0x1 (s1):\n  Lid  Out   Destination\n       Port     Info \n";
+  int lid = 10;
+  for (const int port : {1, 2, 33, 33, 33, 34, 34}) {
+    table += fmt::format("0x{:04x} {:03} : (Channel Adapter portguid 0x{:016x}: 'n{} mlx5_0')\n", lid, port, lid, lid);
+    ++lid;
+  }
+  EXPECT_NE(facts_error(table).find("give the output of ibnetdiscover too"), std::string::npos) << facts_error(table);
+}
+
 // The written text can be pasted into a spec, or read by the spec's network.
 TEST(ClusterFacts, AreReadBackAsASpec) {
   const Folder folder;
