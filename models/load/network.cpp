@@ -5,8 +5,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "models/base/data.h"
-#include "models/base/input_file.h"
 #include "models/load/reader.h"
 
 namespace orrery {
@@ -26,6 +24,11 @@ constexpr SpecKey kNetworkKeys[] = {
     {"planes", "networks with leaves and a spine of their own, over which the ports of every NIC are divided", "2"},
     {"routing", "choice among equal links", "{kind: ecmp, queue_pairs: 4}"},
     {"load", "share of the uplinks' rate that other jobs take", "0.3"},
+    {"pods", "sets of GPUs whose links to each other are shared (cluster.oversubscription)", "{gpus: 3072, ratio: 7}",
+     "", "none"},
+    {"efficiency", "share of the nominal rate of NICs and links that the transport gives at most", "0.95"},
+    {"incast", "all-to-alls slow a receiver of many flows, as where packets are lost", "{senders: 16, share: 0.7}", "",
+     "none"},
     {"sites", "buildings, and the links between them", "{nodes: 1024, Gbps: 12800, ms: 5}"},
     {"node_names", "names of the cluster's nodes, leaf by leaf, as Slurm writes them; - is a free place", "'n[0-31]'",
      "", "none"},
@@ -46,6 +49,14 @@ constexpr SpecKey kTorusKeys[] = {
     {"shape", "nodes along each axis", "[8, 8, 4]"},
     {"Gbps", "rate of a link between neighbours, each way", "400", "", "the NICs' of a node over its links"},
     {"wraps", "whether rows are closed to rings", "false"},
+};
+constexpr SpecKey kPodKeys[] = {
+    {"gpus", "GPUs of a pod", "3072"},
+    {"ratio", "rate below a pod's uplinks over theirs", "7"},
+};
+constexpr SpecKey kIncastKeys[] = {
+    {"senders", "ranks of other nodes that may send to a rank at once without loss", "16"},
+    {"share", "share of its NICs' rate that a rank gets from more", "0.7"},
 };
 constexpr SpecKey kNeighbourKeys[] = {
     {"load", "share of the uplinks' rate that further jobs take (cluster.network.load)", "0.3", "number", "0"},
@@ -94,57 +105,7 @@ constexpr std::int64_t kMostPlanes = 8;
 // More queue pairs than NCCL_IB_QPS_PER_CONNECTION accepts (128; NCCL's environment variables).
 constexpr std::int64_t kMostQueuePairs = 128;
 
-// Puts the keys of a map over those of another, and maps in it alike.
-void put_over(SpecNode& all, const SpecNode& over) {
-  for (std::size_t i = 0; i < over.keys.size(); ++i) {
-    SpecNode& item = all.insert(over.keys[i]);
-    const bool maps = item.kind == SpecNode::Kind::map && over.items[i].kind == SpecNode::Kind::map;
-    if (maps)
-      put_over(item, over.items[i]);
-    else
-      item = over.items[i];
-  }
-}
-
-void move_to_line(SpecNode& node, int line) {
-  node.line = line;
-  for (SpecNode& item : node.items) move_to_line(item, line);
-}
-
 }  // namespace
-
-// Puts the keys that are given over those of the network in a file. Values of the file have the line at which the file
-// is named, which messages then give.
-static SpecNode put_over_file(const SpecNode& root, const SpecNode& named, const SpecNode& given,
-                              const SpecSection& cluster, const std::string& path) {
-  const SpecNode* in_file =
-      root.find("cluster") != nullptr ? root.find("cluster")->find("network") : root.find("network");
-  if (in_file == nullptr || in_file->kind != SpecNode::Kind::map)
-    cluster.reader().fail(named, "cluster.network.file", fmt::format("{} has no network", path));
-  SpecNode all = *in_file;
-  move_to_line(all, named.line);
-  if (given.kind == SpecNode::Kind::map) put_over(all, given);
-  return all;
-}
-
-// Returns the spec's map with the keys of the built-in network or of the file that it names, where it does not give
-// them itself. A name alone stands for {name: NAME}.
-static SpecNode with_base(const SpecSection& cluster, const SpecNode& network) {
-  const bool word = network.kind == SpecNode::Kind::scalar;
-  const SpecNode* name = word ? &network : network.find("name");
-  if (name != nullptr && !word && network.find("file") != nullptr)
-    cluster.reader().fail(*name, "cluster.network.name", "a file is given too; leave one of them out");
-  if (name != nullptr && name->kind == SpecNode::Kind::scalar) {
-    const std::string path = fmt::format("networks/{}.json", name->text);
-    const SpecNode root =
-        cluster.located(*name, "network.name", [&] { return parse_tree(std::string(data_file(path)), path); });
-    return put_over_file(root, *name, network, cluster, path);
-  }
-  const SpecNode* file = network.find("file");
-  if (file == nullptr || file->kind != SpecNode::Kind::scalar) return network;
-  const std::string path = beside(cluster.reader().path, file->text);
-  return put_over_file(parse_tree(read_input(path, kMostSettings), path), *file, network, cluster, path);
-}
 
 // Reads the key of a network's kind that only this kind has, such as `torus`, which must be there for the kind and is
 // refused with others.
@@ -213,7 +174,7 @@ static void read_neighbours(const SpecSection& network, Network& n) {
 
 static void read_leaf(const SpecSection& network, const SpecNode& at, const Cluster& c, Network& n) {
   const SpecSection leaf(network.reader(), network.find("leaf"), "cluster.network.leaf", kLeafKeys);
-  const bool other = std::ranges::any_of(std::array{"sites", "faults", "flaps"},
+  const bool other = std::ranges::any_of(std::array{"sites", "faults", "flaps", "pods", "efficiency", "incast"},
                                          [&](const char* key) { return network.find(key) != nullptr; });
   if (n.kind == NetworkKind::torus || n.kind == NetworkKind::graph) {
     for (const std::string_view key : {"leaf", "spine", "routing", "planes"}) {
@@ -231,6 +192,10 @@ static void read_leaf(const SpecSection& network, const SpecNode& at, const Clus
     }
     return;
   }
+  if (network.find("leaf") == nullptr)
+    network.reader().fail(at, "cluster.network",
+                          "it says nothing of the network's shape: give leaf: {nodes: N}, or a torus or graph with its "
+                          "kind, or the name of a built-in one (orrery list networks)");
   if (leaf.find("nodes") == nullptr) network.reader().fail(at, "cluster.network.leaf.nodes", "missing");
   leaf.take_count("nodes", n.leaf_nodes, kMostRanks);
   n.leaf_uplinks = n.leaf_nodes * (has_rails(n.kind) ? 1 : std::max(1, c.nics));
@@ -261,6 +226,33 @@ static void read_sites(const SpecSection& network, Network& n) {
   sites.take("Gbps", n.site_Gbps);
   sites.take("ms", n.site_ms);
   sites.take("buffer_MiB", n.site_buffer_MiB);
+}
+
+static void read_pods(const SpecSection& cluster, const SpecSection& network, Cluster& c) {
+  const SpecNode* node = network.find("pods");
+  if (node == nullptr) return;
+  if (cluster.find("oversubscription") != nullptr)
+    network.reader().fail(*node, network.name("pods"), "cluster.oversubscription says the same; leave one of them out");
+  const SpecSection pods(network.reader(), node, "cluster.network.pods", kPodKeys);
+  for (const std::string_view key : {"gpus", "ratio"}) {
+    if (pods.find(key) == nullptr) network.reader().fail(*node, pods.name(key), "missing");
+  }
+  pods.take_count("gpus", c.oversubscribed_above_gpus, kMostRanks);
+  pods.take("ratio", c.oversubscription);
+  if (!(c.oversubscription >= 1))
+    network.reader().fail(*node, pods.name("ratio"), fmt::format("{} is below 1", c.oversubscription));
+}
+
+static void read_transport(const SpecSection& network, Network& n) {
+  network.take("efficiency", n.efficiency);
+  const SpecNode* node = network.find("incast");
+  if (node == nullptr) return;
+  const SpecSection incast(network.reader(), node, "cluster.network.incast", kIncastKeys);
+  for (const std::string_view key : {"senders", "share"}) {
+    if (incast.find(key) == nullptr) network.reader().fail(*node, incast.name(key), "missing");
+  }
+  incast.take_count("senders", n.incast_senders, kMostRanks);
+  incast.take("share", n.incast_share);
 }
 
 static void read_flaps(const SpecSection& network, Network& n) {
@@ -310,6 +302,10 @@ static void read_faults(const SpecSection& network, const Cluster& c, Network& n
     network.reader().fail(*node, "cluster.network.faults",
                           "a list [{node: 17, Gbps: 100}], or {share: 0.001, Gbps: 100}, is needed here");
   for (const SpecNode& item : node->items) {
+    if (item.kind == SpecNode::Kind::map && item.find("share") != nullptr)
+      network.reader().fail(item, "cluster.network.faults",
+                            "a share is drawn from all NICs and no item of a list; give a map: faults: {share: 0.001, "
+                            "Gbps: 100}");
     const SpecSection section(network.reader(), &item, "cluster.network.faults", kFaultKeys);
     LinkFault& fault = n.faults.emplace_back();
     section.take("node", fault.node);
@@ -336,7 +332,7 @@ static void read_faults(const SpecSection& network, const Cluster& c, Network& n
 void read_network(const SpecSection& cluster, Cluster& c) {
   const SpecNode* given = cluster.find("network");
   if (given == nullptr) return;
-  const SpecNode all = with_base(cluster, *given), *node = &all;
+  const SpecNode all = network_with_base(cluster, *given, c), *node = &all;
   Network& n = c.network.emplace();
   const SpecSection network(cluster.reader(), node, "cluster.network", kNetworkKeys);
   std::string file;
@@ -358,6 +354,10 @@ void read_network(const SpecSection& cluster, Cluster& c) {
   read_faults(network, c, n);
   read_flaps(network, n);
   network.take("seed", n.seed);
+  read_transport(network, n);
+  read_pods(cluster, network, c);
+  // Pods alone are what cluster.oversubscription describes.
+  if (std::ranges::all_of(node->keys, [](const std::string& key) { return key == "pods"; })) c.network.reset();
 }
 
 }  // namespace orrery

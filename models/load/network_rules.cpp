@@ -1,12 +1,87 @@
-// This file has the rules that a cluster.network must keep beside those of its single keys.
+// This file has the rules that a cluster.network must keep beside those of its single keys, and reads the file that it
+// names.
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "models/base/data.h"
+#include "models/base/input_file.h"
 #include "models/load/reader.h"
 
 namespace orrery {
+namespace {
+
+// Puts the keys of a map over those of another, and maps in it alike.
+void put_over(SpecNode& all, const SpecNode& over) {
+  for (std::size_t i = 0; i < over.keys.size(); ++i) {
+    SpecNode& item = all.insert(over.keys[i]);
+    const bool maps = item.kind == SpecNode::Kind::map && over.items[i].kind == SpecNode::Kind::map;
+    if (maps)
+      put_over(item, over.items[i]);
+    else
+      item = over.items[i];
+  }
+}
+
+void move_to_line(SpecNode& node, int line) {
+  node.line = line;
+  for (SpecNode& item : node.items) move_to_line(item, line);
+}
+
+// Refuses a file of another cluster: one that states other numbers than the spec has.
+void check_cluster_of_file(const SpecNode& root, const SpecNode& named, const SpecReader& reader, const Cluster& c,
+                           const std::string& path) {
+  const SpecNode* cluster = root.find("cluster");
+  if (cluster == nullptr) return;
+  const std::pair<std::string_view, std::int64_t> facts[] = {
+      {"nodes", c.nodes}, {"nics", c.nics}, {"gpus_per_node", c.gpus_per_node}};
+  for (const auto& [key, own] : facts) {
+    const SpecNode* stated = cluster->find(key);
+    if (stated == nullptr || stated->text == fmt::format("{}", own)) continue;
+    reader.fail(named, "cluster.network.file",
+                fmt::format("{} is of a cluster with {}: {}, the spec has {}; set cluster.{}={}{}, or import the "
+                            "spec's own cluster",
+                            path, key, stated->text, own, key, stated->text,
+                            key == "nodes" ? " (and gpus to those of the job)" : ""));
+  }
+}
+
+// Puts the keys that are given over those of the network in a file. Values of the file have the line at which the file
+// is named, which messages then give.
+SpecNode put_over_file(const SpecNode& root, const SpecNode& named, const SpecNode& given, const SpecSection& cluster,
+                       const std::string& path) {
+  const SpecNode* in_file =
+      root.find("cluster") != nullptr ? root.find("cluster")->find("network") : root.find("network");
+  if (in_file == nullptr || in_file->kind != SpecNode::Kind::map)
+    cluster.reader().fail(named, "cluster.network.file", fmt::format("{} has no network", path));
+  SpecNode all = *in_file;
+  move_to_line(all, named.line);
+  if (given.kind == SpecNode::Kind::map) put_over(all, given);
+  return all;
+}
+
+}  // namespace
+
+SpecNode network_with_base(const SpecSection& cluster, const SpecNode& network, const Cluster& c) {
+  const bool word = network.kind == SpecNode::Kind::scalar;
+  const SpecNode* name = word ? &network : network.find("name");
+  if (name != nullptr && !word && network.find("file") != nullptr)
+    cluster.reader().fail(*name, "cluster.network.name", "a file is given too; leave one of them out");
+  if (name != nullptr && name->kind == SpecNode::Kind::scalar) {
+    const std::string path = fmt::format("networks/{}.json", name->text);
+    const SpecNode root =
+        cluster.located(*name, "network.name", [&] { return parse_tree(std::string(data_file(path)), path); });
+    return put_over_file(root, *name, network, cluster, path);
+  }
+  const SpecNode* file = network.find("file");
+  if (file == nullptr || file->kind != SpecNode::Kind::scalar) return network;
+  const std::string path = beside(cluster.reader().path, file->text);
+  const SpecNode root = parse_tree(read_input(path, kMostSettings), path);
+  check_cluster_of_file(root, *file, cluster.reader(), c, path);
+  return put_over_file(root, *file, network, cluster, path);
+}
 
 static Broken job_node_rules(const Spec& spec) {
   const Cluster& c = spec.cluster;
@@ -84,6 +159,12 @@ Broken network_rules(const Spec& spec) {
     return broken("cluster.network.spine.ratio", "cluster.network.spine.ratio: {} is below 1", n.spine_ratio);
   if (!(n.load >= 0 && n.load < 1))
     return broken("cluster.network.load", "cluster.network.load: {} is no share from 0 to below 1", n.load);
+  if (!(n.efficiency > 0 && n.efficiency <= 1))
+    return broken("cluster.network.efficiency", "cluster.network.efficiency: {} is no share above 0 and up to 1",
+                  n.efficiency);
+  if (!(n.incast_share > 0 && n.incast_share <= 1))
+    return broken("cluster.network.incast.share", "cluster.network.incast.share: {} is no share above 0 and up to 1",
+                  n.incast_share);
   if (n.site_nodes > 0 && !(n.site_Gbps > 0))
     return broken("cluster.network.sites.Gbps", "cluster.network.sites.Gbps: {} is no rate of a link", n.site_Gbps);
   // Light goes around half the Earth in 100 ms of fibre.

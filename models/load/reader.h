@@ -140,6 +140,10 @@ void read_units(const SpecSection& strategy, const Spec& spec, Strategy& s);
 void read_frozen(const SpecSection& model, Model& m);
 void read_checkpoint(const SpecSection& strategy, Strategy& s);  // reads strategy.checkpoint
 void read_network(const SpecSection& cluster, Cluster& c);       // reads cluster.network (network.cpp)
+// Returns the map of cluster.network with the keys of the built-in network or of the file that it names, where it does
+// not give them itself (network_rules.cpp). A name alone stands for {name: NAME}. Throws Error for a file that states
+// other nodes, NICs or GPUs of a node than the cluster has.
+SpecNode network_with_base(const SpecSection& cluster, const SpecNode& network, const Cluster& c);
 // Reads cluster.network.graph (graph.cpp), after the cluster's nodes and NICs.
 void read_graph(SpecReader& reader, const SpecNode& node, const Cluster& cluster, FabricGraph& graph);
 void read_placement(const SpecSection& network, Network& n);  // reads which nodes a job has (placement.cpp)

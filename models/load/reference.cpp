@@ -20,7 +20,7 @@ constexpr const char* kSpecs[] = {
     "sequence: 8\n"
     "cluster: {gpu: h100-sxm, host: {}, nvme: {}, storage: {}, stragglers: {}, failures: {}, "
     "variation: {}, network: {leaf: {nodes: 1}, sites: {nodes: 1, Gbps: 1, ms: 0}, faults: {}, flaps: "
-    "{every_s: 1, down_s: 1}}}\n"
+    "{every_s: 1, down_s: 1}, pods: {gpus: 1, ratio: 1}, incast: {senders: 1, share: 1}}}\n"
     "strategy: {parameter_server: {}, zero_quantize: {}, checkpoint: {}, quantise: {}}\n",
     "model: {layers: 2, hidden: 8, heads: 2, feed_forward: 8, vocab: 8, lora: {rank: 1}, moe: {imbalance: {}}}\n"
     "sequence: {length: 8, documents: {}, images: {}}\n"

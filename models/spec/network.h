@@ -82,6 +82,12 @@ struct Network {
   FabricGraph graph;             // of a graph
   std::int64_t queue_pairs = 1;  // number of queue pairs of a connection, among which its bytes are divided
   double load = 0;               // share of the uplinks' rate that other jobs take
+  // Share of the nominal rate of NICs and of links above them that transfers have at most; 1: as measured.
+  double efficiency = 1;
+  // A rank that gets bytes from more ranks of other nodes than incast_senders in an all-to-all gets them at
+  // incast_share of its NICs' rate; 0 senders: never.
+  std::int64_t incast_senders = 0;
+  double incast_share = 1;
   // Rate at which every NIC of the job sends to storage beside the training's transfers; 0 unless a step is predicted
   // during which a checkpoint is written (checkpoint_flows.h).
   double storage_Gbps = 0;

@@ -39,12 +39,11 @@ Machine make_machine(const Space& space, const SearchResult& result, const Price
   Machine m{.name = machine_name(c), .gpus = space.gpus()};
   m.reached = result.proven ? Reached::proven : Reached::not_proven;
   m.nodes = ceil_div(m.gpus, c.gpus_per_node);
-  if (c.power_kW > 0) m.power_kW = c.power_kW * static_cast<double>(m.nodes);
   if (const Price* price = prices.find(c.gpu.id)) m.price = *price;
   Spec used = spec;  // the spec with only the GPUs in use, which may be fewer than the cluster has
   used.gpus = m.gpus;
   if (result.best.empty()) {
-    m.cost.purchase_usd = purchase_usd(used, prices);
+    m.cost = bought(used, prices);
     m.excluded = !result.reason.empty() ? result.reason : result.proven ? "nothing fits" : "interrupted";
     return m;
   }
@@ -93,9 +92,10 @@ std::string machines_json(const std::vector<Machine>& machines) {
                     {"owned_usd", or_null(m.cost.owned_usd)},
                     {"network_switches", m.cost.network.switches},
                     {"network_links", m.cost.network.links},
+                    {"network_levels", m.cost.network.levels},
                     {"network_usd", or_null(m.cost.network_usd)},
                     {"network_kW", or_null(m.cost.network_kW)},
-                    {"power_kW", or_null(m.power_kW)},
+                    {"power_kW", or_null(m.cost.power_kW)},
                     {"energy_MWh", or_null(m.cost.energy_MWh)},
                     {"price", m.price ? json_of(*m.price) : ordered_json(nullptr)}});
   }
@@ -116,7 +116,7 @@ std::string machines_csv(const std::vector<Machine>& machines) {
     text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", m.name, m.gpus,
                         quoted(m.strategy), m.step_s, m.tokens_per_s, m.mfu, m.cost.failures.between_failures,
                         m.cost.goodput, cell(m.cost.days), cell(m.cost.cloud_usd), cell(m.cost.usd_per_Mtoken),
-                        cell(m.cost.purchase_usd), cell(m.power_kW), cell(m.cost.energy_MWh), m.step_low_s,
+                        cell(m.cost.purchase_usd), cell(m.cost.power_kW), cell(m.cost.energy_MWh), m.step_low_s,
                         m.step_high_s, cell(m.cost.owned_usd), word_of(m.reached), quoted(m.excluded),
                         cell(m.cost.network_usd), cell(m.cost.network_kW));
   }

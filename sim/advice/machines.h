@@ -27,7 +27,6 @@ struct Machine {
   double step_low_s = 0, step_high_s = 0;  // lowest and highest likely value of step_s, in seconds
   Bytes memory = 0;                        // peak memory in bytes of the fullest GPU
   RunCost cost;
-  std::optional<double> power_kW;  // power in kW of the nodes under full load
   std::optional<Price> price;
 };
 // Describes one machine and the best strategy that a search has found for it. tokens: number of tokens of the training

@@ -28,6 +28,24 @@ std::string figure(const std::optional<double>& value, int digits) {
   return value ? fmt::format("{:.{}f}", *value, digits) : "-";
 }
 
+// A line on a machine's switches and links, and on what of them is not in its price and power; "" without a network.
+std::string network_line(const Machine& m, const SwitchPrice& price) {
+  const NetworkParts& parts = m.cost.network;
+  if (parts.links == 0 && !m.cost.has_sites) return "";
+  std::string line = fmt::format("network of {} x {}: ", m.gpus, m.name);
+  if (parts.links > 0) {
+    const bool known = price.switch_kW || parts.switches == 0;
+    line += fmt::format(
+        "{} switches{} and {} links of {:g} Gb/s, {} $, {} kW{}", grouped(static_cast<double>(parts.switches)),
+        parts.levels > 0 ? fmt::format(" in {} level{}", parts.levels, parts.levels == 1 ? "" : "s") : "",
+        grouped(parts.links), price.port_Gbps, money(m.cost.network_usd), figure(m.cost.network_kW, 1),
+        known ? "" : " of links alone (switches' power unknown)");
+  }
+  if (m.cost.has_sites)
+    line += parts.links > 0 ? "; links between sites are not priced" : "links between sites are not priced";
+  return line;
+}
+
 // The notes below the table of machines: figures that the table leaves out, and the prices on which it is based.
 std::vector<std::string> price_notes(const std::vector<Machine>& machines, const PriceList& prices) {
   std::vector<std::string> lines;
@@ -38,11 +56,7 @@ std::vector<std::string> price_notes(const std::vector<Machine>& machines, const
       lines.push_back(price_line(*m.price));
     }
     if (!m.excluded.empty()) lines.push_back(fmt::format("{} x {}: {}", m.gpus, m.name, m.excluded));
-    if (const RunCost& c = m.cost; c.network.links > 0)
-      lines.push_back(fmt::format("network of {} x {}: {} switches and {} links of {:g} Gb/s, {} $, {} kW{}", m.gpus,
-                                  m.name, grouped(static_cast<double>(c.network.switches)), grouped(c.network.links),
-                                  prices.network.port_Gbps, money(c.network_usd), figure(c.network_kW, 1),
-                                  prices.network.switch_kW ? "" : " (links alone)"));
+    if (const std::string line = network_line(m, prices.network); !line.empty()) lines.push_back(line);
   }
   const auto lacks = [&](auto member) {
     return std::any_of(machines.begin(), machines.end(), [&](const Machine& m) {
@@ -55,6 +69,7 @@ std::vector<std::string> price_notes(const std::vector<Machine>& machines, const
       fmt::format("prices of {}, rented by the GPU hour; they vary several times between providers", prices.date));
   const bool networks =
       std::any_of(machines.begin(), machines.end(), [](const Machine& m) { return m.cost.network_usd.has_value(); });
+  if (networks) lines.emplace_back("purchase, power and energy: of nodes, and of switches and links as far as known");
   if (networks && !prices.network.source.empty())
     lines.push_back(fmt::format("price of switches and links: uncertain; {}", prices.network.source));
   if (prices.usd_per_kWh > 0 && prices.write_off_years > 0)
@@ -125,7 +140,7 @@ Table runs_table(const std::vector<Machine>& machines) {
            {"energy", "MWh"}},
           {}};
   for (const Machine& m : machines) {
-    const std::string power = figure(m.power_kW, 0);
+    const std::string power = figure(m.cost.power_kW, 0);
     if (m.strategy.empty()) {
       t.rows.push_back(
           and_after(name_of(m), {"-", "-", "-", "-", "-", "-", money(m.cost.purchase_usd), "-", power, "-"}));

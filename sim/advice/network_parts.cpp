@@ -6,23 +6,39 @@
 namespace orrery {
 namespace {
 
+constexpr double kRounding = 1e-9;  // of numbers of ports, which are sums of shares
+
 // Ports of the price list's switch are counted: `links` links of another rate take as many ports as carry them.
 class Counter {
  public:
-  explicit Counter(const SwitchPrice& price) : price_(price) {}
+  explicit Counter(const SwitchPrice& price) : price_(price), switch_ports_(static_cast<double>(price.ports)) {}
 
   double ports(double links, double Gbps) const { return links * Gbps / price_.port_Gbps; }
+  double switches_for(double ports) const { return std::ceil(ports / switch_ports_ - kRounding); }
   // Adds `groups` groups of switches, each of which needs so many ports.
-  void add_switches(std::int64_t groups, double ports) {
-    const double each = std::ceil(ports / static_cast<double>(price_.ports) - 1e-9);
-    parts.switches += groups * static_cast<std::int64_t>(each);
+  void add_switches(double groups, double ports) {
+    parts.switches += static_cast<std::int64_t>(groups * switches_for(ports));
   }
   void add_links(double ports) { parts.links += ports; }
+  // Joins the `ports` ports of `units` units, `times` times, so that `out` ports lead on from each. A unit is a port or
+  // a group of switches that reach each other. All units hang on every switch above them, if each can have a port of
+  // it; else half of a level's ports go to the next level (a folded Clos network; Clos 1953, Al-Fares et al. 2008).
+  void join(double times, double units, double ports, double out) {
+    const double half = std::max(2.0, std::floor(switch_ports_ / 2));
+    for (; units > 1 && units * (1 + out / ports) > switch_ports_ + kRounding; ++parts.levels) {
+      units = std::ceil(units / half - kRounding);
+      add_switches(times * units, 2 * ports / units);
+      add_links(times * ports);
+    }
+    add_switches(times, ports + out);
+    ++parts.levels;
+  }
 
   NetworkParts parts;
 
  private:
   const SwitchPrice& price_;
+  double switch_ports_;
 };
 
 // Parts of a torus of which a job has `used` nodes.
@@ -46,6 +62,50 @@ NetworkParts graph_parts(const Cluster& c, Counter count) {
   return count.parts;
 }
 
+// Parts of a dragonfly of `all` leaves, `leaves` in each plane, with `nics` ports for NICs each. A link joins two
+// leaves.
+NetworkParts dragonfly_parts(const Network& n, std::int64_t leaves, double all, double nics, Counter count) {
+  const double up = leaves > 1 ? count.ports(static_cast<double>(n.leaf_uplinks), n.leaf_Gbps) : 0;
+  const bool groups = leaves > n.groups.leaves;  // whether there is another group
+  const double global = groups ? count.ports(static_cast<double>(n.groups.links), n.groups.Gbps) : 0;
+  count.add_links(all * (nics + (up + global) / 2));
+  count.add_switches(all, nics + up + global);
+  return count.parts;
+}
+
+// The leaves of a tree: how many there are, in `spines` spines that are not joined, and the ports of each.
+struct Leaves {
+  double all = 0, spines = 1, nics = 0, up = 0;
+};
+
+// Adds the leaves. Returns into how many units each is divided, which only the levels above join.
+double add_leaves(const Leaves& leaves, Counter& count) {
+  count.add_links(leaves.all * leaves.nics);
+  const double divided = count.switches_for(leaves.nics + leaves.up);
+  if (divided <= 1 || leaves.up < leaves.nics - kRounding) {
+    count.join(leaves.all, leaves.nics, leaves.nics, leaves.up);
+    return 1;
+  }
+  count.add_switches(leaves.all * divided, (leaves.nics + leaves.up) / divided);
+  ++count.parts.levels;
+  return divided;
+}
+
+// Parts of leaves and what is above them, in `parts` parts of which 1/ratio of the leaves' uplinks leads on.
+NetworkParts tree_parts(const Leaves& leaves, double parts, double ratio, Counter count) {
+  const double divided = add_leaves(leaves, count);
+  if (leaves.up == 0) return count.parts;
+  count.add_links(leaves.all * leaves.up);
+  const double groups = parts * leaves.spines;
+  const double below = leaves.all * leaves.up / groups;
+  const double above = parts > 1 ? below / ratio : 0;
+  count.join(groups, leaves.all * divided / groups, below, above);
+  if (above == 0) return count.parts;
+  count.add_links(above * groups);
+  count.join(leaves.spines, parts, above * parts, 0);
+  return count.parts;
+}
+
 }  // namespace
 
 NetworkParts network_parts(const Cluster& c, std::int64_t nodes, const SwitchPrice& price) {
@@ -55,34 +115,19 @@ NetworkParts network_parts(const Cluster& c, std::int64_t nodes, const SwitchPri
   if (n.kind == NetworkKind::torus) return torus_parts(n.torus, static_cast<double>(nodes), count);
   if (n.kind == NetworkKind::graph) return graph_parts(c, count);
   if (n.leaf_nodes == 0) return {};
-  const std::int64_t rails = has_rails(n.kind) ? std::max(1, c.nics) : 1;
+  const double rails = has_rails(n.kind) ? std::max(1, c.nics) : 1;
+  const auto planes = static_cast<double>(n.planes);
   const std::int64_t leaves = ceil_div(nodes, n.leaf_nodes);  // of each rail
-  const std::int64_t switches = leaves * rails * n.planes;    // of all leaves
-  const auto all = static_cast<double>(switches);
-  const double nics = count.ports(static_cast<double>(nodes * c.nics), c.nic_Gbps);
-  const bool dragonfly = n.kind == NetworkKind::dragonfly;
+  const double all = static_cast<double>(leaves) * rails * planes;
+  const double nics = count.ports(static_cast<double>(nodes * c.nics), c.nic_Gbps) / all;
+  if (n.kind == NetworkKind::dragonfly) return dragonfly_parts(n, leaves, all, nics, count);
   // A single leaf needs nothing above it; the only leaves of several rails do, unless rails are not joined.
   const bool joined = leaves > 1 || (n.kind == NetworkKind::rails && rails > 1);
   const double up = joined ? count.ports(static_cast<double>(n.leaf_uplinks), n.leaf_Gbps) : 0;
-  const bool groups = dragonfly && leaves > n.groups.leaves;  // whether there is another group
-  const double global = groups ? count.ports(static_cast<double>(n.groups.links), n.groups.Gbps) : 0;
-  count.add_links(nics);
-  count.add_switches(switches, nics / all + up + global);
-  if (dragonfly) {  // every link joins two leaves
-    count.add_links(all * (up + global) / 2);
-    return count.parts;
-  }
-  count.add_links(all * up);
-  const std::int64_t planes = n.planes * (n.kind == NetworkKind::rail_only ? rails : 1);  // spines that are not joined
   const std::int64_t parts = ceil_div(leaves, n.spine_leaves > 1 ? n.spine_leaves : leaves);
-  const double below = all * up / static_cast<double>(parts * planes);
-  const double above = parts > 1 ? below / n.spine_ratio : 0;
-  if (joined) count.add_switches(parts * planes, below + above);
-  if (above > 0) {
-    count.add_links(above * static_cast<double>(parts * planes));
-    count.add_switches(planes, above * static_cast<double>(parts));
-  }
-  return count.parts;
+  const double spines = planes * (n.kind == NetworkKind::rail_only ? rails : 1);
+  return tree_parts({.all = all, .spines = spines, .nics = nics, .up = up}, static_cast<double>(parts), n.spine_ratio,
+                    count);
 }
 
 std::optional<double> usd_of(const NetworkParts& parts, const SwitchPrice& price) {

@@ -14,12 +14,13 @@ namespace orrery {
 struct NetworkParts {
   std::int64_t switches = 0;
   double links = 0;
+  int levels = 0;  // switches from a NIC up to the top; 0: the network is no tree
 };
 
 // Counts the parts that `nodes` nodes need of the network that cluster.network describes; none if it describes none. A
-// leaf, a part of the spine, and what joins these parts are each as many switches as their ports need. A spine
-// of more ports than one switch has is counted as if its switches needed no links to each other: leaves have uplinks to
-// each of them, which holds for as many spine switches as a leaf has uplinks.
+// leaf, a part of the spine, and what joins these parts are each as many levels of switches as the ports of the list's
+// switch require: those of 64 ports join up to 64 leaves of 32 hosts without contention in two levels, and up to 65,536
+// hosts in three. Rails that are joined count as the leaves of one tree, since each reaches all others over the spine.
 NetworkParts network_parts(const Cluster& cluster, std::int64_t nodes, const SwitchPrice& price);
 
 // The price of the parts in US dollars, and their power in kW; nullopt: not known.

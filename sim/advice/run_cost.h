@@ -17,11 +17,13 @@ struct RunCost {
   std::optional<double> days;            // number of days that the training run takes, failures included
   std::optional<double> cloud_usd;       // rent of the GPUs for the training run, US dollars
   std::optional<double> usd_per_Mtoken;  // rent of the GPUs per million tokens, US dollars
-  std::optional<double> purchase_usd;    // price of all nodes, US dollars
+  // Price (US dollars) and power under full load (kW) of all nodes, and of the network as far as they are known.
+  std::optional<double> purchase_usd, power_kW;
   // The switches and links of cluster.network, and their price (US dollars) and power (kW); none without that key.
   NetworkParts network;
   std::optional<double> network_usd, network_kW;
-  std::optional<double> energy_MWh;  // electricity in MWh that the nodes under full load need during the training run
+  bool has_sites = false;            // whether the nodes are at several sites; links between sites are not counted
+  std::optional<double> energy_MWh;  // electricity in MWh that power_kW makes of the training run
   // The cost of the run to an owner of the nodes: the part of the nodes' price that is written off during the run, and
   // their electricity; switches and links are in it where cluster.network describes them. Buildings, cooling and
   // staff are left out.
@@ -29,7 +31,10 @@ struct RunCost {
 };
 
 // The purchase price of the nodes of a cluster in dollars, if the price of one node with as many GPUs is known.
-std::optional<double> purchase_usd(const Spec& spec, const PriceList& prices);
+std::optional<double> nodes_usd(const Spec& spec, const PriceList& prices);
+
+// Returns the figures of a spec's nodes and network that need no run.
+RunCost bought(const Spec& spec, const PriceList& prices);
 
 // Finds the time and cost of a training run. tokens: number of tokens of the run, 0 if not given; step: seconds of one
 // step.

@@ -49,6 +49,9 @@ std::string network_of(const Network& n) {
   if (n.site_nodes > 0)
     text += fmt::format(", sites: {{nodes: {}, Gbps: {}, ms: {}, buffer_MiB: {}}}", n.site_nodes, n.site_Gbps,
                         n.site_ms, n.site_buffer_MiB);
+  if (n.efficiency < 1) text += fmt::format(", efficiency: {}", n.efficiency);
+  if (n.incast_senders > 0)
+    text += fmt::format(", incast: {{senders: {}, share: {}}}", n.incast_senders, n.incast_share);
   text += n.placement == Placement::listed ? fmt::format(", job_nodes: [{}]", fmt::join(n.job_nodes, ", "))
                                            : fmt::format(", placement: {}", name_of(n.placement));
   return fmt::format("{{{}{}}}", text, faults_of(n));

@@ -6,7 +6,6 @@
 
 #include "models/base/error.h"
 #include "models/base/output_file.h"
-#include "models/cost/nccl/topology.h"
 #include "models/layers/blocks.h"
 #include "models/load/load_spec.h"
 #include "models/load/open_spec.h"
@@ -16,6 +15,7 @@
 #include "models/spec/vision.h"
 #include "sim/cli/commands.h"
 #include "sim/explain/formulas.h"
+#include "sim/explain/group_routes.h"
 #include "sim/explain/techniques.h"
 #include "sim/page/explain.h"
 #include "sim/picture/picture.h"
@@ -160,32 +160,6 @@ Section traffic(const Spec& spec, const Prediction& p) {
   return {"Bytes that leave a GPU per step", {}, t, {}};
 }
 
-std::string route_text(const Route& route) {
-  std::string text = to_string(route.hops.front().from);
-  for (const Hop& hop : route.hops) text += " - " + to_string(hop.to);
-  return text;
-}
-
-// A table of the links over which groups communicate: for each dimension, the link between the first two members of
-// rank 0's group, with its bandwidth without protocol overhead.
-Section routes(const Spec& spec, const Prediction& p) {
-  Table t;
-  t.columns = {{"group", "", Align::left},
-               {"ranks"},
-               {"from its first to its second", "", Align::left},
-               {"narrowest", "GB/s"},
-               {"latency", "us"}};
-  for (std::size_t d = 0; d < kDimensions; ++d) {
-    const GroupTable& table = p.plan.dimensions[d];
-    const auto& group = table.groups[table.member_of[0]];
-    if (group.size() < 2 || group[1] >= p.plan.workers()) continue;
-    const Route way = route(spec.cluster, group[0], group[1]);
-    t.rows.push_back({std::string(name_of(static_cast<Dimension>(d))), fmt::format("{}", group.size()), route_text(way),
-                      fmt::format("{:.1f}", way.GBps), fmt::format("{:.1f}", seconds(way.latency) * 1e6)});
-  }
-  return {"Where groups lie", {}, t, {}};
-}
-
 Section bubble(const Spec& spec, const Report& report) {
   const Strategy& s = spec.strategy;
   Section section{.title = "Pipeline bubble"};
@@ -319,7 +293,7 @@ std::vector<Section> rest(const Spec& spec, const Prediction& p) {
   return {origins(spec),
           states(spec, p),
           traffic(spec, p),
-          routes(spec, p),
+          group_routes(p),
           bubble(spec, p.report),
           coupling(spec),
           nearest_section(spec, kValidatedRows)};

@@ -77,7 +77,7 @@ double slowest_nic_Gbps(const Cluster& c, std::int64_t node_gpus, const std::vec
                         std::int64_t gpus) {
   const Network& n = *c.network;
   double slowest = c.nic_Gbps;
-  if (n.faults.empty() && n.fault_share == 0) return left_beside(slowest, n.storage_Gbps);
+  if (n.faults.empty() && n.fault_share == 0) return n.efficiency * left_beside(slowest, n.storage_Gbps);
   const WorkingPlanes working = working_planes(c, node_gpus, places, gpus);
   slowest *= static_cast<double>(working.of_nics) / static_cast<double>(n.planes);
   const std::set<std::int64_t> nodes = nodes_of(c, node_gpus, places, gpus);
@@ -91,7 +91,7 @@ double slowest_nic_Gbps(const Cluster& c, std::int64_t node_gpus, const std::vec
         slowest = std::min(slowest, n.fault_Gbps);
     }
   }
-  return left_beside(slowest, n.storage_Gbps);
+  return n.efficiency * left_beside(slowest, n.storage_Gbps);
 }
 
 std::int64_t least_uplinks(const Cluster& c, std::int64_t node_gpus, const std::vector<std::int64_t>& places,

@@ -45,6 +45,7 @@ class LevelMaker {
   void add_rail_change();
   void add_sites();
   void add_slow_nics();
+  void add_incast();
   void count_edges(UplinkLevel& level, std::size_t dimension) const;
   void count_pairs(UplinkLevel& level, std::size_t dimension) const;
   void count_link_pairs(UplinkLevel& level, std::size_t dimension) const;
@@ -64,7 +65,8 @@ std::vector<UplinkLevel> LevelMaker::run() {
   const double gpu_rate = cluster_.nics * cluster_.nic_Gbps * kGbps / cluster_.gpus_per_node;
   if (cluster_.oversubscribed_above_gpus > 0 && cluster_.oversubscription > 1) {
     const double nics = gpu_rate * static_cast<double>(cluster_.oversubscribed_above_gpus);
-    add({.gpus = cluster_.oversubscribed_above_gpus, .capacity = nics / cluster_.oversubscription}, gpu_rate);
+    const double share = cluster_.network ? cluster_.network->efficiency : 1;
+    add({.gpus = cluster_.oversubscribed_above_gpus, .capacity = share * nics / cluster_.oversubscription}, gpu_rate);
   }
   if (cluster_.network) {
     add_leaves();
@@ -75,6 +77,7 @@ std::vector<UplinkLevel> LevelMaker::run() {
     add_rail_change();
     add_sites();
     add_slow_nics();
+    add_incast();
   }
   std::array<bool, kDimensions> to_all{};
   for (const Op& op : plan_.ops) {
@@ -111,7 +114,7 @@ void LevelMaker::add_leaves() {
   const std::int64_t nodes = std::min(n.leaf_nodes, ceil_div(plan_.workers(), seats_.node_gpus()));
   const double to_storage = n.storage_Gbps * static_cast<double>(nodes * cluster_.nics) /
                             static_cast<double>(switches * working * planes.of_leaves);
-  const double free = n.leaf_Gbps * (1 - n.load);
+  const double free = n.leaf_Gbps * n.efficiency * (1 - n.load);
   const double uplink = left_beside(free, to_storage) * kGbps;
   const double leaf = static_cast<double>(switches * working * planes.of_leaves) * uplink;
   const bool apart = n.spine_leaves > 1;  // whether the spine's parts are a level above the leaves
@@ -147,7 +150,7 @@ void LevelMaker::add_ports() {
        .hashed_uplinks = planes_of_job().of_nics,
        .queue_pairs = n.queue_pairs,
        .switches = std::max<std::int64_t>(1, std::llround(nics)),
-       .uplink = cluster_.nic_Gbps * kGbps / static_cast<double>(n.planes),
+       .uplink = cluster_.nic_Gbps * n.efficiency * kGbps / static_cast<double>(n.planes),
        .switch_nics = 1,
        .kind = UplinkKind::ports},
       0);
@@ -160,7 +163,7 @@ void LevelMaker::add_groups() {
   const std::int64_t groups = ceil_div(static_cast<std::int64_t>(cluster_.nodes), nodes);
   if (groups < 2) return;
   const std::int64_t links = n.groups.leaves * n.groups.links * planes_of_job().of_spine;
-  const double all = static_cast<double>(links) * n.groups.Gbps * kGbps * (1 - n.load);
+  const double all = static_cast<double>(links) * n.groups.Gbps * n.efficiency * kGbps * (1 - n.load);
   add({.gpus = nodes * cluster_.gpus_per_node,
        .capacity = all,
        .one_way = all / static_cast<double>(groups - 1),
@@ -173,7 +176,7 @@ void LevelMaker::add_torus() {
   const Network& n = *cluster_.network;
   if (n.kind != NetworkKind::torus) return;
   add({.gpus = seats_.node_gpus(),
-       .capacity = n.torus.Gbps * kGbps * (1 - n.load),
+       .capacity = n.torus.Gbps * n.efficiency * kGbps * (1 - n.load),
        .torus = &n.torus,
        .kind = UplinkKind::torus},
       0);
@@ -196,7 +199,7 @@ void LevelMaker::visit_links_of(const UplinkLevel& level, std::int64_t from, std
   const auto &out = cluster_.network->graph.leaves[from], &in = cluster_.network->graph.leaves[to];
   for (std::size_t nic = 0; nic < out.size(); ++nic) {
     level.graph->visit_links(out[nic], in[nic], [&](std::int64_t link, double share) {
-      const double rate = level.graph->rate_of(link) * (1 - cluster_.network->load);
+      const double rate = level.graph->rate_of(link) * cluster_.network->efficiency * (1 - cluster_.network->load);
       visit(link, share / static_cast<double>(out.size()) * level.capacity / rate);
     });
   }
@@ -220,7 +223,7 @@ void LevelMaker::add_sites() {
   if (n.site_nodes == 0) return;
   const double gpu_rate = cluster_.nics * cluster_.nic_Gbps * kGbps / cluster_.gpus_per_node;
   add({.gpus = n.site_nodes > kAllGpus / cluster_.gpus_per_node ? kAllGpus : n.site_nodes * cluster_.gpus_per_node,
-       .capacity = n.site_Gbps * kGbps,
+       .capacity = n.site_Gbps * n.efficiency * kGbps,
        .away = n.site_ms * 1e-3,
        .buffer = n.site_buffer_MiB * (1 << 20),
        .kind = UplinkKind::sites},
@@ -236,6 +239,17 @@ void LevelMaker::add_slow_nics() {
        .switches = std::max<std::int64_t>(1, std::llround(nics)),
        .kind = UplinkKind::slow_nics},
       cluster_.nics * cluster_.nic_Gbps * kGbps / cluster_.gpus_per_node);
+}
+
+void LevelMaker::add_incast() {
+  const Network& n = *cluster_.network;
+  if (n.incast_senders == 0) return;
+  const double gpu_rate = cluster_.nics * cluster_.nic_Gbps * kGbps / cluster_.gpus_per_node;
+  add({.gpus = seats_.node_gpus(),
+       .capacity = static_cast<double>(seats_.node_gpus()) * gpu_rate * n.incast_share,
+       .senders = n.incast_senders,
+       .kind = UplinkKind::incast},
+      gpu_rate);
 }
 
 // A pipeline sends activations forward and gradients back. The busiest domain of either direction counts; where both
@@ -298,6 +312,8 @@ void LevelMaker::count_pairs(UplinkLevel& level, std::size_t dimension) const {
     const double node = pairs_of_busiest_node(in_node, size);
     if (node == 0) continue;
     level.node_pairs[dimension] = std::max(level.node_pairs[dimension], node);
+    for (const auto& [at, members] : in_node)
+      level.sent_by[dimension] = std::max(level.sent_by[dimension], size - members);
     for (const auto& [domain, members] : in_domain) {
       if (members < size) sent[domain].away += members * (size - members) / node;
       if (level.one_way == 0) continue;

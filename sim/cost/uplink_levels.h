@@ -15,8 +15,8 @@ namespace orrery {
 // The links of a level: those above a switch (of a leaf, a part of the spine, a pod), those between groups of a
 // dragonfly, those of a torus, those between sites, the NICs of a node that has a slow one, the NVLinks over which
 // bytes reach the NIC of another rail, where rails are not joined, the ports of a NIC, where a hash draws the plane, or
-// those between switches that are cabled in any way.
-enum class UplinkKind : std::uint8_t { switches, groups, torus, sites, slow_nics, rail_change, ports, graph };
+// those between switches that are cabled in any way; or the NICs of ranks to which too many others send at once.
+enum class UplinkKind : std::uint8_t { switches, groups, torus, sites, slow_nics, rail_change, ports, graph, incast };
 
 // The nodes that a job's ranks lie on. Nodes, or NVLink domains that are larger than a node, are counted in sets of
 // node_gpus GPUs.
@@ -61,7 +61,8 @@ struct UplinkLevel {
   // the rate of a node's NICs (which is `capacity`) over that of the link; a node's bytes are divided evenly over its
   // NICs.
   std::shared_ptr<GraphRoutes> graph;
-  double forward = 0;  // seconds that NVLink takes for a byte on its way to the NIC of another rail
+  std::int64_t senders = 0;  // of incast: ranks that may send to one at once without effect; 0: not of incast
+  double forward = 0;        // seconds that NVLink takes for a byte on its way to the NIC of another rail
   UplinkKind kind = UplinkKind::switches;
   std::int64_t domains = 1;  // number of domains that the job has ranks in
   // For each dimension, the most domain boundaries that the ring of one group crosses, and the pairs of ranks between
@@ -72,6 +73,7 @@ struct UplinkLevel {
   // together send out of the busiest domain, as rings and trees (edges) or as all-to-all (pairs), and the bytes that
   // they send out of that domain's nodes as all-to-all (from_nodes).
   std::array<double, kDimensions> edges{}, pairs{}, from_nodes{};
+  std::array<double, kDimensions> sent_by{};  // the most ranks of other nodes that send to a rank as all-to-all
   // The same for what the busiest pair of a dragonfly's groups sends one way. In a torus, `edges` and `pairs` are
   // those of the busiest link.
   std::array<double, kDimensions> one_way_edges{}, one_way_pairs{};

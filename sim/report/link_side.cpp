@@ -11,6 +11,7 @@ std::string name_of(const UplinkLevel& level) {
   switch (level.kind) {
     case UplinkKind::sites:
       return "links between sites";
+    case UplinkKind::incast:
     case UplinkKind::slow_nics:
       return "NICs of slow nodes";
     case UplinkKind::groups:

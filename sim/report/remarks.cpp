@@ -69,6 +69,16 @@ std::string nic_remark(const Spec& spec) {
   return fmt::format("cluster.nic_Gbps: PCIe carries {:.4g} of the {:.4g} GB/s of a node's NICs", used, all);
 }
 
+// Returns a remark for an Ethernet fabric whose routing the spec leaves open: it counts as even, as InfiniBand's is.
+std::string routing_remark(const Spec& spec) {
+  const Cluster& c = spec.cluster;
+  const Origin* routing = origin_of(spec, "cluster.network.routing.kind");
+  if (!c.network || c.network->leaf_nodes == 0 || c.fabric != Fabric::roce) return "";
+  if (routing != nullptr && is_given(*routing)) return "";
+  return "cluster.network.routing: taken as adaptive; where RoCE's switches choose uplinks by a hash (ECMP), give "
+         "routing: {kind: ecmp, queue_pairs: N}";
+}
+
 // Returns a remark for a stack that is described as it runs on GPUs of another vendor. Files of stacks on ROCm are
 // named so, and Orrery's own executor has no vendor.
 std::string vendor_remark(const Spec& spec) {
@@ -175,6 +185,7 @@ std::vector<std::string> remarks(const Spec& spec, const Plan& plan, const Profi
                                 stragglers_remark(spec, plan),
                                 positions_remark(spec),
                                 nic_remark(spec),
+                                routing_remark(spec),
                                 vendor_remark(spec),
                                 training_keys_remark(spec),
                                 symmetric_memory_remark(spec)};

@@ -15,6 +15,7 @@
 #include "sim/report/remarks.h"
 #include "sim/report/stalls.h"
 #include "sim/report/steps_overlap.h"
+#include "sim/report/uplink_remark.h"
 
 namespace orrery {
 namespace {
@@ -337,37 +338,6 @@ void add_checkpoint(Report& r, const Spec& spec, const Plan& plan) {
                                     static_cast<double>(has) / (1 << 30)));
 }
 
-static std::string text_of(const UplinkUse& use) {
-  switch (use.kind) {
-    case UplinkKind::sites:
-      return fmt::format("between sites of {} GPUs, whose links are {:.0f} % full", use.gpus, 100 * use.share);
-    case UplinkKind::slow_nics:
-      return fmt::format("with a slow NIC on its way, {:.0f} % full", 100 * use.share);
-    case UplinkKind::groups:
-      return fmt::format("between groups of {} GPUs, whose links are {:.0f} % full", use.gpus, 100 * use.share);
-    case UplinkKind::torus:
-      return fmt::format("over the torus, whose busiest link is {:.0f} % full", 100 * use.share);
-    case UplinkKind::graph:
-      return fmt::format("over the switches, whose busiest link is {:.0f} % full", 100 * use.share);
-    case UplinkKind::rail_change:
-      return "through NVLink to the NICs of other rails";
-    case UplinkKind::ports:
-      return "over the ports of NICs, of which hashes use one more than others";
-    case UplinkKind::switches:
-      break;
-  }
-  return fmt::format("over the uplinks of {} GPUs, {:.0f} % full", use.gpus, 100 * use.share);
-}
-
-// Adds a remark where uplinks slow a transfer, or are nearly full while it runs.
-static void add_uplink_remark(Report& r, const Plan& plan, const UplinkUse& use) {
-  constexpr double kFull = 0.8, kSlow = 1.01;
-  if (use.share <= kFull && use.slowdown <= kSlow) return;
-  const auto& [group, op, link, algorithm] = key_of(plan.ops[use.op], {});
-  r.remarks.push_back(fmt::format("{}{} {} takes {:.3g} times as long {}", kNetworkRemark, name_of(group), op,
-                                  use.slowdown, text_of(use)));
-}
-
 Report make_report(const Spec& spec, const Plan& plan, const Costs& costs, const Trace& trace, const Profile& profile) {
   const Picoseconds length =
       has_second_apart(spec) ? period_of_models(plan, costs.timing) : period_of(plan, trace).length();
@@ -377,7 +347,10 @@ Report make_report(const Spec& spec, const Plan& plan, const Costs& costs, const
   r.remarks = remarks(spec, plan, profile);
   add_stalls_remark(r, spec);
   r.links = link_uses(plan, costs.timing, length, spec.cluster);
-  add_uplink_remark(r, plan, costs.busiest);
+  if (const std::string remark = uplink_remark(costs.busiest); !remark.empty()) {
+    const auto& [group, op, link, algorithm] = key_of(plan.ops[costs.busiest.op], {});
+    r.remarks.push_back(fmt::format("{}{} {} {}", kNetworkRemark, name_of(group), op, remark));
+  }
   if (spec.strategy.checkpoint) add_checkpoint(r, spec, plan);
   const Picoseconds before = period_of(plan, trace, plan.reported - 1).length();
   const Picoseconds more = before - period_of(plan, trace).length();

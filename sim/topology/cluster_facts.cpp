@@ -163,6 +163,18 @@ void number_nodes(ClusterFacts& facts) {
   facts.nodes = std::ssize(facts.places);
 }
 
+// The lines below `cluster:`; "" if the facts say nothing about a cluster.
+static std::string cluster_text(const ClusterFacts& f) {
+  std::string text;
+  add_line(text, "nodes", f.nodes);
+  add_line(text, "gpus_per_node", f.gpus_per_node);
+  add_line(text, "nics", f.nics);
+  if (f.nic_Gbps) text += fmt::format("  nic_Gbps: {}\n", *f.nic_Gbps);
+  add_line(text, "nvlink_domain", f.nvlink_domain);
+  if (f.gpus_per_pcie_switch) text += fmt::format("  pcie: {{gpus_per_switch: {}}}\n", *f.gpus_per_pcie_switch);
+  return text + network_text(f);
+}
+
 ClusterFacts read_cluster_facts(const std::vector<std::string>& files) {
   ClusterFacts facts;
   for (const std::string& path : files) complete(facts, facts_of_text(read_input(path, kMostMeasurements), path));
@@ -173,20 +185,18 @@ ClusterFacts read_cluster_facts(const std::vector<std::string>& files) {
   count_uneven_uplinks(facts);
   route_fabric(facts);
   if (!facts.graph) number_nodes(facts);
+  if (cluster_text(facts).empty())
+    throw Error(
+        fmt::format("{}: nothing about a cluster's nodes; forwarding tables alone name no hosts and links: give "
+                    "the output of ibnetdiscover too",
+                    fmt::join(files, ", ")));
   return facts;
 }
 
 std::string facts_text(const ClusterFacts& f) {
   std::string text;
   for (const std::string& remark : f.remarks) text += fmt::format("# {}\n", printable(remark));
-  text += "cluster:\n";
-  add_line(text, "nodes", f.nodes);
-  add_line(text, "gpus_per_node", f.gpus_per_node);
-  add_line(text, "nics", f.nics);
-  if (f.nic_Gbps) text += fmt::format("  nic_Gbps: {}\n", *f.nic_Gbps);
-  add_line(text, "nvlink_domain", f.nvlink_domain);
-  if (f.gpus_per_pcie_switch) text += fmt::format("  pcie: {{gpus_per_switch: {}}}\n", *f.gpus_per_pcie_switch);
-  return text + network_text(f);
+  return text + "cluster:\n" + cluster_text(f);
 }
 
 }  // namespace orrery

@@ -59,6 +59,8 @@ Json random_network(Draw& draw, std::int64_t nodes, int nics) {
     n["groups"] = {{"leaves", 2}, {"links", draw.of({1, 4})}};
   else if (draw.chance(.3))
     n["spine"] = {{"leaves", 2}, {"ratio", 4}};
+  if (draw.chance(.2)) n["efficiency"] = draw.of({0.5, 0.9});
+  if (draw.chance(.2)) n["incast"] = {{"senders", draw.of({1, 8})}, {"share", 0.5}};
   return n;
 }
 
@@ -101,6 +103,8 @@ Json random_cluster(Draw& draw, std::int64_t gpus) {
                                      Json::object({{"share", 0.2}, {"slowdown", 1.2}})});
   if (draw.chance(.08))
     c["network"] = random_network(draw, c["nodes"].get<std::int64_t>(), c.value("nics", cluster_of(c).nics));
+  const bool pods = c.contains("network") && !c.contains("oversubscription") && draw.chance(.2);
+  if (pods) c["network"]["pods"] = {{"gpus", 16}, {"ratio", 2}};
   if (draw.chance(.05)) c["variation"] = {{"gpus", 0.04}, {"kernels", draw.of({0.0, 0.03})}};
   return c;
 }

@@ -9,6 +9,7 @@
 #include <boost/graph/dijkstra_shortest_paths.hpp>
 
 #include "models/base/error.h"
+#include "models/cost/nccl/switches.h"
 
 namespace orrery {
 namespace {
@@ -23,35 +24,12 @@ using Vertex = Graph::vertex_descriptor;
 constexpr Picoseconds kNvlinkHop = 300'000;
 constexpr Picoseconds kPcieHop = 500'000;
 constexpr Picoseconds kNetworkHop = (2'700'000 - 4 * kPcieHop) / 2;
-// Latency of each switch beyond the first on a path, that of an HDR InfiniBand switch
-// (github.com/stas00/ml-engineering, network/README.md). The figure is used for all fabrics, because no figure was
-// found for other fabrics.
-constexpr Picoseconds kSpineHop = 600'000;
 // Latency of hops inside a node's host, which is 0 because the latency of the PCIe hop covers the complete path. Memory
 // and drives have access times of their own, which are part of an op's cost and not of the route.
 constexpr Picoseconds kHostHop = 0;
 
 bool has_nvlink(const Cluster& c) { return c.nvlink_domain > 1 && c.gpu.nvlink_GBps > 0; }
 std::int64_t node_of(const Cluster& c, std::int64_t gpu) { return gpu / c.gpus_per_node; }
-// Returns the number of the leaf that a NIC of a node is on. With rails, leaves of one rail follow each other at a
-// distance of the number of rails.
-std::int64_t leaf_of(const Cluster& c, std::int64_t node, std::int64_t nic) {
-  if (c.network && c.network->leaf_nodes == 0) return 0;
-  if (c.network && has_rails(c.network->kind)) return node / c.network->leaf_nodes * c.nics + nic;
-  if (c.network) return node / c.network->leaf_nodes;
-  return c.oversubscribed_above_gpus > 0 ? node * c.gpus_per_node / c.oversubscribed_above_gpus : 0;
-}
-
-// Returns the rate from a leaf to the spine that one of the leaf's NICs has if all send at the same time; 0 if the
-// cluster has no spine. nic_GBps: the rate of the NIC.
-double share_of_uplinks(const Cluster& c, double nic_GBps) {
-  if (!c.network) return c.oversubscribed_above_gpus > 0 ? nic_GBps / c.oversubscription : 0;
-  const Network& n = *c.network;
-  if (n.leaf_nodes == 0) return 0;
-  const double nics = static_cast<double>(n.leaf_nodes) * (has_rails(n.kind) ? 1 : c.nics);
-  return static_cast<double>(n.leaf_uplinks * n.planes) * n.leaf_Gbps / 8 * (1 - n.load) / nics / n.spine_ratio;
-}
-
 std::int64_t home(const Cluster& c, const Place& p) { return p.part == PlaceKind::gpu ? node_of(c, p.index) : p.node; }
 
 // The graph of one or two nodes and the switches that join them.
@@ -60,8 +38,9 @@ class ClusterGraph {
   explicit ClusterGraph(const Cluster& cluster) : c_(cluster) {}
 
   // Adds the graph of the node that a component belongs to. A GPU uses the NIC at its own position among the node's
-  // NICs, so that the GPUs of one PCIe switch do not share a NIC.
-  void add_node_of(const Place& end) {
+  // NICs, so that the GPUs of one PCIe switch do not share a NIC; or, where rails are not joined, the NIC at the other
+  // end's position.
+  void add_node_of(const Place& end, const Place& other) {
     const std::int64_t node = home(c_, end);
     if (node < 0 || node >= c_.nodes)
       throw Error(fmt::format("cluster: there is no node {}; it has {}", node, c_.nodes));
@@ -69,8 +48,19 @@ class ClusterGraph {
     add_host(node);
     const std::int64_t count = std::min(c_.nics, c_.gpus_per_node);
     for (std::int64_t nic = 0; nic < count; ++nic) {
-      if (end.part != PlaceKind::gpu || nic == end.index % c_.gpus_per_node * count / c_.gpus_per_node)
-        add_nic(node, nic, count);
+      const bool rail_change = c_.network && c_.network->kind == NetworkKind::rail_only && at(other, nic, count);
+      if (at(end, nic, count) || rail_change) add_nic({node, nic, count}, home(c_, other));
+    }
+  }
+
+  // Adds the switches and links between the NICs of two nodes.
+  void join() {
+    for (const NicsOfGpu& a : nics_) {
+      for (const NicsOfGpu& b : nics_) {
+        if (a.node != nics_.front().node || b.node == a.node) continue;
+        if (c_.network && c_.network->kind == NetworkKind::rail_only && a.index != b.index) continue;
+        for (const SwitchLink& l : links_between(c_, a, b)) link(l.from, l.to, l.GBps, l.latency, l.links);
+      }
     }
   }
 
@@ -83,6 +73,11 @@ class ClusterGraph {
   }
 
  private:
+  // Whether a component uses this NIC.
+  bool at(const Place& end, std::int64_t nic, std::int64_t count) const {
+    return end.part != PlaceKind::gpu || nic == end.index % c_.gpus_per_node * count / c_.gpus_per_node;
+  }
+
   std::int64_t pcie_switches() const { return ceil_div(c_.gpus_per_node, std::max(1, c_.gpus_per_pcie_switch)); }
 
   void add_gpus(std::int64_t node) {
@@ -109,27 +104,25 @@ class ClusterGraph {
   }
 
   // Adds a NIC and its links. NICs are spread evenly over the PCIe switches; a PCIe slot is taken to be at least as
-  // fast as its NIC.
-  void add_nic(std::int64_t node, std::int64_t index, std::int64_t count) {
-    const double GBps = c_.nic_Gbps / 8 * c_.nics / static_cast<double>(count);
-    const Place nic{PlaceKind::nic, node, index}, leaf{PlaceKind::leaf, 0, leaf_of(c_, node, index)};
-    link({PlaceKind::pcie_switch, node, index * pcie_switches() / count}, nic, std::max(c_.gpu.pcie_GBps, GBps),
-         kPcieHop);
-    const double merged = c_.network ? static_cast<double>(c_.nics) / static_cast<double>(count) : 1;
-    if (const double share = merged * share_of_uplinks(c_, GBps); share > 0 && !vertices_.count(leaf))
-      link(leaf, {PlaceKind::spine, 0, 0}, share, kSpineHop);
-    link(nic, leaf, GBps, kNetworkHop);
+  // fast as its NIC. other: the node at the other end.
+  void add_nic(const NicsOfGpu& nics, std::int64_t other) {
+    const double GBps = nic_GBps(c_, nics, other);
+    const Place nic{PlaceKind::nic, nics.node, nics.index};
+    link({PlaceKind::pcie_switch, nics.node, nics.index * pcie_switches() / nics.count}, nic,
+         std::max(c_.gpu.pcie_GBps, GBps), kPcieHop);
+    link(nic, switch_of(c_, nics), GBps, kNetworkHop);
+    nics_.push_back(nics);
   }
 
-  void link(const Place& a, const Place& b, double GBps, Picoseconds latency) {
-    arc(a, b, GBps, latency);
-    arc(b, a, GBps, latency);
+  void link(const Place& a, const Place& b, double GBps, Picoseconds latency, int links = 1) {
+    arc(a, b, GBps, latency, links);
+    arc(b, a, GBps, latency, links);
   }
 
   // Adds one direction of a link; a link of rate 0 is left out.
-  void arc(const Place& from, const Place& to, double GBps, Picoseconds latency) {
+  void arc(const Place& from, const Place& to, double GBps, Picoseconds latency, int links = 1) {
     const Vertex a = vertex(from), b = vertex(to);
-    if (GBps > 0) boost::add_edge(a, b, Hop{from, to, GBps, latency}, graph_);
+    if (GBps > 0) boost::add_edge(a, b, Hop{from, to, GBps, latency, links}, graph_);
   }
 
   Vertex vertex(const Place& place) {
@@ -141,6 +134,7 @@ class ClusterGraph {
   const Cluster& c_;
   Graph graph_;
   std::map<Place, Vertex> vertices_;
+  std::vector<NicsOfGpu> nics_;
 };
 
 // Returns the link (Hop) that leads from one component on a route to the next.
@@ -149,8 +143,8 @@ const Hop& hop_between(const Graph& graph, Vertex from, Vertex to) { return grap
 }  // namespace
 
 std::string to_string(const Place& place) {
-  static constexpr std::array kNames = {"gpu",   "nvswitch", "pcie_switch", "cpu",  "dram",
-                                        "store", "nic",      "leaf",        "spine"};
+  static constexpr std::array kNames = {"gpu",  "nvswitch", "pcie_switch", "cpu",   "dram", "store", "nic",
+                                        "leaf", "spine",    "core",        "group", "site", "node"};
   const bool in_node =
       place.part != PlaceKind::gpu && place.part != PlaceKind::nvswitch && place.part < PlaceKind::leaf;
   const char* name = kNames[static_cast<std::size_t>(place.part)];
@@ -170,8 +164,11 @@ Place store_place(std::int64_t node, MemoryTier tier) {
 
 Route route(const Cluster& cluster, const Place& from, const Place& to) {
   ClusterGraph builder(cluster);
-  builder.add_node_of(from);
-  if (home(cluster, to) != home(cluster, from)) builder.add_node_of(to);
+  builder.add_node_of(from, to);
+  if (home(cluster, to) != home(cluster, from)) {
+    builder.add_node_of(to, from);
+    builder.join();
+  }
   const Graph& graph = builder.graph();
   const Vertex start = builder.find(from), end = builder.find(to);
 

@@ -1,9 +1,11 @@
+#include <fstream>
 #include <string>
 
 #include <gtest/gtest.h>
 
 #include "models/base/error.h"
 #include "models/load/load_spec.h"
+#include "tests/temporary_folder.h"
 
 namespace orrery {
 namespace {
@@ -36,6 +38,29 @@ TEST(NetworkRules, OutagesOfLinksEndBeforeTransfersFail) {
   EXPECT_NE(broken_rule("{flaps: {every_s: 3600}}").find("down_s: missing"), std::string::npos);
   EXPECT_NE(broken_rule("{flaps: {every_s: 3600, down_s: 60}}").find("cluster.failures"), std::string::npos);
   EXPECT_NE(broken_rule("{flaps: {every_s: -1, down_s: 2}}").find("no times"), std::string::npos);
+}
+
+std::string file_refusal(const std::string& facts, const std::string& cluster) {
+  const test::TemporaryFolder folder;
+  std::ofstream(folder.path("fabric.yaml")) << "cluster: {" + facts + ", network: {leaf: {nodes: 2}}}\n";
+  std::ofstream(folder.path("job.yaml")) << "model: gpt2\nsequence: 1024\ncluster: {node: dgx-h100, " + cluster +
+                                                ", network: {file: fabric.yaml}}\nstrategy: {data: 8}\n";
+  try {
+    return load_spec(folder.path("job.yaml"), {}).cluster.network->leaf_nodes == 2 ? "" : "not read";
+  } catch (const Error& e) {
+    return e.what();
+  }
+}
+
+TEST(NetworkFile, OfAnotherClusterIsRefused) {
+  EXPECT_EQ(file_refusal("nodes: 4, nics: 8, gpus_per_node: 8", "nodes: 4"), "");
+  EXPECT_EQ(file_refusal("nvlink_domain: 8", "nodes: 4"), "");
+  const std::string nodes = file_refusal("nodes: 64", "nodes: 4");
+  EXPECT_NE(nodes.find("job.yaml:3: cluster.network.file: "), std::string::npos) << nodes;
+  EXPECT_NE(nodes.find("fabric.yaml is of a cluster with nodes: 64, the spec has 4; set cluster.nodes=64 (and gpus"),
+            std::string::npos)
+      << nodes;
+  EXPECT_NE(file_refusal("nodes: 4, nics: 2", "nodes: 4").find("nics: 2, the spec has 8"), std::string::npos);
 }
 
 }  // namespace

@@ -99,8 +99,36 @@ TEST(NetworkSpec, ReadsGroupsAndTori) {
             std::string::npos);
 }
 
+// Pods alone describe what cluster.oversubscription does.
+TEST(NetworkSpec, ReadsPodsAndTransport) {
+  const Cluster pods = with_network("{pods: {gpus: 256, ratio: 4}}").cluster;
+  EXPECT_EQ(pods.oversubscribed_above_gpus, 256);
+  EXPECT_EQ(pods.oversubscription, 4);
+  EXPECT_FALSE(pods.network);
+  EXPECT_TRUE(with_network("{pods: {gpus: 256, ratio: 4}, leaf: {nodes: 4}}").cluster.network);
+  EXPECT_NE(
+      network_refusal("{pods: {gpus: 256, ratio: 4}}, oversubscription: {above_gpus: 8, ratio: 2}").find("the same"),
+      std::string::npos);
+  EXPECT_NE(network_refusal("{pods: {gpus: 256}}").find("pods.ratio: missing"), std::string::npos);
+  EXPECT_NE(network_refusal("{pods: {gpus: 256, ratio: 0.5}}").find("pods.ratio: 0.5"), std::string::npos);
+  const Network n = *with_network("{efficiency: 0.9, incast: {senders: 16, share: 0.7}}").cluster.network;
+  EXPECT_EQ(n.efficiency, .9);
+  EXPECT_EQ(n.incast_senders, 16);
+  EXPECT_EQ(n.incast_share, .7);
+  EXPECT_NE(network_refusal("{efficiency: 0}").find("efficiency: 0 is no share"), std::string::npos);
+  EXPECT_NE(network_refusal("{incast: {senders: 16, share: 2}}").find("incast.share: 2"), std::string::npos);
+  EXPECT_NE(network_refusal("{incast: {senders: 16}}").find("incast.share: missing"), std::string::npos);
+}
+
 TEST(NetworkSpec, NamesTheKeyThatIsWrong) {
-  EXPECT_NE(network_refusal("{}").find("network.yaml:3: cluster.network.leaf.nodes: missing"), std::string::npos);
+  for (const char* shapeless : {"{}", "{load: 0.1}", "{placement: scattered}", "{routing: {kind: ecmp}}"})
+    EXPECT_NE(
+        network_refusal(shapeless).find("network.yaml:3: cluster.network: it says nothing of the network's shape"),
+        std::string::npos)
+        << shapeless;
+  EXPECT_NE(network_refusal("{leaf: {uplinks: 4}}").find("cluster.network.leaf.nodes: missing"), std::string::npos);
+  EXPECT_NE(network_refusal("{faults: [{share: 0.1, Gbps: 100}]}").find("give a map: faults: {share: 0.001"),
+            std::string::npos);
   EXPECT_NE(network_refusal("{leaf: {nodes: 0}}").find("leaf.nodes: 0"), std::string::npos);
   EXPECT_NE(network_refusal("{leaf: {nodes: 4, Gbps: 0}}").find("leaf.Gbps: 0"), std::string::npos);
   EXPECT_NE(network_refusal("{leaf: {nodes: 4}, spine: {ratio: .5}}").find("spine.ratio: 0.5"), std::string::npos);

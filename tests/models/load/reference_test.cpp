@@ -46,6 +46,7 @@ std::string refusal_of(const std::string& key, const std::string& value) {
 bool stands_alone(const std::string& key) {
   return !key.starts_with("cluster.stragglers.") && !key.starts_with("cluster.network.faults.") &&
          !key.starts_with("cluster.network.sites.") && !key.starts_with("cluster.network.flaps.") &&
+         !key.starts_with("cluster.network.pods.") && !key.starts_with("cluster.network.incast.") &&
          !key.starts_with("cluster.network.groups") && !key.starts_with("cluster.network.torus") &&
          !key.starts_with("cluster.network.graph") && key != "cluster.network.job_nodes" &&
          key != "cluster.network.placement.nodes" && !key.starts_with("cluster.gpu") && key != "cluster.node" &&

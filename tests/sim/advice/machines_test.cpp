@@ -25,12 +25,26 @@ TEST(SearchMachines, PriceOfANodeIsOfItsOwnSize) {
 TEST(SearchMachines, WhatIsNotKnownIsNoFigure) {
   const PriceList prices = load_prices({});
   const Machine known = machine_of("{node: dgx-h100, nodes: 1}", prices, 1e9);
-  EXPECT_TRUE(known.cost.days && known.cost.cloud_usd && known.power_kW && known.cost.energy_MWh);
+  EXPECT_TRUE(known.cost.days && known.cost.cloud_usd && known.cost.power_kW && known.cost.energy_MWh);
   const Machine parts = machine_of("{gpu: l40s, gpus_per_node: 4, nodes: 1, nic_Gbps: 100}", prices, 1e9);
   EXPECT_TRUE(parts.cost.days);
-  EXPECT_FALSE(parts.cost.cloud_usd || parts.cost.usd_per_Mtoken || parts.cost.purchase_usd || parts.power_kW ||
+  EXPECT_FALSE(parts.cost.cloud_usd || parts.cost.usd_per_Mtoken || parts.cost.purchase_usd || parts.cost.power_kW ||
                parts.cost.energy_MWh || parts.cost.owned_usd);
   EXPECT_FALSE(machine_of("{node: dgx-h100, nodes: 1}", prices, 0).cost.days);
+}
+
+TEST(SearchMachines, SayWhatOfANetworkHasNoPrice) {
+  const PriceList prices = load_prices({});
+  const auto text_of_network = [&](const std::string& network) {
+    const Machine m = machine_of("{node: dgx-h100, nodes: 2, network: " + network + "}", prices, 0);
+    return machines_text({m}, prices, {});
+  };
+  const std::string tree = text_of_network("{kind: fat-tree, leaf: {nodes: 1}}");
+  EXPECT_NE(tree.find("switches in 1 level and"), std::string::npos) << tree;
+  EXPECT_NE(tree.find("kW of links alone (switches' power unknown)"), std::string::npos) << tree;
+  EXPECT_EQ(tree.find("between sites"), std::string::npos) << tree;
+  const std::string sites = text_of_network("{sites: {nodes: 1, Gbps: 800, ms: 1}}");
+  EXPECT_NE(sites.find("links between sites are not priced"), std::string::npos) << sites;
 }
 
 // From one node to 131,072 GPUs, failures take ever more of the time, and the run still gets shorter.

@@ -34,6 +34,22 @@ TEST(RunCost, IsTokensOverRateTimesRent) {
   EXPECT_NEAR(*cost.owned_usd, *cost.days * 600'000 / 1461 + 100 * *cost.energy_MWh, 1e-6);
 }
 
+// Price, power, energy and an owner's cost hold the network alike.
+TEST(RunCost, IsOfNodesAndNetwork) {
+  Spec spec = sixteen_gpus();
+  PriceList list = prices({.gpu = "h100-sxm", .purchase = 300'000, .purchase_gpus = 8});
+  list.network = {
+      .ports = 64, .port_Gbps = 400, .switch_usd = 36'000, .switch_kW = 1, .link_usd = 1'280, .link_kW = .01};
+  spec.cluster.network = Network{.kind = NetworkKind::fat_tree, .leaf_nodes = 2, .leaf_uplinks = 16, .leaf_Gbps = 400};
+  const RunCost cost = run_cost(spec, 8.64e9, 1e5, 1, list);
+  ASSERT_TRUE(cost.purchase_usd && cost.power_kW && cost.energy_MWh && cost.owned_usd);
+  EXPECT_EQ(*cost.purchase_usd, 600'000 + 36'000 + 16 * 1'280);
+  EXPECT_NEAR(*cost.power_kW, 2 * spec.cluster.power_kW + 1 + 0.16, 1e-9);
+  EXPECT_NEAR(*cost.energy_MWh, *cost.days * 24 * *cost.power_kW / 1000, 1e-9);
+  EXPECT_NEAR(*cost.owned_usd, *cost.days * *cost.purchase_usd / 1461 + 100 * *cost.energy_MWh, 1e-6);
+  EXPECT_EQ(bought(spec, list).purchase_usd, cost.purchase_usd) << "also where no strategy fits";
+}
+
 TEST(RunCost, LeavesOutWhatIsNotKnown) {
   const RunCost cost = run_cost(sixteen_gpus(), 0, 1e5, 1, {});
   EXPECT_FALSE(cost.days || cost.cloud_usd || cost.usd_per_Mtoken || cost.energy_MWh || cost.owned_usd);

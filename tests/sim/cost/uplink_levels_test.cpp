@@ -102,5 +102,24 @@ TEST(JobSeats, FollowThePlacement) {
   EXPECT_EQ(seats.domain_of(32, 8), 1);
 }
 
+// NICs reach a share of their rate in all transfers; a receiver of too many flows a share of it in an all-to-all.
+TEST(UplinkLevels, HaveWhatTheTransportGives) {
+  const auto needs = [](const std::string& network, Uplinks::Pattern pattern) {
+    const Spec spec = parse_spec(
+        "model: {name: t, layers: 8, hidden: 512, heads: 8, feed_forward: 2048, vocab: 4096, moe: {experts: 32, top_k: "
+        "2, feed_forward: 512}}\nsequence: 256\ncluster: {node: dgx-h100, nodes: 4, network: " +
+            network + "}\nstrategy: {data: 32, expert: 32}\n",
+        "transport.yaml");
+    const Plan plan = make_plan(spec);
+    const Dimension d = pattern == Uplinks::Pattern::pairs ? Dimension::expert : Dimension::data;
+    return Uplinks(plan, spec.cluster, 8).least_time(d, pattern, {.bytes = 400e9, .nics = 8});  // of one second
+  };
+  EXPECT_NEAR(needs("{efficiency: 0.8}", Uplinks::Pattern::neighbours), 1.25, 1e-9);
+  EXPECT_NEAR(needs("{efficiency: 0.8, leaf: {nodes: 1}}", Uplinks::Pattern::pairs), 1.25, 1e-9);
+  EXPECT_NEAR(needs("{incast: {senders: 23, share: 0.5}}", Uplinks::Pattern::pairs), 2, 1e-9);
+  EXPECT_EQ(needs("{incast: {senders: 24, share: 0.5}}", Uplinks::Pattern::pairs), 0) << "24 are not too many";
+  EXPECT_EQ(needs("{incast: {senders: 1, share: 0.5}}", Uplinks::Pattern::neighbours), 0);
+}
+
 }  // namespace
 }  // namespace orrery

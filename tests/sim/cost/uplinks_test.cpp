@@ -370,7 +370,7 @@ TEST(Uplinks, OfALeafWithFaultsAreFewer) {
 
 TEST(Uplinks, RefuseWhatNoNetworkIs) {
   for (const auto& [network, part] :
-       {std::pair{"{}", "leaf.nodes: missing"}, std::pair{"{sites: {nodes: 4}}", "sites.Gbps: missing"},
+       {std::pair{"{}", "nothing of the network's shape"}, std::pair{"{sites: {nodes: 4}}", "sites.Gbps: missing"},
         std::pair{"{sites: {nodes: 4, Gbps: 1, ms: 1}, load: 0.3}", "load: has no effect without"},
         std::pair{"{name: llama3-roce, file: x.yaml}", "a file is given too"},
         std::pair{"{leaf: {nodes: 4}, faults: {Gbps: 10}}", "faults.share: missing"},

@@ -101,5 +101,21 @@ TEST(Remarks, SayThatPcieHoldsNicsBack) {
   EXPECT_EQ(remarks(800, 1).find("PCIe"), std::string::npos);
 }
 
+// InfiniBand's switches route adaptively; RoCE's need not, and a spec that leaves it open is told so.
+TEST(Remarks, SayThatRoutingOverRoceIsTakenAsAdaptive) {
+  const auto tells = [](const std::string& cluster) {
+    const Spec spec = parse_spec(
+        "model: gpt2\nsequence: 1024\ncluster: {node: dgx-h100, nodes: 2, " + cluster + "}\nstrategy: {data: 16}\n",
+        "roce.yaml");
+    const std::string all = fmt::format("{}", fmt::join(predict(spec).report.remarks, "\n"));
+    return all.find("taken as adaptive") != std::string::npos;
+  };
+  EXPECT_TRUE(tells("fabric: roce, network: {leaf: {nodes: 1}}"));
+  EXPECT_FALSE(tells("fabric: roce, network: {leaf: {nodes: 1}, routing: {kind: adaptive}}"));
+  EXPECT_FALSE(tells("fabric: roce, network: {faults: [{node: 0, Gbps: 100}]}"));
+  EXPECT_FALSE(tells("fabric: roce"));
+  EXPECT_FALSE(tells("network: {leaf: {nodes: 1}}"));
+}
+
 }  // namespace
 }  // namespace orrery

@@ -60,19 +60,21 @@ TEST(ClusterFacts, OfSeveralFilesCompleteEachOther) {
 // Slurm's names and those of ibnetdiscover are the same hosts, so that a list of a job's hosts finds its leaves.
 TEST(ClusterFacts, NumberNodesByLeafSoThatAJobsHostsAreFound) {
   const Folder folder;
-  const auto job_nodes = [&](const std::string& file, const std::string& hosts) {
+  const auto job_nodes = [&](const std::string& file, const std::string& hosts, int nodes, int gpus) {
     folder.write("fabric.yaml", facts_text(read_cluster_facts({file})));
     folder.write("hosts.txt", hosts);
-    return load_spec(
-               folder.write("job.yaml",
-                            "model: gpt2\nsequence: 1024\nstrategy: {data: 16}\ngpus: 16\ncluster: {node: dgx-h100, "
-                            "nodes: 8, network: {file: fabric.yaml, placement: {nodes: hosts.txt}}}\n"),
-               {})
+    return load_spec(folder.write("job.yaml",
+                                  fmt::format("model: gpt2\nsequence: 1024\nstrategy: {{data: {}}}\ngpus: {}\ncluster: "
+                                              "{{node: dgx-h100, nodes: {}, nics: {}, network: {{file: fabric.yaml, "
+                                              "placement: {{nodes: hosts.txt}}}}}}\n",
+                                              gpus, gpus, nodes, nodes == 7 ? 8 : 2)),
+                     {})
         .cluster.network->job_nodes;
   };
   const std::string tree = folder.write("tree.conf", "SwitchName=s0 Nodes=n[08-11]\nSwitchName=s1 Nodes=x,n[12-13]\n");
-  EXPECT_EQ(job_nodes(tree, "n[13,09]\n"), (std::vector<std::int64_t>{6, 1}));
-  EXPECT_EQ(job_nodes(folder.write("ib.txt", samples::kIbnetdiscover), "b\na\n"), (std::vector<std::int64_t>{1, 0}));
+  EXPECT_EQ(job_nodes(tree, "n[13,09]\n", 7, 16), (std::vector<std::int64_t>{6, 1}));
+  EXPECT_EQ(job_nodes(folder.write("ib.txt", samples::kIbnetdiscover), "b\na\n", 2, 16),
+            (std::vector<std::int64_t>{1, 0}));
 }
 
 TEST(ClusterFacts, LeavePlacesFreeWhereLeavesAreNotAlike) {
@@ -99,6 +101,18 @@ TEST(ClusterFacts, LeaveNamesOutThatFindNoNode) {
   }
 }
 
+// Forwarding tables without links say nothing that a cluster could be written from.
+TEST(ClusterFacts, OfForwardingTablesAloneAreRefused) {
+  std::string table =
+      "Unicast lids [0x0-0x40] of switch Lid 1 guid 0x1 (s1):\n  Lid  Out   Destination\n       Port     Info \n";
+  int lid = 10;
+  for (const int port : {1, 2, 33, 33, 33, 34, 34}) {
+    table += fmt::format("0x{:04x} {:03} : (Channel Adapter portguid 0x{:016x}: 'n{} mlx5_0')\n", lid, port, lid, lid);
+    ++lid;
+  }
+  EXPECT_NE(facts_error(table).find("give the output of ibnetdiscover too"), std::string::npos) << facts_error(table);
+}
+
 // The written text can be pasted into a spec, or read by the spec's network.
 TEST(ClusterFacts, AreReadBackAsASpec) {
   const Folder folder;
@@ -113,7 +127,9 @@ TEST(ClusterFacts, AreReadBackAsASpec) {
   const Spec named = load_spec(
       folder.write(
           "b.yaml",
-          head + "cluster: {node: dgx-h100, nodes: 2, network: {file: fabric.yaml, load: 0.1, leaf: {Gbps: 400}}}\n"),
+          head +
+              "cluster: {node: dgx-h100, nodes: 2, gpus_per_node: 4, nics: 2, network: {file: fabric.yaml, load: 0.1, "
+              "leaf: {Gbps: 400}}}\n"),
       {});
   ASSERT_TRUE(named.cluster.network.has_value());
   for (const Network& n : {*pasted.cluster.network, *named.cluster.network}) {

@@ -1,0 +1,164 @@
+#include "models/cost/nccl/switches.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "models/base/random.h"
+
+namespace orrery {
+namespace {
+
+// Latency of each switch beyond the first on a path, that of an HDR InfiniBand switch
+// (github.com/stas00/ml-engineering, network/README.md). The figure is used for all fabrics, because no figure was
+// found for other fabrics; nor for the nodes of a torus, each of which counts as a switch.
+constexpr Picoseconds kSpineHop = 600'000;
+
+double as_one(const Cluster& c, const NicsOfGpu& nics) {
+  return static_cast<double>(c.nics) / static_cast<double>(nics.count);
+}
+
+// The rate of one NIC: its own, unless it is named or drawn as slow.
+double Gbps_of_nic(const Cluster& c, std::int64_t node, std::int64_t nic) {
+  double rate = c.nic_Gbps;
+  const Network& n = *c.network;
+  for (const LinkFault& f : n.faults) {
+    if (f.plane < 0 && f.node == node) rate = std::min(rate, f.Gbps);
+  }
+  const auto number = static_cast<std::uint64_t>(node * c.nics + nic);
+  if (n.fault_share > 0 && uniform(static_cast<std::uint64_t>(n.seed), number) < n.fault_share)
+    rate = std::min(rate, n.fault_Gbps);
+  return rate * n.efficiency;
+}
+
+// The switches of a tree or dragonfly between two GPUs' NICs, or of sites that may have no more to them.
+class Tree {
+ public:
+  Tree(const Cluster& c, const NicsOfGpu& a, const NicsOfGpu& b) : c_(c), n_(*c.network), a_(a), b_(b) {}
+
+  std::vector<SwitchLink> links() const {
+    const Place from = switch_of(c_, a_), to = switch_of(c_, b_);
+    if (from == to) return {};
+    if (n_.site_nodes > 0 && a_.node / n_.site_nodes != b_.node / n_.site_nodes) return of_sites(from, to);
+    return n_.kind == NetworkKind::dragonfly ? of_groups(from, to) : of_spine(from, to);
+  }
+
+ private:
+  double nics_of_leaf() const { return static_cast<double>(n_.leaf_nodes) * (has_rails(n_.kind) ? 1 : c_.nics); }
+  std::int64_t leaf(const NicsOfGpu& nics) const { return nics.node / n_.leaf_nodes; }
+
+  // The share of a leaf's uplinks, some of which may be down.
+  double uplinks(const NicsOfGpu& nics) const {
+    if (n_.leaf_nodes == 0) return nic_GBps(c_, nics, nics.node);
+    std::int64_t links = n_.leaf_uplinks;
+    for (const LinkFault& f : n_.faults) {
+      if (f.plane < 0 && f.leaf == leaf(nics)) links = std::min(links, f.uplinks);
+    }
+    const auto planes = static_cast<double>(common_planes(n_, {a_.node, b_.node}, false));
+    return static_cast<double>(links) * planes * n_.leaf_Gbps * n_.efficiency / 8 * (1 - n_.load) / nics_of_leaf() *
+           as_one(c_, nics);
+  }
+
+  std::vector<SwitchLink> of_sites(const Place& from, const Place& to) const {
+    const Place here{PlaceKind::site, 0, a_.node / n_.site_nodes}, there{PlaceKind::site, 0, b_.node / n_.site_nodes};
+    const double nics = static_cast<double>(n_.site_nodes) * c_.nics;
+    return {{from, here, uplinks(a_), kSpineHop},
+            {here, there, n_.site_Gbps * n_.efficiency / 8 / nics * as_one(c_, a_),
+             static_cast<Picoseconds>(n_.site_ms * 1e9)},
+            {there, to, uplinks(b_), kSpineHop}};
+  }
+
+  // Links of a group's leaves to each other, which a byte takes one of, count as two to the group.
+  std::vector<SwitchLink> of_groups(const Place& from, const Place& to) const {
+    const Place here{PlaceKind::group, 0, leaf(a_) / n_.groups.leaves},
+        there{PlaceKind::group, 0, leaf(b_) / n_.groups.leaves};
+    std::vector<SwitchLink> links = {{from, here, uplinks(a_), kSpineHop / 2}, {there, to, uplinks(b_), kSpineHop / 2}};
+    if (here == there) return links;
+    const double share =
+        static_cast<double>(n_.groups.links) * n_.groups.Gbps * n_.efficiency / 8 * (1 - n_.load) / nics_of_leaf();
+    links.push_back({here, there, share * as_one(c_, a_), 2 * kSpineHop});
+    return links;
+  }
+
+  std::vector<SwitchLink> of_spine(const Place& from, const Place& to) const {
+    const auto part = [&](const NicsOfGpu& nics) { return n_.spine_leaves > 1 ? leaf(nics) / n_.spine_leaves : 0; };
+    // Rails that are not joined have a spine each.
+    const bool apart = n_.kind == NetworkKind::rail_only;
+    const auto spine = [&](const NicsOfGpu& nics) {
+      return Place{PlaceKind::spine, 0, apart ? part(nics) * c_.nics + nics.index : part(nics)};
+    };
+    std::vector<SwitchLink> links = {{from, spine(a_), uplinks(a_), kSpineHop},
+                                     {spine(b_), to, uplinks(b_), kSpineHop}};
+    if (part(a_) == part(b_)) return links;
+    const Place core{PlaceKind::core, 0, apart ? a_.index : 0};
+    links.push_back({spine(a_), core, uplinks(a_) / n_.spine_ratio, kSpineHop});
+    links.push_back({core, spine(b_), uplinks(b_) / n_.spine_ratio, kSpineHop});
+    return links;
+  }
+
+  const Cluster& c_;
+  const Network& n_;
+  const NicsOfGpu &a_, &b_;
+};
+
+// The links between two nodes of a torus, along one axis after the other.
+std::vector<SwitchLink> torus_links(const Cluster& c, const NicsOfGpu& a, const NicsOfGpu& b) {
+  const Torus& torus = c.network->torus;
+  int count = 0;
+  std::int64_t from = a.node, to = b.node;
+  for (auto along = torus.shape.rbegin(); along != torus.shape.rend(); ++along) {
+    const std::int64_t apart = std::abs(from % *along - to % *along);
+    count += static_cast<int>(torus.wraps ? std::min(apart, *along - apart) : apart);
+    from /= *along;
+    to /= *along;
+  }
+  if (count == 0) return {};
+  return {{switch_of(c, a), switch_of(c, b), torus.Gbps * c.network->efficiency / 8, (count - 1) * kSpineHop, count}};
+}
+
+// All cables of a fabric, at the rate of one link.
+std::vector<SwitchLink> cables(const Network& n) {
+  std::vector<SwitchLink> links;
+  for (const FabricGraph::Cable& cable : n.graph.cables)
+    links.push_back(
+        {{PlaceKind::leaf, 0, cable.from}, {PlaceKind::leaf, 0, cable.to}, cable.Gbps * n.efficiency / 8, kSpineHop});
+  return links;
+}
+
+}  // namespace
+
+Place switch_of(const Cluster& c, const NicsOfGpu& nics) {
+  const std::int64_t gpus = c.oversubscribed_above_gpus;
+  if (!c.network) return {PlaceKind::leaf, 0, gpus > 0 ? nics.node * c.gpus_per_node / gpus : 0};
+  const Network& n = *c.network;
+  if (n.kind == NetworkKind::torus) return {PlaceKind::grid, 0, nics.node};
+  if (n.kind == NetworkKind::graph)
+    return {PlaceKind::leaf, 0, n.graph.leaves[nics.node][nics.index * c.nics / nics.count]};
+  if (n.leaf_nodes == 0) return {PlaceKind::leaf, 0, n.site_nodes > 0 ? nics.node / n.site_nodes : 0};
+  // Leaves of one rail follow each other at a distance of the number of rails.
+  const std::int64_t leaf = nics.node / n.leaf_nodes;
+  return {PlaceKind::leaf, 0, has_rails(n.kind) ? leaf * c.nics + nics.index : leaf};
+}
+
+double nic_GBps(const Cluster& c, const NicsOfGpu& nics, std::int64_t other) {
+  if (!c.network) return c.nic_Gbps / 8 * as_one(c, nics);
+  const std::int64_t first = nics.index * c.nics / nics.count, end = (nics.index + 1) * c.nics / nics.count;
+  double sum = 0;
+  for (std::int64_t nic = first; nic < end; ++nic) sum += Gbps_of_nic(c, nics.node, nic);
+  const auto planes = static_cast<double>(common_planes(*c.network, {nics.node, other}, true));
+  return sum / static_cast<double>(end - first) / 8 * as_one(c, nics) * planes / static_cast<double>(c.network->planes);
+}
+
+std::vector<SwitchLink> links_between(const Cluster& c, const NicsOfGpu& a, const NicsOfGpu& b) {
+  const Place from = switch_of(c, a), to = switch_of(c, b);
+  if (!c.network) {
+    if (from == to) return {};
+    const Place spine{PlaceKind::spine, 0, 0};
+    const auto share = [&](const NicsOfGpu& nics) { return nic_GBps(c, nics, nics.node) / c.oversubscription; };
+    return {{from, spine, share(a), kSpineHop}, {spine, to, share(b), kSpineHop}};
+  }
+  if (c.network->kind == NetworkKind::torus) return torus_links(c, a, b);
+  if (c.network->kind == NetworkKind::graph) return from == to ? std::vector<SwitchLink>{} : cables(*c.network);
+  return Tree(c, a, b).links();
+}
+
+}  // namespace orrery
