@@ -118,10 +118,15 @@ void add_generation_figures(const Spec& spec, GenerationReport& r) {
   if (steps > 0) {
     const double period_s = mean_of_decode(r, [](const GeneratedPass& p) { return p.period_s; });
     r.token_s = period_s / g.tokens_a_pass();
+    r.tokens_mfu =
+        mean_of_decode(r, [](const GeneratedPass& p) { return p.report.mfu * p.report.step_time_s; }) / period_s;
     const double peak = spec.cluster.gpu.memory_GBps * 1e9;
     if (peak > 0)
       r.bandwidth_share = mean_of_decode(r, [](const GeneratedPass& p) { return p.reads.sum(); }) / period_s / peak;
   }
+  double work = 0;  // seconds at the peak
+  for (const GeneratedPass& pass : r.prefill) work += pass.report.mfu * pass.report.step_time_s;
+  if (r.first_token_s > 0) r.prompts_mfu = work / r.first_token_s;
   r.total_s = r.first_token_s + static_cast<double>(steps) * r.token_s;
   r.tokens_per_s = static_cast<double>(g.batch * g.output) / r.total_s;
 }
