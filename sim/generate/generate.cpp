@@ -7,6 +7,7 @@
 #include "models/spec/prediction_module.h"
 #include "sim/engine/simulate.h"
 #include "sim/generate/largest_batch.h"
+#include "sim/generate/pass_remark.h"
 #include "sim/predict/generation_profile.h"
 #include "sim/predict/predict.h"
 
@@ -157,6 +158,8 @@ GenerationReport predict_batch(const Spec& spec, Profile profile, const std::ato
     if (cached == 0) result.memory = memory_of(spec, pass.plan, pass.made.report.memory);
     result.prefill.push_back(std::move(pass.made));
   }
+  if (std::string remark = pass_remark(spec); !remark.empty())
+    result.prefill.front().report.remarks.push_back(std::move(remark));
   const std::int64_t steps = g.output - 1;
   for (const std::int64_t done : {std::int64_t{0}, (steps - 1) / 2, steps - 1}) {
     if (steps > 0) result.decode.push_back(decode_pass(spec, profile, g.input + done, stop).made);
