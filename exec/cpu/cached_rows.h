@@ -25,8 +25,8 @@ inline kernels::Format16 cached_format(const CpuCall& c) {
   return c.rank.spec.generation->kv_precision == Precision::fp16 ? kernels::Format16::fp16 : kernels::Format16::bf16;
 }
 
-// How keys and values lie in the cache: as numbers of 32 or 16 bits, in E4M3, or as codes of whole numbers, which have
-// a scale for each vector (a head's key or value).
+// How keys and values lie in the cache: as numbers of 32 or 16 bits, in E4M3, as codes of whole numbers, which have a
+// scale for each vector (a head's key or value), or in NVFP4.
 class CacheFormat {
  public:
   CacheFormat(const CpuCall& c, std::int64_t vector)
@@ -39,7 +39,7 @@ class CacheFormat {
       for (std::int64_t i = 0; i < n; ++i) to[i] = static_cast<std::byte>(kernels::to_e4m3(from[i]));
     } else if (has_kv_scales(generation_)) {
       for (std::int64_t v = 0; v < n / vector_; ++v)
-        kernels::quantize_vector(bits(), vector_, from + v * vector_, to + v * kv_vector_bytes(generation_, vector_));
+        narrowed(from + v * vector_, to + v * kv_vector_bytes(generation_, vector_));
     } else {
       const Values stored(to, n, kv_vector_bytes(generation_, 1), format16_, Values::Mode::write);
       std::copy_n(from, n, stored.data());
@@ -51,7 +51,7 @@ class CacheFormat {
       for (std::int64_t i = 0; i < n; ++i) to[i] = kernels::from_e4m3(static_cast<std::uint8_t>(from[i]));
     } else if (has_kv_scales(generation_)) {
       for (std::int64_t v = 0; v < n / vector_; ++v)
-        kernels::widen_vector(bits(), vector_, from + v * kv_vector_bytes(generation_, vector_), to + v * vector_);
+        widened(from + v * kv_vector_bytes(generation_, vector_), to + v * vector_);
     } else {
       const Values stored(from, n, kv_vector_bytes(generation_, 1), format16_, Values::Mode::read);
       std::copy_n(stored.data(), n, to);
@@ -68,6 +68,18 @@ class CacheFormat {
   }
 
  private:
+  void narrowed(const float* from, std::byte* to) const {
+    if (generation_.kv_precision == Precision::nvfp4)
+      kernels::quantize_nvfp4(vector_, from, to);
+    else
+      kernels::quantize_vector(bits(), vector_, from, to);
+  }
+  void widened(const std::byte* from, float* to) const {
+    if (generation_.kv_precision == Precision::nvfp4)
+      kernels::widen_nvfp4(vector_, from, to);
+    else
+      kernels::widen_vector(bits(), vector_, from, to);
+  }
   int bits() const { return generation_.kv_precision == Precision::int8 ? 8 : 4; }
 
   const Generation& generation_;

@@ -19,8 +19,13 @@ void copy_last_rows(const CpuCall& c) {
 void keep_chosen(const CpuCall& c, std::int64_t rows) {
   if (!c.pass().chooses(*c.rank.spec.generation)) return;
   const auto* keys = reinterpret_cast<const double*>(c.reads[0].data);
-  for (std::int64_t r = 0; r < rows; ++r)
-    c.state.generated->tokens[static_cast<std::size_t>(c.sequence_of(r))].push_back(kernels::token_of(keys[r]));
+  GeneratedState& g = *c.state.generated;
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const auto q = static_cast<std::size_t>(c.sequence_of(r));
+    const std::int64_t token = kernels::token_of(keys[r]);
+    g.chosen[q].push_back(token);
+    g.tokens[q].push_back(g.follows.empty() ? token : g.follows[q].at(g.tokens[q].size()));
+  }
 }
 
 void keep_received(const CpuCall& c, std::int64_t rows) {

@@ -54,6 +54,7 @@ class HostThread {
     state.on_routing = options.on_routing;
     if (state.generated && options.prompt) state.generated->prompt = options.prompt;
     if (state.generated) state.generated->keeps_logits = options.keep_logits;
+    for (const GeneratedSequence& text : options.follow) state.generated->follows.push_back(text.tokens);
     return state;
   }
 
@@ -180,7 +181,7 @@ class HostThread {
       return (n / s.micro_batch * s.data + rank_.replica) * s.micro_batch + n % s.micro_batch;
     };
     for (std::size_t q = 0; q < state_.generated->tokens.size(); ++q)
-      result_.generated.push_back({number(static_cast<std::int64_t>(q)), state_.generated->tokens[q]});
+      result_.generated.push_back({number(static_cast<std::int64_t>(q)), state_.generated->chosen[q]});
     result_.logits = state_.generated->logits;
     for (KeptLogits& row : result_.logits) row.sequence = number(row.sequence);
   }

@@ -39,6 +39,9 @@ struct ExecuteOptions {
   std::function<void(const Buffers&)> on_end;
   PromptReader prompt;       // the prompts of a generation; empty: windows of the text
   bool keep_logits = false;  // whether a generation's logits are returned
+  // The Execution::generated of another run of the same rank, with whose tokens the text goes on instead of those that
+  // are chosen; empty: with these.
+  std::vector<GeneratedSequence> follow;
   // A function that is called for each token for which a router has chosen experts.
   std::function<void(const RoutedToken&)> on_routing;
 };

@@ -32,11 +32,14 @@ struct GeneratedState {
         cache(rank),
         recurrent(rank),
         tokens(static_cast<std::size_t>(rank.spec.generation->batch / rank.spec.strategy.data)),
+        chosen(tokens.size()),
         prompt(std::move(reader)) {}
 
   void clear() {
     cache.clear();
-    for (std::vector<std::int64_t>& sequence : tokens) sequence.clear();
+    for (auto* list : {&tokens, &chosen}) {
+      for (std::vector<std::int64_t>& sequence : *list) sequence.clear();
+    }
     logits.clear();
   }
 
@@ -44,6 +47,9 @@ struct GeneratedState {
   KeyValueCache cache;
   RecurrentStates recurrent;
   std::vector<std::vector<std::int64_t>> tokens;
+  // The tokens that the model chose, on ranks that choose; `follows` has those with which the text goes on in their
+  // place, and is empty if it goes on with them.
+  std::vector<std::vector<std::int64_t>> chosen, follows;
   PromptReader prompt;
   bool keeps_logits = false;
   std::vector<KeptLogits> logits;  // by the sequence's number on the rank

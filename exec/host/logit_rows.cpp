@@ -38,12 +38,11 @@ std::vector<LogitRow> logit_rows(const Execution& wide, const Execution& narrow)
     const auto other = kept.find({row.sequence, row.position});
     if (other == kept.end() || row.values.empty()) continue;
     const std::vector<std::int64_t>&a = text_of(wide, row.sequence), &b = text_of(narrow, row.sequence);
-    const auto at = static_cast<std::ptrdiff_t>(row.position);
-    if (!std::equal(a.begin(), a.begin() + at, b.begin())) continue;
+    const auto at = static_cast<std::size_t>(row.position);
     LogitRow& made = rows.emplace_back(compared(*other->second, row.values));
     made.sequence = row.sequence;
     made.position = row.position;
-    made.same_token = a[static_cast<std::size_t>(at)] == b[static_cast<std::size_t>(at)];
+    made.same_token = a[at] == b[at];
   }
   return rows;
 }

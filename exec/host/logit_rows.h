@@ -7,8 +7,9 @@
 
 namespace orrery {
 
-// Compares the logits that one rank kept of two generations with the same prompts: by the model as it is, and by the
-// model with quantised weights or cache. Rows are compared as long as both have generated the same text before them.
+// Compares the logits that one rank kept of two generations of the same text: by the model as it is, and by the model
+// with quantised weights or cache, which went on with the other one's tokens (ExecuteOptions::follow). So each row is
+// of the same tokens before it, and their number does not depend on the format.
 std::vector<LogitRow> logit_rows(const Execution& wide, const Execution& narrow);
 
 }  // namespace orrery

@@ -78,21 +78,28 @@ std::map<std::int64_t, std::vector<std::int64_t>> first_texts(const Execution& e
   return texts;
 }
 
-// Generates the same texts with the model as it is, where the spec quantises weights or cache, and compares the logits.
-std::vector<LogitRow> compared_with_wide(const RankOptions& o, const Spec& spec, const MpiSession& session,
-                                         const ExecuteOptions& options, const Execution& narrow) {
-  if (!is_quantised(spec)) return {};
-  const Spec wide = unquantised(spec);
-  const Plan plan = make_executed_plan(wide);
-  const Rank rank(wide, plan, session.rank());
+// Executes a spec that generates text once, with the logits kept. follow: ExecuteOptions::follow.
+Execution generated(const RankOptions& o, const Spec& spec, const MpiSession& session, const Training& training,
+                    const std::vector<GeneratedSequence>& follow) {
+  const Plan plan = make_executed_plan(spec);
+  const Rank rank(spec, plan, session.rank());
   const auto transport = mpi_transport(session.world(), rank.plan);
-  const Text text = text_of(o, wide, kText);
   ExecuteOptions once;
-  once.training = options.training;
+  once.training = training;
   once.keep_logits = true;
-  const Execution made = execute(rank, *transport, text, once);
+  once.follow = follow;
+  Execution made = execute(rank, *transport, text_of(o, spec, kText), once);
   transport->finish();
-  return logit_rows(made, narrow);
+  return made;
+}
+
+// Compares logits where the spec quantises weights or cache: generates the texts with the model as it is, computes them
+// with the quantised one, and compares the logits.
+std::vector<LogitRow> compared_with_wide(const RankOptions& o, const Spec& spec, const MpiSession& session,
+                                         const Training& training) {
+  if (!is_quantised(spec)) return {};
+  const Execution wide = generated(o, unquantised(spec), session, training, {});
+  return logit_rows(wide, generated(o, spec, session, training, wide.generated));
 }
 
 void run(const RankOptions& o, const Spec& spec, const Plan& plan, const std::string& hash, const MpiSession& session,
@@ -129,7 +136,6 @@ void run(const RankOptions& o, const Spec& spec, const Plan& plan, const std::st
     write_snapshot(o.snapshots, rank, buffers, s, every, all);
   };
   options.training = training_of(spec);
-  options.keep_logits = is_quantised(spec);
   options.on_step = [&](std::int64_t s) { step = s; };
   options.watcher = watcher_of(rank, ring, step);
   std::vector<Served> order;
@@ -151,7 +157,7 @@ void run(const RankOptions& o, const Spec& spec, const Plan& plan, const std::st
                     .clock_offset = clock.offset,
                     .clock_uncertainty = clock.uncertainty};
   result.texts = first_texts(e);
-  result.logits = compared_with_wide(o, spec, session, options, e);
+  result.logits = compared_with_wide(o, spec, session, options.training);
   write_rank_run(rank_file(o.out, session.rank()), result);
   ring.finish();
   lost.look();

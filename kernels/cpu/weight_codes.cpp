@@ -23,7 +23,8 @@ std::int64_t scale_bytes(WeightCodes c) {
   return c == WeightCodes::int4 ? 2 : c == WeightCodes::nvfp4 || has_exponents(c) ? 1 : 4;
 }
 constexpr float kLargestE2m1 = 6;
-constexpr std::int64_t kBins = 2048;  // Migacz 2017, slide 22
+constexpr std::int64_t kNvfp4Numbers = 16;  // that share a scale (models/base/narrow.h)
+constexpr std::int64_t kBins = 2048;        // Migacz 2017, slide 22
 
 // The places at which the parts of a stored matrix begin.
 struct Parts {
@@ -242,6 +243,27 @@ void widen_vector(int bits, std::int64_t n, const std::byte* from, float* to) {
   const std::byte* scales = from + (n * bits + 7) / 8;
   const float base = to_float(Fp16{at<std::uint16_t>(scales, 0)}), unit = to_float(Fp16{at<std::uint16_t>(scales, 1)});
   for (std::int64_t i = 0; i < n; ++i) to[i] = base + static_cast<float>(bits_at(from, i, bits)) * unit;
+}
+
+void quantize_nvfp4(std::int64_t n, const float* from, std::byte* to) {
+  for (std::int64_t begin = 0; begin < n; begin += kNvfp4Numbers) {
+    const std::int64_t end = std::min(n, begin + kNvfp4Numbers);
+    float largest = 0;
+    for (std::int64_t i = begin; i < end; ++i)
+      largest = std::isnan(from[i]) || std::isnan(largest) ? std::numeric_limits<float>::quiet_NaN()
+                                                           : std::max(largest, std::abs(from[i]));
+    const std::uint8_t scale = to_e4m3(largest / kLargestE2m1);
+    const float step = from_e4m3(scale);
+    for (std::int64_t i = begin; i < end; ++i) put_bits(to, i, 4, step > 0 ? to_e2m1(from[i] / step) : 0U);
+    to[(n + 1) / 2 + begin / kNvfp4Numbers] = static_cast<std::byte>(scale);
+  }
+}
+
+void widen_nvfp4(std::int64_t n, const std::byte* from, float* to) {
+  for (std::int64_t i = 0; i < n; ++i) {
+    const float step = from_e4m3(static_cast<std::uint8_t>(from[(n + 1) / 2 + i / kNvfp4Numbers]));
+    to[i] = std::isnan(step) ? step : from_e2m1(static_cast<std::uint8_t>(bits_at(from, i, 4))) * step;
+  }
 }
 
 double clipped_divergence(const std::vector<double>& histogram, std::int64_t kept, std::int64_t levels) {

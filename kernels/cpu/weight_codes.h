@@ -61,6 +61,10 @@ void round_matrix(const CodedMatrix& m, const float* from, float* to);
 std::int64_t vector_bytes(int bits, std::int64_t n);
 void quantize_vector(int bits, std::int64_t n, const float* from, std::byte* to);
 void widen_vector(int bits, std::int64_t n, const std::byte* from, float* to);
+// The same in NVFP4: numbers in E2M1, and behind them for each 16 a scale in E4M3, by which the largest is 6 (the
+// largest of E2M1).
+void quantize_nvfp4(std::int64_t n, const float* from, std::byte* to);
+void widen_nvfp4(std::int64_t n, const std::byte* from, float* to);
 
 // Returns the magnitude above which numbers are to be clipped before they become whole numbers of `bits` bits, so that
 // the histogram of their magnitudes changes the least: the divergence KL(P || Q) of the clipped histogram P from Q, in

@@ -56,8 +56,11 @@ void store_keys(LayerTape& layer, const HeadSlots& heads) {
     layer.tape.emit("keys and values to the cache", Cast{c.rows * columns, c.width, kv_vector_bytes(g, 1)}, uses);
     return;
   }
-  const NarrowFormat format = {g.kv_precision == Precision::int8 ? NarrowKind::int8 : NarrowKind::int4,
-                               m.mla ? columns / 2 : m.head_dim};
+  const NarrowFormat format =
+      g.kv_precision == Precision::nvfp4
+          ? NarrowFormat{NarrowKind::nvfp4, kNvfp4Block}
+          : NarrowFormat{g.kv_precision == Precision::int8 ? NarrowKind::int8 : NarrowKind::int4,
+                         m.mla ? columns / 2 : m.head_dim};
   layer.tape.emit("keys and values to the cache",
                   Quantize{.format = format, .elements = c.rows * columns, .wide = c.width}, uses);
 }

@@ -1,6 +1,7 @@
 #include "models/layers/layer_tape.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -23,13 +24,16 @@ Precision precision_of(const BlockContext& c, BlockRole role) {
 }
 
 // Throws Error if groups of weights do not end where a rank's part of the matrix ends.
-WeightFormat fitting(const WeightFormat& format, const std::string& parameter, std::int64_t in) {
-  if (format.group > 0 && in % format.group != 0)
-    throw Error(
-        fmt::format("strategy.quantise.group: {} does not divide the {} inputs that a rank has of {}; choose a group "
-                    "that does, or fewer tensor ranks",
-                    format.group, in, parameter));
-  return format;
+WeightFormat fitting(const Spec& spec, const WeightFormat& format, const std::string& parameter, std::int64_t in) {
+  if (format.group < 1 || in % format.group == 0) return format;
+  const std::int64_t fits = std::gcd(format.group, in);
+  const bool stated = std::ranges::none_of(
+      spec.origins, [](const Origin& o) { return o.key == "strategy.quantise.group" && o.from == "format"; });
+  throw Error(
+      fmt::format("strategy.quantise.group: {}{} does not divide the {} inputs that a rank has of {}; set "
+                  "quantise.group: {}, or take fewer tensor ranks",
+                  format.group, stated ? "" : fmt::format(" ({}'s default)", name_of(format.code)), in, parameter,
+                  fits > 1 ? std::to_string(fits) : "channel"));
 }
 
 }  // namespace
@@ -56,8 +60,9 @@ LayerTape::LayerTape(const BlockContext& c, const std::string& name, BlockRole r
   tape.releases_weights_after_forward = c.sharding.reshards_after_forward;
   tape.frees_gathered = c.spec.strategy.units.by_layer();
   if (c.spec.strategy.weights.narrow() && role == BlockRole::layer && !c.second)
-    tape.format_of = [&s = c.spec.strategy](const std::string& parameter, std::int64_t in) {
-      return is_quantised(parameter, in, s.quantised_layers) ? fitting(s.weights, parameter, in) : WeightFormat{};
+    tape.format_of = [&spec = c.spec](const std::string& parameter, std::int64_t in) {
+      const Strategy& s = spec.strategy;
+      return is_quantised(parameter, in, s.quantised_layers) ? fitting(spec, s.weights, parameter, in) : WeightFormat{};
     };
   if (keeps_narrow_weights(c.spec)) tape.units_of_a_wide_weight = c.width;
   tape.frozen_slot = c.sharding.shards_parameters ? static_cast<Id>(kGatheredFrozen) : static_cast<Id>(kFrozen);
@@ -231,7 +236,7 @@ CastSlots input_to_fp8(LayerTape& layer, const std::string& name, Id x, std::int
                        bool keep) {
   if (layer.rounds) {
     const Id rounded = activation(layer, name + " rounded input", rows, columns);
-    const WeightFormat& format = fitting(layer.context.spec.strategy.inputs, name, columns);
+    const WeightFormat& format = fitting(layer.context.spec, layer.context.spec.strategy.inputs, name, columns);
     layer.tape.emit(name + " input rounding",
                     FakeQuantize{format, rows, columns, layer.context.spec.software.kernels.compile},
                     {.reads = {x}, .writes = {rounded}});

@@ -400,7 +400,6 @@ inline constexpr Pair kPairs[] = {
     {&kNarrowed, kAlone, "search has no bounds for it yet", kOut, Limit::search},
     {&kFrozenWeights, kAlone, "search has no bounds for them yet", kOut, Limit::search},
     {&kOwnGpus, kAlone, "search has no bounds for it yet", kOut, Limit::search},
-    {&kGenerates, kAlone, "search has no bounds for it yet", "choose workload: train", Limit::search},
     {&kDocuments, kAlone, "search has no bounds for them yet", kOut, Limit::search},
     {&kRounds, kAlone, "search has no bounds for it yet", kOut, Limit::search},
     {&kEightBitStates, kAlone, "search has no bounds for them yet", "choose wide", Limit::search},

@@ -17,14 +17,14 @@ constexpr SpecKey kGenerateKeys[] = {
     {"input", "tokens of a prompt", "2048", "", "sequence"},
     {"output", "tokens that are generated after each prompt", "256"},
     {"chunk", "most tokens of a prompt that one pass computes; 0: the whole prompt", "8192"},
-    {"kv_precision", "precision of the cached keys and values", "fp8", "fp32 | fp16 | bf16 | fp8 | int8 | int4",
+    {"kv_precision", "precision of the cached keys and values", "fp8", "fp32 | fp16 | bf16 | fp8 | nvfp4 | int8 | int4",
      "that of activations"},
     {"kv_block", "tokens of a block of the cache", "16"},
     {"drafts", "tokens that the model's module of multi-token prediction proposes for each pass to check", "3"},
     {"acceptance", "probability that the model agrees to a proposed token if it agreed to those before", "0.7"},
     {"memory_fraction", "part of a GPU's memory that weights, cache and working memory may take", "0.9"},
 };
-constexpr std::string_view kKept[] = {"fp32", "fp16", "bf16", "fp8", "int8", "int4"};
+constexpr std::string_view kKept[] = {"fp32", "fp16", "bf16", "fp8", "nvfp4", "int8", "int4"};
 constexpr std::string_view kWorkloads[] = {"train", "generate", "distill", "dpo"};
 
 constexpr std::int64_t kMostTokens = 100'000'000;
@@ -75,13 +75,16 @@ void read_workload(const SpecSection& top, Spec& spec) {
   map.take("memory_fraction", g.memory_fraction);
 }
 
-// The sequences pass through a pipeline in as many micro-batches as there are stages, if that number divides the
-// sequences, else in one.
+// The sequences pass through a pipeline in as many micro-batches as there are stages, or in the most below that which
+// divide the sequences, since all micro-batches of a plan have one size.
 void set_batch(Spec& spec, std::int64_t batch) {
   Strategy& s = spec.strategy;
   const std::int64_t own = batch / s.data;
   spec.generation->batch = s.global_batch = batch;
-  if (!states_micro_batch(spec)) s.micro_batch = own % s.pipeline == 0 ? own / s.pipeline : own;
+  if (states_micro_batch(spec)) return;
+  std::int64_t parts = std::clamp<std::int64_t>(own, 1, s.pipeline);
+  while (own % parts != 0) --parts;
+  s.micro_batch = own / parts;
 }
 
 // Sets what follows from text generation: the model does not train, so all weights are frozen and have no gradients or
@@ -161,7 +164,9 @@ Broken generation_rules(const Spec& spec) {
       return broken("sequence", "sequence: {} is not generate.input: {}; leave it out", o.value, g.input);
   }
   if (g.batch % s.data != 0)
-    return broken("generate.batch", "generate.batch: {} is not a multiple of strategy.data: {}", g.batch, s.data);
+    return broken("generate.batch",
+                  "generate.batch: {} is not a multiple of strategy.data: {}; set gpus, strategy.tensor or the batch",
+                  g.batch, s.data);
   if (s.global_batch != g.batch)
     return broken("global_batch", "strategy.global_batch: {} is not generate.batch: {}; leave it out", s.global_batch,
                   g.batch);

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "models/base/narrow.h"
 #include "models/base/precision.h"
 #include "models/base/units.h"
 
@@ -40,17 +41,20 @@ struct Generation {
   bool checks() const { return drafts > 0 && answers(); }
 };
 
-// Returns whether the cache holds codes of whole numbers, which have a scale and a zero point, in fp16 each, for each
-// vector of a token: the key or the value of a head (LMDeploy, docs/en/quantization/kv_quant.md: per head and token).
+// Returns whether the cache holds codes that have scales beside them. Those of whole numbers have a scale and a zero
+// point, in fp16 each, for each vector of a token: the key or the value of a head (LMDeploy,
+// docs/en/quantization/kv_quant.md: per head and token). In nvfp4 16 numbers share a scale of 8 bits (TensorRT-LLM,
+// docs/source/features/quantization.md: NVFP4 KV cache).
 inline bool has_kv_scales(const Generation& g) {
-  return g.kv_precision == Precision::int8 || g.kv_precision == Precision::int4;
+  return g.kv_precision == Precision::int8 || g.kv_precision == Precision::int4 || g.kv_precision == Precision::nvfp4;
 }
 inline constexpr Bytes kKvScaleBytes = 4;
-// Returns the bytes that one vector of so many elements takes in the cache: codes, and a scale and zero point if it has
-// them. In fp8 all vectors of a layer share a scale, which is not counted.
+// Returns the bytes that one vector of so many elements takes in the cache: codes, and scales and zero points if it has
+// them. In fp8 all vectors of a layer share a scale, as the scales of nvfp4 do, which is not counted.
 inline Bytes kv_vector_bytes(const Generation& g, std::int64_t elements) {
   if (g.kv_precision == Precision::int4) return ceil_div(elements, 2) + kKvScaleBytes;
   if (g.kv_precision == Precision::int8) return elements + kKvScaleBytes;
+  if (g.kv_precision == Precision::nvfp4) return ceil_div(elements, 2) + ceil_div(elements, kNvfp4Block);
   return elements * (is_eight_bit(g.kv_precision) ? 1 : storage_bytes(g.kv_precision));
 }
 // Returns whether some weights of a model that does not train take fewer bytes than activations: in NF4 (model.lora) or

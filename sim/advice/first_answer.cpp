@@ -5,12 +5,14 @@
 #include <filesystem>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "models/base/data.h"
 #include "models/base/error.h"
 #include "models/base/input_file.h"
 #include "models/load/aliases.h"
 #include "models/load/tree.h"
+#include "sim/generate/layout_search.h"
 #include "sim/launch/import.h"
 #include "sim/print/text.h"
 #include "sim/search/search.h"
@@ -56,6 +58,22 @@ Sizes sizes_of(const Model& m, std::int64_t gpus) {
   return s;
 }
 
+// Makes a spec for generating text: the layout and batch of which all GPUs generate the most tokens a second.
+FirstAnswer generating_answer(const SpecText& bare, const std::vector<std::string>& overrides, unsigned threads,
+                              const std::atomic<bool>* stop) {
+  const LayoutsFound found = search_layouts(bare, {.overrides = overrides, .threads = threads, .stop = stop});
+  if (found.found.empty())
+    throw Error(found.predicted == 0
+                    ? found.refusal
+                    : fmt::format("{}: no layout fits; take more nodes, or a smaller batch", bare.path));
+  const GenerationLayout& best = found.found.front().layout;
+  std::vector<std::string> all = overrides;
+  all.insert(all.end(), best.settings.begin(), best.settings.end());
+  return {{bare.path, print_tree(overridden_tree(bare, all))},
+          {fmt::format("{}: the most tokens a second of those that fit; orrery search has other objectives",
+                       fmt::join(best.settings, ", "))}};
+}
+
 std::string quoted(const std::string& text) { return "\"" + text + "\""; }
 
 }  // namespace
@@ -73,6 +91,10 @@ FirstAnswer first_answer(const std::string& what, const std::string& on, const s
   const std::string head =
       fmt::format("model: {}\ncluster: {{node: {}, nodes: {}}}\n", quoted(config), machines.node, machines.nodes);
   const std::string path = fmt::format("{} --on {}", what, on);
+  const auto generates = [](const std::string& o) {
+    return o.starts_with("generate.") || o.starts_with("generate=") || o == "workload=generate";
+  };
+  if (std::ranges::any_of(overrides, generates)) return generating_answer({path, head}, overrides, threads, stop);
   const OpenSpec bare = parse_open_spec(head + "sequence: 1\nstrategy: {global_batch: 1}\n", path);
   const Sizes sizes = sizes_of(bare.spec.model, bare.spec.gpus);
   FirstAnswer answer{

@@ -18,9 +18,10 @@ struct FirstAnswer {
 // or a folder with one.
 bool names_a_model(const std::string& what);
 
-// Makes a spec for training a model on machines ("2xdgx-h100"). The sequence length and the batch follow rules that
-// `chosen` states, and the strategy is the first that a search finds to fit in memory. overrides: values that the user
-// gave by --set, which replace chosen ones. Throws Error where the machines are unknown, or nothing fits.
+// Makes a spec for training a model on machines ("2xdgx-h100"), or for generating text if `overrides` say so; then the
+// layout and the batch are those of a search for the most tokens a second. The sequence length and the batch follow
+// rules that `chosen` states, and the strategy is the first that a search finds to fit in memory. overrides: values
+// that the user gave by --set, which replace chosen ones. Throws Error where the machines are unknown, or nothing fits.
 FirstAnswer first_answer(const std::string& model, const std::string& machines,
                          const std::vector<std::string>& overrides, unsigned threads, const std::atomic<bool>* stop);
 

@@ -74,6 +74,14 @@ Axis parse_axis(const std::string& text) {
 
 std::string last_word(const std::string& key) { return key.substr(key.rfind('.') + 1); }
 
+// Returns the word for a varied key in names and tables: its last word, or all of it where another key ends with the
+// same.
+std::string label_of(const Axis& axis, const std::vector<Axis>& axes) {
+  const std::string word = last_word(axis.key);
+  const auto same = std::ranges::count_if(axes, [&](const Axis& other) { return last_word(other.key) == word; });
+  return same > 1 ? axis.key : word;
+}
+
 std::string stem(const std::string& path) {
   const std::string file = path.substr(path.rfind('/') + 1);
   return file.substr(0, file.rfind('.'));
@@ -99,7 +107,7 @@ std::vector<Case> make_cases(const CompareOptions& options, const std::vector<Ax
         longer.push_back(c);
         longer.back().values.push_back(value);
         longer.back().overrides.push_back(axis.key + '=' + value);
-        longer.back().name += fmt::format(" {}={}", last_word(axis.key), value);
+        longer.back().name += fmt::format(" {}={}", label_of(axis, axes), value);
       }
     }
     cases = std::move(longer);
@@ -252,7 +260,7 @@ Table table_of(const std::vector<Case>& cases, const std::vector<Axis>& axes, bo
   const Scales scales{time_scale(time), memory_scale(memory), best_rate(cases)};
   Table t;
   if (names) t.columns.push_back({"spec", "", Align::left});
-  for (const Axis& axis : axes) t.columns.push_back({last_word(axis.key), "", Align::left});
+  for (const Axis& axis : axes) t.columns.push_back({label_of(axis, axes), "", Align::left});
   const std::size_t labels = t.columns.size();
   for (const Column& column :
        {Column{"step", std::string(scales.time.unit)}, Column{"time", "/ best"}, Column{"tokens/s", "per GPU"},
@@ -293,7 +301,7 @@ Outcome compared_generations(const std::vector<Case>& cases, const std::vector<A
   std::vector<std::string> labels;
   if (names) labels.emplace_back("spec");
   // The rows have a column `batch` in any case.
-  for (const Axis& axis : axes) labels.push_back(axis.key == "generate.batch" ? axis.key : last_word(axis.key));
+  for (const Axis& axis : axes) labels.push_back(axis.key == "generate.batch" ? axis.key : label_of(axis, axes));
   std::vector<ComparedGeneration> rows;
   ordered_json list = ordered_json::array();
   for (const Case& c : cases) {

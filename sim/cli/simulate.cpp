@@ -97,7 +97,9 @@ Outcome generate(const Spec& spec, const FirstAnswer& made, const SimulateOption
     throw Error(with_place(spec, "spec: workload: generate: --unfold is for training steps; leave it out"));
   if (!options.trace.empty() || (options.timeline && !common.json))
     outcome = with_timeline(spec, options, common, outcome);
-  outcome.text = (common.json ? to_json(spec, report) : generation_text(spec, report, common.style)) + outcome.text;
+  outcome.text = (common.json ? to_json(spec, report)
+                              : chosen_text(made, common.style) + generation_text(spec, report, common.style)) +
+                 outcome.text;
   if (common.page) {
     const std::vector<GenerationPass> passes = shown_passes(spec);
     const Prediction first = predict_passes(spec, profile_for(spec, options.profile), passes);

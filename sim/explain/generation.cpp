@@ -77,6 +77,7 @@ Section bound_section(const Spec& spec, const GenerationReport& r) {
 
 // The bytes of an element of the cache; codes of whole numbers have a scale and a zero point a head beside them.
 std::string width_text(const Generation& g) {
+  if (g.kv_precision == Precision::nvfp4) return fmt::format("(1/2 + 1/{} for its scale)", kNvfp4Block);
   if (!has_kv_scales(g)) return fmt::format("{}", kv_vector_bytes(g, 1));
   return fmt::format("{}, and {} for each vector's scale and zero point",
                      g.kv_precision == Precision::int8 ? "1" : "1/2", kKvScaleBytes);

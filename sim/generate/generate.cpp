@@ -7,6 +7,7 @@
 #include "models/spec/prediction_module.h"
 #include "sim/engine/simulate.h"
 #include "sim/generate/largest_batch.h"
+#include "sim/generate/pass_remark.h"
 #include "sim/predict/generation_profile.h"
 #include "sim/predict/predict.h"
 
@@ -118,10 +119,15 @@ void add_generation_figures(const Spec& spec, GenerationReport& r) {
   if (steps > 0) {
     const double period_s = mean_of_decode(r, [](const GeneratedPass& p) { return p.period_s; });
     r.token_s = period_s / g.tokens_a_pass();
+    r.tokens_mfu =
+        mean_of_decode(r, [](const GeneratedPass& p) { return p.report.mfu * p.report.step_time_s; }) / period_s;
     const double peak = spec.cluster.gpu.memory_GBps * 1e9;
     if (peak > 0)
       r.bandwidth_share = mean_of_decode(r, [](const GeneratedPass& p) { return p.reads.sum(); }) / period_s / peak;
   }
+  double work = 0;  // seconds at the peak
+  for (const GeneratedPass& pass : r.prefill) work += pass.report.mfu * pass.report.step_time_s;
+  if (r.first_token_s > 0) r.prompts_mfu = work / r.first_token_s;
   r.total_s = r.first_token_s + static_cast<double>(steps) * r.token_s;
   r.tokens_per_s = static_cast<double>(g.batch * g.output) / r.total_s;
 }
@@ -152,6 +158,8 @@ GenerationReport predict_batch(const Spec& spec, Profile profile, const std::ato
     if (cached == 0) result.memory = memory_of(spec, pass.plan, pass.made.report.memory);
     result.prefill.push_back(std::move(pass.made));
   }
+  if (std::string remark = pass_remark(spec); !remark.empty())
+    result.prefill.front().report.remarks.push_back(std::move(remark));
   const std::int64_t steps = g.output - 1;
   for (const std::int64_t done : {std::int64_t{0}, (steps - 1) / 2, steps - 1}) {
     if (steps > 0) result.decode.push_back(decode_pass(spec, profile, g.input + done, stop).made);

@@ -107,7 +107,8 @@ std::string to_json(const Spec& spec, const GenerationReport& r) {
                      {"tokens_per_s_per_gpu", r.tokens_per_s / gpus},
                      {"tokens_per_s_per_user", r.token_s > 0 ? 1 / r.token_s : 0},
                      {"prefill_tokens_per_s", batch * static_cast<double>(g.input) / r.first_token_s},
-                     {"mfu", r.prefill.front().report.mfu},
+                     {"mfu", r.prompts_mfu},
+                     {"mfu_decode", r.tokens_mfu},
                      {"mbu", r.bandwidth_share},
                      {"largest_batch", r.source == "simulated" ? json(r.largest_batch) : json()},
                      {"weights_format", text_of(spec.strategy.weights)},
@@ -137,14 +138,19 @@ std::string generation_text(const Spec& spec, const GenerationReport& r, const S
   const auto line = [&](const char* name, const std::string& value) {
     text += fmt::format("  {:<20} {}\n", name, value);
   };
+  const auto mfu = [](double share) {
+    return share > 0 ? fmt::format(", {} of the peak FLOP/s", percent_text(share)) : std::string();
+  };
   line("first token", fmt::format("{} after {} tokens, {} a second", time_text(r.first_token_s),
                                   grouped(batch * static_cast<double>(g.input)),
-                                  grouped(batch * static_cast<double>(g.input) / r.first_token_s)));
+                                  grouped(batch * static_cast<double>(g.input) / r.first_token_s)) +
+                          mfu(r.prompts_mfu));
   if (r.token_s > 0)
     line("each further token",
          fmt::format("{}, {} tokens/s a sequence", time_text(r.token_s), grouped(1 / r.token_s)) +
              (r.bandwidth_share > 0 ? fmt::format(", {} of the memory bandwidth", percent_text(r.bandwidth_share))
-                                    : ""));
+                                    : "") +
+             mfu(r.tokens_mfu));
   if (g.drafts > 0)
     line("each pass",
          fmt::format("checks {} proposed tokens and yields {:.2f} tokens on average", g.drafts, g.tokens_a_pass()));

@@ -89,6 +89,14 @@ void take(const nlohmann::json& given, ServedOptions& options) {
 
 }  // namespace
 
+std::int64_t pass_tokens_of(const std::string& stack) {
+  const nlohmann::json& stacks = serving().at("stacks");
+  if (!stacks.contains(stack)) return 0;
+  ServedOptions options;
+  take(stacks.at(stack), options);
+  return options.sequences > 1 ? options.pass_tokens : 0;
+}
+
 ServedOptions served_options(const ServedRow& row) {
   ServedOptions options;
   take(serving().at("stacks").at(stack_of(row)), options);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "sim/generate/served.h"
 
@@ -31,6 +32,9 @@ struct ServedOptions {
   std::int64_t benchmark_input = 0, benchmark_output = 0;
 };
 
+// Returns the most tokens that a stack computes in one pass by default; 0 if it is not one that serves requests, or has
+// no such limit.
+std::int64_t pass_tokens_of(const std::string& stack);
 // Returns the options of a row's stack, release, source, model and GPU. None is fitted but tokenise_s, though some of a
 // source are told from its rows.
 ServedOptions served_options(const ServedRow& row);

@@ -78,17 +78,17 @@ std::string time_bar(const Report& r) {
 
 std::string time_markup(const Report& r, std::string_view prefix) {
   const Scale scale = time_scale(r.step_time_s);
-  Table t{{{"kind of time", "", Align::left},
-           {"time", std::string(scale.unit)},
-           {"share", "%"},
-           {"what it is", "", Align::left}},
-          {}};
+  Table t{{{"kind of time", "", Align::left}, {"time", std::string(scale.unit)}, {"share", "%"}}, {}};
+  for (const ModelTime& m : r.models) t.columns.push_back({m.name, std::string(scale.unit)});
+  t.columns.push_back({"what it is", "", Align::left});
   std::vector<std::string> swatches, figures;
   for (int k = 0; k < kTimeKinds; ++k) {
     const auto kind = static_cast<TimeKind>(k);
     const double share = r.step_time_s > 0 ? r.time_s[k] / r.step_time_s : 0;
     if (share < kSmallestShare) continue;
-    t.rows.push_back({words_of(name_of(kind)), "", fmt::format("{:.1f}", 100 * share), std::string(meaning_of(kind))});
+    t.rows.push_back({words_of(name_of(kind)), "", fmt::format("{:.1f}", 100 * share)});
+    for (const ModelTime& m : r.models) t.rows.back().push_back(number(m.time_s[k], scale));
+    t.rows.back().emplace_back(meaning_of(kind));
     figures.push_back(
         figure(fmt::format("{}time_s.{}", prefix, name_of(kind)), r.time_s[k], number(r.time_s[k], scale)));
     swatches.emplace_back(colour_of(kind));

@@ -9,6 +9,7 @@
 #include "models/load/open_spec.h"
 #include "models/spec/sharding.h"
 #include "sim/print/text.h"
+#include "sim/report/report_parts.h"
 
 namespace orrery {
 namespace {
@@ -72,17 +73,46 @@ Table origin_columns() {
   return {{{"key", "", Align::left}, {"value", "", Align::left}, {"from", "", Align::left}}, {}};
 }
 
+// The second model with its part: "teacher (llama-3.1-8b)"; "reference", which is a copy of the model that trains.
+std::string second_name(const SecondModel& second) {
+  const std::string role(name_of(second.role));
+  return second.role == SecondModel::Role::teacher ? fmt::format("{} ({})", role, second.model.name) : role;
+}
+
+// Returns a sentence on what the second model is for, and where it runs.
+std::string second_words(const Spec& spec) {
+  const SecondModel& second = *spec.second;
+  const std::string loss =
+      second.role == SecondModel::Role::teacher
+          ? fmt::format(
+                "the student learns from its logits: the loss is {} x the divergence from them at temperature {} "
+                "and {} x cross-entropy{}",
+                second.divergence, second.temperature, second.cross_entropy,
+                second.features.student.empty() ? "" : ", and the distance of hidden states")
+          : fmt::format("the policy learns to prefer chosen samples to rejected ones more than it does (DPO, beta {})",
+                        second.beta);
+  return fmt::format("A frozen {} of {} parameters runs forward alone{}; {}.", second_name(second),
+                     count_text(static_cast<double>(parameter_count(second.model, spec.sequence))),
+                     has_second_apart(spec) ? second_layout_text(spec)
+                     : second.offload       ? " beside it, its weights in host memory"
+                                            : " beside it on the same GPUs",
+                     loss);
+}
+
 std::string from_text(const Origin& o) { return o.asked.empty() ? o.from : fmt::format("{} ({})", o.from, o.asked); }
 
 }  // namespace
 
 std::string title_words(const Spec& spec) {
-  return fmt::format("{} on {} x {}", spec.model.name, grouped(static_cast<double>(spec.gpus)), spec.cluster.gpu.name);
+  const std::string beside = spec.second ? fmt::format(" beside a frozen {}", second_name(*spec.second)) : "";
+  return fmt::format("{}{} on {} x {}", spec.model.name, beside, grouped(static_cast<double>(spec.gpus)),
+                     spec.cluster.gpu.name);
 }
 
 std::vector<std::string> strategy_words(const Spec& spec) {
   const Strategy& s = spec.strategy;
   std::vector<std::string> words = {batch_words(spec)};
+  if (spec.second) words.push_back(second_words(spec));
   if (s.tensor > 1)
     words.push_back(fmt::format("Every layer is cut over {} GPUs (tensor parallelism{}).", s.tensor,
                                 s.sequence_parallel ? ", with sequence parallelism" : ""));

@@ -62,20 +62,31 @@ double of_index(const Model& m, std::int64_t layer, std::int64_t s) {
 }
 
 double of_indexes(const Model& m, std::int64_t s) {
+  if (s == 0) return 0;
   double sum = static_cast<double>(m.mtp_layers) * of_index(m, prediction_layer(m), s);
   for (std::int64_t layer = 0; layer < m.layers; ++layer) sum += of_index(m, layer, s);
   return sum;
 }
 
-// Returns the number of (query, key) pairs that attention computes for one head of one layer in one sequence.
-double pairs_of(const Spec& spec, std::int64_t layer, AttentionPairs pairs) {
+// Returns the number of (query, key) pairs that the mask allows to one head of one layer in the first s tokens of a
+// sequence.
+double pairs_of_first(const Spec& spec, std::int64_t layer, std::int64_t s) {
+  if (s == 0) return 0;
   const Model& m = spec.model;
-  const auto s = static_cast<double>(spec.sequence);
-  if (m.compressed_attention) return attended_pairs(m, layer_kind(m, layer).mixer, spec.sequence);
-  if (m.indexer) return causal_pairs(s, std::min(s, static_cast<double>(m.indexer->top_k)));
-  if (pairs == AttentionPairs::full) return s * s;
+  if (m.compressed_attention) return attended_pairs(m, layer_kind(m, layer).mixer, s);
+  const auto tokens = static_cast<double>(s);
+  if (m.indexer) return causal_pairs(tokens, std::min(tokens, static_cast<double>(m.indexer->top_k)));
   const std::int64_t window = has_window(m, layer) ? m.sliding_window->window : 0;
-  return spec.documents ? document_pairs(spec, window, false).mean : pairs_of_document(s, window);
+  return spec.documents ? document_pairs(spec, window, false).mean : pairs_of_document(tokens, window);
+}
+
+// Returns the number of (query, key) pairs that attention computes for one head of one layer in one sequence. Of
+// generated text these are the pairs of the tokens that the pass adds, also with keys in the cache.
+double pairs_of(const Spec& spec, std::int64_t layer, AttentionPairs pairs) {
+  const bool chosen = spec.model.compressed_attention || spec.model.indexer;
+  const std::int64_t cached = spec.generation ? spec.generation->cached : 0, all = cached + spec.sequence;
+  if (pairs == AttentionPairs::full && !chosen) return static_cast<double>(spec.sequence) * static_cast<double>(all);
+  return pairs_of_first(spec, layer, all) - pairs_of_first(spec, layer, cached);
 }
 
 // Sums the (query, key) pairs of all layers with attention. times: a function that returns how often a layer counts.
@@ -140,28 +151,51 @@ Needed needed_products(const Spec& spec) {
   return needed;
 }
 
+// Returns the multiplications of one (query, key) pair in all heads of a layer: of the score, and with the value.
+double of_pair(const Model& m) {
+  const double value = static_cast<double>(m.mla ? m.mla->v_head_dim : m.head_dim);
+  const double query = static_cast<double>(m.mla ? m.mla->qk_nope_head_dim + m.mla->qk_rope_head_dim : m.head_dim);
+  return static_cast<double>(m.heads) * (query + value);
+}
+
+// Returns the number of elements of all layers' matrices that one token is multiplied with.
+double layers_met_by_a_token(const Model& m) {
+  double sum = 0;
+  for (std::int64_t layer = 0; layer < m.layers; ++layer) sum += met_by_a_token(m, layer) + of_recurrence(m, layer);
+  // With hyper-connections, a matrix before the output head combines the residual streams.
+  if (m.hyper_connections) sum += static_cast<double>(streams_of(m) * streams_of(m)) * static_cast<double>(m.hidden);
+  return sum;
+}
+
+// Returns the floating-point operations of a pass of generated text, forward alone. Logits are needed of the token
+// alone after which one is chosen, or of all that the pass checks; a pass that does not end the prompt needs none.
+double generated_flops(const Spec& spec, AttentionPairs pairs) {
+  const Model& m = spec.model;
+  const Generation& g = *spec.generation;
+  const std::int64_t all = g.cached + spec.sequence;
+  const std::int64_t chosen = g.checks() ? spec.sequence : all >= g.input ? 1 : 0;
+  const double matrices = layers_met_by_a_token(m) * static_cast<double>(spec.sequence);
+  const double logits = static_cast<double>(chosen * m.vocab) * static_cast<double>(m.hidden);
+  // of_index is a third of what the forward takes.
+  const double scores = of_pair(m) * pairs_of_layers(spec, pairs) + 3 * (of_indexes(m, all) - of_indexes(m, g.cached));
+  return 2 * static_cast<double>(spec.strategy.global_batch) * (matrices + logits + scores);
+}
+
 // Returns the floating-point operations of a step of the model that trains.
 double trained_flops(const Spec& spec, AttentionPairs pairs) {
   const Model& m = spec.model;
   const double hidden = static_cast<double>(m.hidden), modules = static_cast<double>(m.mtp_layers);
-  double matrices = (1 + modules) * static_cast<double>(m.vocab) * hidden;
-  for (std::int64_t layer = 0; layer < m.layers; ++layer)
-    matrices += met_by_a_token(m, layer) + of_recurrence(m, layer);
-  // With hyper-connections, a matrix before the output head combines the residual streams.
-  if (m.hyper_connections) matrices += static_cast<double>(streams_of(m) * streams_of(m)) * hidden;
+  double matrices = (1 + modules) * static_cast<double>(m.vocab) * hidden + layers_met_by_a_token(m);
   if (m.mtp_layers > 0) matrices += modules * of_prediction(m);
   const bool part = has_frozen(m);
   const Needed needed = part ? needed_products(spec) : Needed{};
-  const double value = static_cast<double>(m.mla ? m.mla->v_head_dim : m.head_dim);
-  const double query = static_cast<double>(m.mla ? m.mla->qk_nope_head_dim + m.mla->qk_rope_head_dim : m.head_dim);
-  const double of_pair = static_cast<double>(m.heads) * (query + value);
   const auto sequence = static_cast<double>(spec.sequence);
   if (part) {
     const double passes = pairs_of_layers(spec, pairs, [&](std::int64_t layer) { return needed.scores[layer]; });
-    return 2 * static_cast<double>(spec.strategy.global_batch) * (sequence * needed.products + of_pair * passes) +
+    return 2 * static_cast<double>(spec.strategy.global_batch) * (sequence * needed.products + of_pair(m) * passes) +
            vision_flops(spec);
   }
-  const double scores = of_pair * pairs_of_layers(spec, pairs) + of_indexes(m, spec.sequence);
+  const double scores = of_pair(m) * pairs_of_layers(spec, pairs) + of_indexes(m, spec.sequence);
   return 6 * static_cast<double>(spec.strategy.global_batch) * (sequence * matrices + scores) + vision_flops(spec);
 }
 
@@ -176,6 +210,7 @@ double second_flops(const Spec& spec, AttentionPairs pairs) {
 }  // namespace
 
 double model_flops(const Spec& spec, AttentionPairs pairs) {
+  if (spec.generation) return generated_flops(spec, pairs);
   return trained_flops(spec, pairs) + second_flops(spec, pairs);
 }
 

@@ -15,6 +15,9 @@ enum class AttentionPairs : std::uint8_t { masked, full };
 // forward alone. With AttentionPairs::full, for a GPT with L
 // layers of hidden size h and feed-forward size 4h, a vocabulary of V and a batch of B sequences of s tokens, they are
 // 72 B L s h^2 (1 + s/(6h) + V/(12 L h)) (Narayanan et al. 2021).
+// For a spec that generates text they are those of the forward of one pass: of the tokens that it adds, their attention
+// to the cache and to each other, and the logits of tokens after which one is chosen, so that chunks of a prompt add up
+// to the whole prompt. Latent attention counts as before it is absorbed.
 double model_flops(const Spec& spec, AttentionPairs pairs);
 
 // Returns the floating-point operations that activation checkpointing runs again in a step, over all ranks. Flash

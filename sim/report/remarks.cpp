@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "models/base/units.h"
 #include "models/cost/nccl/model.h"
 #include "models/load/open_spec.h"
 #include "models/schedule/schedules.h"
@@ -114,9 +115,28 @@ std::string training_keys_remark(const Spec& spec) {
   return keys.empty() ? "" : keys + ": of training; changes nothing where text is generated";
 }
 
+// Returns a remark for a generation whose sequences do not divide evenly among as many micro-batches as there are
+// pipeline stages: with few, stages idle.
+std::string stages_remark(const Spec& spec) {
+  const Strategy& s = spec.strategy;
+  const std::int64_t parts = s.micro_batches();
+  if (!spec.generation || parts >= s.pipeline || states_micro_batch(spec)) return "";
+  const std::int64_t own = parts * s.micro_batch;
+  return fmt::format(
+      "generate.batch: {} sequences{} pass through {} stages in {} micro-batch{} of {}, the most that divide them; "
+      "generate.batch={} makes one a stage",
+      own, s.data > 1 ? " of a data rank" : "", s.pipeline, parts, parts == 1 ? "" : "es", s.micro_batch,
+      ceil_div(own, s.pipeline) * s.pipeline * s.data);
+}
+
 std::string positions_remark(const Spec& spec) {
   const std::int64_t most = spec.model.trained_positions;
-  if (most == 0 || spec.sequence <= most) return "";
+  const std::int64_t tokens = spec.generation ? spec.generation->input + spec.generation->output : spec.sequence;
+  if (most == 0 || tokens <= most) return "";
+  if (spec.generation)
+    return fmt::format(
+        "generate: {} tokens of input and {} of output are more than the {} positions that {} is made for",
+        spec.generation->input, spec.generation->output, most, spec.model.name);
   return fmt::format("sequence: {} tokens are more than the {} positions that {} is made for", spec.sequence, most,
                      spec.model.name);
 }
@@ -184,6 +204,7 @@ std::vector<std::string> remarks(const Spec& spec, const Plan& plan, const Profi
                                 gpus_remark(spec),
                                 stragglers_remark(spec, plan),
                                 positions_remark(spec),
+                                stages_remark(spec),
                                 nic_remark(spec),
                                 routing_remark(spec),
                                 vendor_remark(spec),

@@ -28,6 +28,7 @@ Space::Space(OpenSpec open, std::int64_t gpus)
     : base_(std::move(open.spec)), path_(std::move(open.path)), overrides_(std::move(open.overrides)), gpus_(gpus) {
   if (gpus_ < 1 || gpus_ > gpus_of(base_.cluster))
     throw Error(fmt::format("--gpus: {} is not between 1 and the cluster's {}", gpus_, gpus_of(base_.cluster)));
+  if (base_.generation) throw Error(fmt::format("{}: generates text, of which layouts are searched, no steps", path_));
   refuse_combinations(base_, Limit::search);
   base_.gpus = gpus_;  // every strategy of the search runs on all of these GPUs
   for (const Origin& origin : base_.origins) take_given(origin);

@@ -180,8 +180,8 @@ LogitErrors logit_errors(std::span<const RankRun> runs) {
 std::string text_of(const LogitErrors& e) {
   if (e.rows == 0) return "";
   return fmt::format(
-      "  error of the logits, against the model as it is: mean {:.3g}, largest {:.3g}, KL {:.3g} nats; {:.1f} % of {} "
-      "greedy tokens are the same\n",
+      "  error of the logits, against the model as it is: mean {:.3g}, largest {:.3g}, KL {:.3g} nats; after "
+      "the same text {:.1f} % of {} greedy tokens are the same\n",
       e.mean, e.largest, e.divergence, 100 * e.same_tokens, e.rows);
 }
 

@@ -41,7 +41,8 @@ Text prompts_of(const Spec& spec) {
   return read_text(ORRERY_SOURCE_DIR "/exec/program/data/text.txt", spec.model.vocab, kPromptTokens);
 }
 
-Execution generate(MPI_Comm world, const Spec& spec, const PromptReader& prompt = {}) {
+Execution generate(MPI_Comm world, const Spec& spec, const PromptReader& prompt = {},
+                   const std::vector<GeneratedSequence>& follow = {}) {
   check_executable(spec);
   int number = 0;
   MPI_Comm_rank(world, &number);
@@ -52,6 +53,7 @@ Execution generate(MPI_Comm world, const Spec& spec, const PromptReader& prompt 
   ExecuteOptions options;
   options.training.seed = 7;
   options.prompt = prompt;
+  options.follow = follow;
   return execute(rank, *transport, text, options);
 }
 
@@ -91,6 +93,36 @@ Texts gathered(MPI_Comm world, const Execution& mine) {
     texts[q].assign(most.begin() + q * kNewTokens, most.begin() + (q + 1) * kNewTokens);
   for (const GeneratedSequence& s : mine.generated) EXPECT_EQ(texts[s.number], s.tokens);
   return texts;
+}
+
+// The text goes on with other tokens than those that are chosen: each choice is then that after a longer prompt.
+TEST(FollowedText, HasTheChoicesAfterItsTokens) {
+  const Spec spec = generating(kLlama, "tensor: 2, pipeline: 2", "chunk: 7");
+  MPI_Comm some = ranks_for(spec);
+  if (some == MPI_COMM_NULL) return;
+  std::vector<GeneratedSequence> follow;
+  for (std::int64_t q = 0; q < kSequences; ++q) {
+    follow.push_back({q, {}});
+    for (std::int64_t k = 0; k < kNewTokens; ++k) follow.back().tokens.push_back(1 + 10 * q + k);
+  }
+  const Texts chosen = gathered(some, generate(some, spec, {}, follow));
+  int rank = 0;
+  MPI_Comm_rank(some, &rank);
+  MPI_Comm_free(&some);
+  if (rank > 0) return;
+  const Text prompts = prompts_of(spec);
+  for (std::int64_t k = 0; k < kNewTokens; ++k) {
+    const auto read = [&](std::int64_t sequence, std::int64_t first, std::int64_t count, std::int64_t* to) {
+      std::vector<std::int64_t> all(static_cast<std::size_t>(kPromptTokens));
+      prompts.copy(sequence, kPromptTokens, {0, kPromptTokens}, 0, all.data());
+      const std::vector<std::int64_t>& more = follow[static_cast<std::size_t>(sequence)].tokens;
+      all.insert(all.end(), more.begin(), more.begin() + k);
+      std::copy_n(all.begin() + first, count, to);
+    };
+    for (const GeneratedSequence& s :
+         generate(MPI_COMM_SELF, generating(kLlama, "", "", kPromptTokens + k, 1), read).generated)
+      EXPECT_EQ(chosen.at(s.number).at(static_cast<std::size_t>(k)), s.tokens.at(0));
+  }
 }
 
 class Generations : public testing::TestWithParam<GenerationCase> {};
@@ -208,6 +240,7 @@ const GenerationCase kQuantised[] = {
     {kLlama, "tensor: 4, data: 2", "chunk: 10, kv_block: 3", "", "kv_precision: int8"},
     {kLlama, "tensor: 2, pipeline: 2", "chunk: 7", "", "kv_precision: int4"},
     {kLlama, "tensor: 2", "kv_block: 1", "", "kv_precision: fp8"},
+    {kLlama, "tensor: 2, pipeline: 2", "chunk: 7", "", "kv_precision: nvfp4"},
     {kWindow, "tensor: 2, pipeline: 3", "chunk: 13, kv_block: 3", "", "kv_precision: int8"},
     {kQwen, "pipeline: 3, micro_batch: 2", "chunk: 5", kInInt8, "kv_precision: int4"},
 };

@@ -219,5 +219,32 @@ TEST(Calibrate, FewNumbersKeepTheirRange) {
   EXPECT_EQ(least_divergence(std::vector<float>(5000), 8), 0);
 }
 
+// 16 numbers share a scale by which the largest is 6: numbers of E2M1 times a scale that E4M3 has come back as they
+// are, others within a quarter of the largest step of E2M1, from 4 to 6, and the rounding of the scale.
+TEST(WeightCodes, VectorsInNvfp4ShareAScaleOfSixteen) {
+  constexpr std::int64_t kNumbers = 40;
+  std::vector<float> x(kNumbers), y(kNumbers);
+  std::vector<std::byte> stored(kNumbers / 2 + 3);
+  for (std::size_t i = 0; i < x.size(); ++i)
+    x[i] = (i < 16 ? 0.5F : 8.0F) * (i % 3 == 0 ? 6.0F : i % 3 == 1 ? -1.5F : 0);
+  quantize_nvfp4(kNumbers, x.data(), stored.data());
+  widen_nvfp4(kNumbers, stored.data(), y.data());
+  EXPECT_EQ(x, y);
+  const std::vector<float> any = weights_like(5);
+  quantize_nvfp4(kNumbers, any.data(), stored.data());
+  widen_nvfp4(kNumbers, stored.data(), y.data());
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    const auto* first = any.data() + i / 16 * 16;
+    const float largest = std::abs(*std::max_element(first, std::min(first + 16, any.data() + kNumbers),
+                                                     [](float a, float b) { return std::abs(a) < std::abs(b); }));
+    EXPECT_NEAR(y[i], any[i], largest * (1.0F / 6 + 1.0F / 16)) << i;
+  }
+  x[3] = std::numeric_limits<float>::quiet_NaN();
+  quantize_nvfp4(kNumbers, x.data(), stored.data());
+  widen_nvfp4(kNumbers, stored.data(), y.data());
+  EXPECT_TRUE(std::isnan(y[3]));
+  EXPECT_EQ(y[20], x[20]);
+}
+
 }  // namespace
 }  // namespace orrery::kernels

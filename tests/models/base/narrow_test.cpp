@@ -10,6 +10,7 @@ TEST(Narrow, BytesAreThoseOfCodesAndScales) {
   EXPECT_EQ(narrow_bytes({NarrowKind::int8, 100}, 1001), 1001 + 4 * 11);
   EXPECT_EQ(narrow_bytes({NarrowKind::int4, 64}, 129), 65 + 4 * 3);
   EXPECT_EQ(narrow_bytes({NarrowKind::int4, 64}, 0), 0);
+  EXPECT_EQ(narrow_bytes({NarrowKind::nvfp4, kNvfp4Block}, 128), 64 + 8);
 }
 
 // QLoRA, section 3: 0.5 bits a weight for scales in fp32 become 8 / 64 + 32 / (64 * 256) = 0.127 bits.

@@ -30,7 +30,9 @@ TEST(GenerationKeys, RefusesWhatItCannotSay) {
   EXPECT_NE(refusal("{output: 4}", "{}").find("generate.input: missing"), std::string::npos);
   EXPECT_NE(refusal("{input: 0}", "{}").find("generate.input: 0"), std::string::npos);
   EXPECT_NE(refusal("{input: 8, batch: 3}", "{data: 4}").find("generate.batch: 3"), std::string::npos);
-  EXPECT_NE(refusal("{input: 8, batch: 4, kv_precision: nvfp4}", "{}").find("kv_precision"), std::string::npos);
+  EXPECT_NE(refusal("{input: 8, batch: 1}", "{}").find("data: 4; set gpus, strategy.tensor or the batch"),
+            std::string::npos);
+  EXPECT_NE(refusal("{input: 8, batch: 4, kv_precision: mxfp4}", "{}").find("kv_precision"), std::string::npos);
   EXPECT_NE(refusal("{input: 8, batch: 4}", "{data: 4, sharding: zero1}").find("shards of the states"),
             std::string::npos);
   EXPECT_NE(refusal("{input: 64, batch: 4}", "{context: 2}").find("context"), std::string::npos);
@@ -85,6 +87,19 @@ TEST(GenerationKeys, TakeTheLaunchTimeOfTheGpu) {
       "t.yaml");
   EXPECT_EQ(stated.software.host.collective_launch_us, 7);
   EXPECT_EQ(launch_us("dgx-b200", "vllm"), launch_us("dgx-h100", "vllm"));
+}
+
+// A batch that the stages do not divide was one micro-batch.
+TEST(GenerationKeys, ABatchHasAsManyMicroBatchesAsDivideIt) {
+  const auto micro_batch = [](std::int64_t batch) {
+    return keys_spec("llama-3.1-8b", fmt::format("{{input: 64, batch: {}}}", batch), "{pipeline: 8, data: 1}", 8)
+        .strategy.micro_batch;
+  };
+  EXPECT_EQ(micro_batch(64), 8);
+  EXPECT_EQ(micro_batch(63), 9);
+  EXPECT_EQ(micro_batch(231), 33);
+  EXPECT_EQ(micro_batch(61), 61);
+  EXPECT_EQ(micro_batch(5), 1);
 }
 
 }  // namespace

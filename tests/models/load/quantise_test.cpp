@@ -103,8 +103,21 @@ TEST(Quantise, RefusesWhatItWouldOverride) {
 
 TEST(Quantise, GroupsLieInsideAShard) {
   EXPECT_EQ(quantise_refusal("{tensor: 4, data: 1, quantise: {weights: int4, group: 512}}"), "");
-  EXPECT_NE(quantise_refusal("{tensor: 4, data: 1, quantise: {weights: int4, group: 1024}}").find("fewer tensor ranks"),
-            std::string::npos);
+  const std::string stated = quantise_refusal("{tensor: 4, data: 1, quantise: {weights: int4, group: 1024}}");
+  EXPECT_NE(stated.find("set quantise.group: 512, or take fewer tensor ranks"), std::string::npos) << stated;
+  EXPECT_EQ(stated.find("default"), std::string::npos) << stated;
+  try {
+    make_plan(
+        parse_spec("{model: {name: tiny, layers: 2, hidden: 64, heads: 4, feed_forward: 96, vocab: 250}, generate: "
+                   "{input: 64}, cluster: {node: dgx-h100, nodes: 1}, gpus: 1, software: vllm, strategy: "
+                   "{quantise: {weights: int4}}}",
+                   "t.yaml"));
+    FAIL() << "128 inputs share a scale, and a matrix has 64";
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("128 (int4's default) does not divide the 64 inputs"), std::string::npos)
+        << e.what();
+    EXPECT_NE(std::string(e.what()).find("set quantise.group: 64"), std::string::npos) << e.what();
+  }
 }
 
 TEST(Quantise, TrainingRoundsBoth) {

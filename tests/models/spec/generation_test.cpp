@@ -26,6 +26,8 @@ TEST(CachedBytes, AreKeysAndValuesOfTheRanksHeads) {
   Spec narrow = caching_spec("llama-3.1-8b", 1);
   narrow.generation->kv_precision = Precision::fp8;
   EXPECT_EQ(cached_bytes(narrow, 0), 2 * 8 * 128);
+  narrow.generation->kv_precision = Precision::nvfp4;  // half a byte, and a byte for each 16
+  EXPECT_EQ(cached_bytes(narrow, 0), 2 * 8 * (64 + 8));
 }
 
 TEST(CachedBytes, AreTheCompressedVectorOfLatentAttention) {

@@ -53,5 +53,17 @@ TEST(FirstAnswer, RefusesUnknownMachinesAndModelsThatCannotFit) {
   EXPECT_NE(message("llama-3.1-8b", "0xdgx-h100").find("nodes are not between 1 and"), std::string::npos);
 }
 
+// Such a spec was refused by the search of strategies of training.
+TEST(FirstAnswer, FindsALayoutThatGeneratesText) {
+  const FirstAnswer answer =
+      first_answer("llama-3.1-8b", "dgx-h100", {"workload=generate", "generate.input=128"}, 1, nullptr);
+  const Spec spec = parse_spec(answer.spec.text, answer.spec.path);
+  ASSERT_TRUE(spec.generation);
+  EXPECT_EQ(spec.generation->input, 128);
+  EXPECT_EQ(spec.gpus, 8);
+  ASSERT_EQ(answer.chosen.size(), 1U);
+  EXPECT_NE(answer.chosen[0].find("the most tokens a second"), std::string::npos) << answer.chosen[0];
+}
+
 }  // namespace
 }  // namespace orrery

@@ -253,6 +253,7 @@ TEST(Generation, CacheOfWholeNumbersHasScales) {
   };
   EXPECT_EQ(cache("int8"), 2 * 32 * 8 * (128 + 4) * 1024);
   EXPECT_EQ(cache("int4"), 2 * 32 * 8 * (64 + 4) * 1024);
+  EXPECT_EQ(cache("nvfp4"), 2 * 32 * 8 * (64 + 8) * 1024);
 }
 
 // A pass of narrow weights and cache is not faster than its bytes, and of a single sequence about as much faster as

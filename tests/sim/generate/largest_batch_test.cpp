@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "models/load/load_spec.h"
+#include "models/load/open_spec.h"
 #include "sim/predict/predict.h"
 
 namespace orrery {
@@ -36,6 +37,17 @@ TEST(LargestBatch, IsAMultipleOfAStatedMicroBatch) {
   const std::int64_t batch = largest_batch(spec, profile_for(spec, ""), Bytes{70} << 30);
   EXPECT_GT(batch, 1000);
   EXPECT_EQ(batch % 8, 0);
+}
+
+// Batches between multiples of the stages were not tried, and none below as many as there are stages.
+TEST(LargestBatch, IsAnyMultipleOfTheDataRanks) {
+  const Spec spec = batch_spec("{pipeline: 4, data: 1}");
+  const Profile profile = profile_for(spec, "");
+  for (const std::int64_t batch : {3, 6}) {
+    Spec of = spec;
+    set_batch(of, batch);
+    EXPECT_EQ(largest_batch(spec, profile, generation_memory(of, profile).sum()), batch);
+  }
 }
 
 }  // namespace

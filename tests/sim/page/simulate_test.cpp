@@ -36,5 +36,11 @@ TEST(SimulatePage, SaysWhenNothingHelpsAndWhatWouldFit) {
 
 TEST(SimulatePage, TheSameSpecGivesTheSameBytes) { EXPECT_EQ(page_of({}), page_of({})); }
 
+TEST(SimulatePage, HasAColumnForEachModel) {
+  const std::string page = page_of({"teacher=gpt2-medium"});
+  EXPECT_TRUE(has(page, "beside a frozen teacher (gpt2-medium)"));
+  for (const char* model : {">student<small>", ">teacher<small>"}) EXPECT_TRUE(has(page, model)) << model;
+}
+
 }  // namespace
 }  // namespace orrery

@@ -56,5 +56,23 @@ TEST(Words, EveryKindOfTimeHasAMeaning) {
   EXPECT_EQ(words_of("exposed_tensor"), "exposed tensor");
 }
 
+Spec taught_spec(const std::string& rest) {
+  return parse_spec(fmt::format("{{model: llama-3.2-1b, sequence: 1024, cluster: {{node: dgx-h100, nodes: 1}}, "
+                                "strategy: {{micro_batch: 2, global_batch: 16}}, {}}}",
+                                rest),
+                    "spec.yaml");
+}
+
+TEST(Words, ASecondModelIsTold) {
+  const Spec taught = taught_spec("teacher: llama-3.1-8b, distill: {temperature: 2, cross_entropy: 0.5}");
+  EXPECT_TRUE(has(title_words(taught), "llama-3.2-1b beside a frozen teacher (llama-3.1-8b) on 8 x"));
+  const std::string all = fmt::format("{}", fmt::join(strategy_words(taught), " "));
+  EXPECT_TRUE(has(all, "teacher (llama-3.1-8b) of 8.03 B parameters runs forward alone")) << all;
+  EXPECT_TRUE(has(all, "at temperature 2 and 0.5 x cross-entropy")) << all;
+  const Spec preferring = taught_spec("workload: dpo");
+  EXPECT_TRUE(has(title_words(preferring), "beside a frozen reference on 8 x"));
+  EXPECT_TRUE(has(fmt::format("{}", fmt::join(strategy_words(preferring), " ")), "(DPO, beta 0.1)"));
+}
+
 }  // namespace
 }  // namespace orrery

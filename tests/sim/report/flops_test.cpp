@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "models/generation/generation_plan.h"
+#include "models/load/load_spec.h"
 #include "tests/models/plans.h"
 #include "tests/models/vision_specs.h"
 
@@ -167,6 +169,55 @@ TEST(Flops, CompressedAttentionAndStreamsAreCountedByHand) {
   const double scores = 8 * 2 * 16 * (4 * window + sparse + heavy) + indexed * 4 * 8 / 3;
   for (const AttentionPairs pairs : {AttentionPairs::masked, AttentionPairs::full})
     EXPECT_DOUBLE_EQ(model_flops(spec, pairs), 6 * 2 * (64 * (kModel + kPrediction) + scores));
+}
+
+Spec generating_spec(const std::string& generate, const std::string& strategy, std::int64_t gpus) {
+  return parse_spec(fmt::format("{{model: {{name: m, layers: 4, hidden: 64, heads: 8, kv_heads: 4, feed_forward: 192, "
+                                "vocab: 1024}}, generate: {{{}}}, cluster: {{node: dgx-h100, nodes: 1}}, gpus: {}, "
+                                "software: vllm, strategy: {{{}}}}}",
+                                generate, gpus, strategy),
+                    "g.yaml");
+}
+
+// A pass of generated text: every product of its plan over all ranks, and attention to what is cached too. The first
+// pass's attention counts half of the square, and the model's pairs are s (s + 1) / 2.
+TEST(Flops, PassesOfGeneratedTextDoWhatTheirPlansDo) {
+  for (const char* strategy : {"tensor: 1, data: 1", "tensor: 4, data: 1", "tensor: 2, pipeline: 2"}) {
+    const Spec spec =
+        generating_spec("batch: 6, input: 96, output: 40, chunk: 96", strategy, strategy[8] == '1' ? 1 : 4);
+    for (const GenerationPass& pass : generation_passes(*spec.generation)) {
+      const Spec of = spec_of_pass(spec, pass);
+      const Products done = products(make_plan(of), false);
+      const double attention = done.attention * (pass.cached == 0 ? 97.0 / 96 : 1);
+      EXPECT_NEAR((done.linear + attention) / model_flops(of, AttentionPairs::masked), 1, 1e-9) << pass.cached;
+    }
+  }
+}
+
+TEST(Flops, ChunksOfAPromptAddUpToIt) {
+  for (const std::string model : {"llama-3.1-8b", "deepseek-v3", "glm-5", "gemma-2-9b", "qwen3.5-397b-a17b"}) {
+    const auto prompt = [&](std::int64_t chunk) {
+      Spec spec =
+          parse_spec(fmt::format("{{model: {}, generate: {{batch: 2, input: 8200, chunk: {}}}, cluster: {{node: "
+                                 "dgx-h100, nodes: 1}}, gpus: 8, strategy: {{tensor: 8, data: 1}}}}",
+                                 model, chunk),
+                     "g.yaml");
+      double sum = 0;
+      for (const GenerationPass& pass : generation_passes(*spec.generation))
+        sum += model_flops(spec_of_pass(spec, pass), AttentionPairs::masked);
+      return sum;
+    };
+    for (const std::int64_t chunk : {1000, 3000, 8192}) EXPECT_NEAR(prompt(chunk) / prompt(0), 1, 1e-12) << model;
+  }
+}
+
+// A further token in the cache is one more pair a head and layer: 4 x 64 operations in each of 4 layers.
+TEST(Flops, PassesOfOneTokenGrowWithTheContext) {
+  const Spec spec = generating_spec("batch: 6, input: 96, output: 40", "tensor: 1, data: 1", 1);
+  const auto flops = [&](std::int64_t cached) {
+    return model_flops(spec_of_pass(spec, {1, cached}), AttentionPairs::masked);
+  };
+  EXPECT_DOUBLE_EQ(flops(106) - flops(96), 6.0 * 10 * 4 * 4 * 64);
 }
 
 }  // namespace

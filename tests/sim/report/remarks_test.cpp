@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "models/load/load_spec.h"
+#include "sim/generate/generate.h"
 #include "sim/predict/predict.h"
 #include "tests/models/plans.h"
 
@@ -115,6 +116,22 @@ TEST(Remarks, SayThatRoutingOverRoceIsTakenAsAdaptive) {
   EXPECT_FALSE(tells("fabric: roce, network: {faults: [{node: 0, Gbps: 100}]}"));
   EXPECT_FALSE(tells("fabric: roce"));
   EXPECT_FALSE(tells("network: {leaf: {nodes: 1}}"));
+}
+
+TEST(Remarks, SayHowStagesShareABatch) {
+  const auto list = [](std::int64_t batch, const std::string& rest) {
+    const Spec spec = parse_spec(fmt::format("{{model: llama-3.1-8b, generate: {{batch: {}, input: 64{}}}, cluster: "
+                                             "{{node: dgx-h100, nodes: 1}}, strategy: {{pipeline: 8}}}}",
+                                             batch, rest),
+                                 "t.yaml");
+    return fmt::format("{}",
+                       fmt::join(predict_batch(spec, profile_for(spec, "")).prefill.front().report.remarks, "\n"));
+  };
+  EXPECT_NE(list(63, "").find("63 sequences pass through 8 stages in 7 micro-batches of 9"), std::string::npos);
+  EXPECT_NE(list(63, "").find("generate.batch=64 makes one a stage"), std::string::npos);
+  EXPECT_EQ(list(64, "").find("stages"), std::string::npos);
+  EXPECT_NE(list(64, ", output: 131072").find("more than the 131072 positions"), std::string::npos);
+  EXPECT_EQ(list(64, ", output: 131008").find("positions"), std::string::npos);
 }
 
 }  // namespace
