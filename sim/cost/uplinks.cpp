@@ -143,8 +143,8 @@ Seconds Uplinks::time(std::size_t op, Dimension d, Pattern pattern, const NodeTr
     if ((sent.levels >> l & 1) == 0) continue;
     const UplinkLevel& level = levels_[l];
     const Seconds added = static_cast<double>(tasks_[op]) * (most - sent.seconds);
-    const UplinkUse use = {level.kind, most / sent.seconds, need(level, d, pattern, sent) / most,
-                           added,      level.gpus,          op};
+    const UplinkUse use = {level.kind, most / sent.seconds, need(level, d, pattern, sent) / most, level.gpus, op,
+                           added};
     if (std::tuple(use.added, use.share) > std::tuple(busiest_.added, busiest_.share)) busiest_ = use;
   }
   return most;

@@ -29,9 +29,9 @@ struct UplinkUse {
   UplinkKind kind = UplinkKind::switches;
   double slowdown = 1;    // time of the transfer over its time without the uplinks
   double share = 0;       // share of the uplinks' rate that the transfer uses while it runs
-  Seconds added = 0;      // by how much all transfers of the op together last longer
   std::int64_t gpus = 0;  // number of GPUs below the uplinks
   std::size_t op = 0;     // index of the transfer's op in the plan
+  Seconds added = 0;      // by how much all transfers of the op together last longer
 };
 
 // The links above the nodes' NICs, level by level. A level divides the job's GPUs into domains: the GPUs of a leaf's

@@ -105,6 +105,7 @@ const std::pair<const char*, const char*> kStrategies[] = {
 std::string comparable(Report r, const Report& folded) {
   r.simulation = folded.simulation;
   r.memory.ranks.clear();
+  for (LinkUseRow& l : r.links) l.of.clear();  // named by a class of ranks, or by a rank
   return to_json(r);
 }
 
