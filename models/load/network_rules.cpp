@@ -1,6 +1,7 @@
 // This file has the rules that a cluster.network must keep beside those of its single keys, and reads the file that it
 // names.
 #include <algorithm>
+#include <cstdlib>
 #include <set>
 #include <utility>
 
@@ -30,7 +31,8 @@ void move_to_line(SpecNode& node, int line) {
   for (SpecNode& item : node.items) move_to_line(item, line);
 }
 
-// Refuses a file of another cluster: one that states other numbers than the spec has.
+// Refuses a file of another cluster: one that states fewer nodes than the spec has, or other NICs or GPUs of a node. A
+// job may have a part of the nodes.
 void check_cluster_of_file(const SpecNode& root, const SpecNode& named, const SpecReader& reader, const Cluster& c,
                            const std::string& path) {
   const SpecNode* cluster = root.find("cluster");
@@ -40,6 +42,7 @@ void check_cluster_of_file(const SpecNode& root, const SpecNode& named, const Sp
   for (const auto& [key, own] : facts) {
     const SpecNode* stated = cluster->find(key);
     if (stated == nullptr || stated->text == fmt::format("{}", own)) continue;
+    if (key == "nodes" && std::strtoll(stated->text.c_str(), nullptr, 10) > own) continue;
     reader.fail(named, "cluster.network.file",
                 fmt::format("{} is of a cluster with {}: {}, the spec has {}; set cluster.{}={}{}, or import the "
                             "spec's own cluster",

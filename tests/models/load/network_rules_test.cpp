@@ -55,9 +55,10 @@ std::string file_refusal(const std::string& facts, const std::string& cluster) {
 TEST(NetworkFile, OfAnotherClusterIsRefused) {
   EXPECT_EQ(file_refusal("nodes: 4, nics: 8, gpus_per_node: 8", "nodes: 4"), "");
   EXPECT_EQ(file_refusal("nvlink_domain: 8", "nodes: 4"), "");
-  const std::string nodes = file_refusal("nodes: 64", "nodes: 4");
+  EXPECT_EQ(file_refusal("nodes: 64", "nodes: 4"), "");
+  const std::string nodes = file_refusal("nodes: 4", "nodes: 64");
   EXPECT_NE(nodes.find("job.yaml:3: cluster.network.file: "), std::string::npos) << nodes;
-  EXPECT_NE(nodes.find("fabric.yaml is of a cluster with nodes: 64, the spec has 4; set cluster.nodes=64 (and gpus"),
+  EXPECT_NE(nodes.find("fabric.yaml is of a cluster with nodes: 4, the spec has 64; set cluster.nodes=4 (and gpus"),
             std::string::npos)
       << nodes;
   EXPECT_NE(file_refusal("nodes: 4, nics: 2", "nodes: 4").find("nics: 2, the spec has 8"), std::string::npos);
