@@ -55,9 +55,9 @@ struct GenerationReport {
   double token_s = 0;        // mean time per output token (TPOT) after the first
   double total_s = 0;        // seconds from the begin of the prompts to the last token
   double tokens_per_s = 0;   // generated tokens of all sequences a second, prefill included
-  double prompts_mfu =
-      0;  // model FLOPs of all passes over the prompts, over what the GPUs could do until the first token
-  double tokens_mfu = 0;           // the same of the further tokens, of all passes; 0: the peak is not known
+  // Model FLOPs of all passes over the prompts, over what the GPUs could do until the first token; and the same of the
+  // passes for further tokens. 0: the peak is not known.
+  double prompts_mfu = 0, tokens_mfu = 0;
   double bandwidth_share = 0;      // share of the memory bandwidth that PassReads take in decode (MBU); 0: not known
   std::int64_t largest_batch = 0;  // sequences that fit in memory together, over all data ranks; 0 if executed
 };
