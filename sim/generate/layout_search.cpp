@@ -120,15 +120,18 @@ class LayoutSearch {
  private:
   bool stopped() const { return o_.stop != nullptr && *o_.stop; }
 
-  // Predicts a layout with the stated batch, or with 1, 2, 4, ... sequences a data rank and the most that fit.
+  // Predicts a layout with the stated batch, or with 1, 2, 4, ... sequences a data rank, the most that fit, and the
+  // most of these that fill all stages evenly.
   void try_batches(GenerationLayout layout) {
     const std::optional<std::int64_t> largest = predict(layout, std::nullopt);
     if (!largest || result_.batches_stated) return;
-    for (std::int64_t batch = 2 * layout.data; batch < std::max(*largest, layout.data * layout.pipeline) && !stopped();
-         batch *= 2) {
+    for (std::int64_t batch = 2 * layout.data; batch < *largest && !stopped(); batch *= 2) {
       layout.batch = batch;
       predict(layout, largest);
     }
+    const std::int64_t filling = layout.data * layout.pipeline;
+    layout.batch = *largest / filling * filling;
+    if (layout.batch > layout.data && layout.batch < *largest && !stopped()) predict(layout, largest);
     layout.batch = *largest;
     if (layout.batch > layout.data && !stopped()) predict(layout, largest);
   }

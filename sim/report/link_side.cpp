@@ -12,8 +12,9 @@ std::string name_of(const UplinkLevel& level) {
     case UplinkKind::sites:
       return "links between sites";
     case UplinkKind::incast:
+      return "NICs of many senders";
     case UplinkKind::slow_nics:
-      return "NICs of slow nodes";
+      return "slowest NICs";
     case UplinkKind::groups:
       return fmt::format("links of {} GPUs", level.gpus);
     case UplinkKind::torus:

@@ -29,21 +29,24 @@ std::string text_of(const UplinkUse& use) {
   return fmt::format("over the uplinks of {} GPUs, {:.0f} % full", use.gpus, 100 * use.share);
 }
 
-// How much longer a transfer over full links takes: "takes 1.5 times as long"; where it is less than 5 %, only that it
-// runs over them.
+// Returns whether the text of a kind tells how full its links are.
+bool tells_share(UplinkKind kind) {
+  return kind != UplinkKind::rail_change && kind != UplinkKind::ports && kind != UplinkKind::incast;
+}
+
+// Returns how much longer a transfer over full links takes: "takes 1.5 times as long"; where it is less than 5 %, only
+// that it runs over them.
 std::string slowing_text(const UplinkUse& use) {
   constexpr double kNoticed = 1.05;
   if (use.slowdown >= kNoticed) return fmt::format("takes {:.3g} times as long", use.slowdown);
-  const bool has_share =
-      use.kind != UplinkKind::rail_change && use.kind != UplinkKind::ports && use.kind != UplinkKind::incast;
-  return has_share ? "runs" : fmt::format("takes {:.0f} % longer", 100 * (use.slowdown - 1));
+  return tells_share(use.kind) ? "runs" : fmt::format("takes {:.0f} % longer", 100 * (use.slowdown - 1));
 }
 
 }  // namespace
 
 std::string uplink_remark(const UplinkUse& use) {
   constexpr double kFull = 0.8, kSlow = 1.01;
-  if (use.share <= kFull && use.slowdown <= kSlow) return "";
+  if ((use.share <= kFull || !tells_share(use.kind)) && use.slowdown <= kSlow) return "";
   return slowing_text(use) + ' ' + text_of(use);
 }
 

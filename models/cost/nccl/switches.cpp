@@ -86,8 +86,10 @@ class Tree {
     const auto spine = [&](const NicsOfGpu& nics) {
       return Place{PlaceKind::spine, 0, apart ? part(nics) * c_.nics + nics.index : part(nics)};
     };
-    std::vector<SwitchLink> links = {{from, spine(a_), uplinks(a_), kSpineHop},
-                                     {spine(b_), to, uplinks(b_), kSpineHop}};
+    // A ratio without parts of the spine is that of the leaves' own uplinks.
+    const double whole = n_.spine_leaves > 1 ? 1 : n_.spine_ratio;
+    std::vector<SwitchLink> links = {{from, spine(a_), uplinks(a_) / whole, kSpineHop},
+                                     {spine(b_), to, uplinks(b_) / whole, kSpineHop}};
     if (part(a_) == part(b_)) return links;
     const Place core{PlaceKind::core, 0, apart ? a_.index : 0};
     links.push_back({spine(a_), core, uplinks(a_) / n_.spine_ratio, kSpineHop});

@@ -18,6 +18,7 @@ struct NetworkWay {
 constexpr NetworkWay kNetworkWays[] = {
     {"{leaf: {nodes: 8}}", "nic 0.0 - leaf 0 - nic 1.0", "50.0", "2.7"},
     {"{leaf: {nodes: 4}, placement: scattered}", "nic 0.0 - leaf 0 - spine 0 - leaf 8 - nic 4.0", "50.0", "3.9"},
+    {"{leaf: {nodes: 1}, spine: {ratio: 2}}", "nic 0.0 - leaf 0 - spine 0 - leaf 8 - nic 1.0", "25.0", "3.9"},
     {"{leaf: {nodes: 1, uplinks: 1, Gbps: 200}}", "nic 0.0 - leaf 0 - spine 0 - leaf 8 - nic 1.0", "25.0", "3.9"},
     {"{leaf: {nodes: 2}, job_nodes: [0, 4, 1, 2], spine: {leaves: 2, ratio: 4}}",
      "nic 0.0 - leaf 0 - spine 0 - core 0 - spine 1 - leaf 16 - nic 4.0", "12.5", "5.1"},

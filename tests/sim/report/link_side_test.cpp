@@ -1,5 +1,9 @@
 #include "sim/report/link_side.h"
 
+#include <array>
+#include <string>
+#include <vector>
+
 #include <gtest/gtest.h>
 
 #include "models/load/load_spec.h"
@@ -7,6 +11,20 @@
 
 namespace orrery {
 namespace {
+
+// Levels that NICs make: `efficiency` slows all of them, `incast` those to which many send.
+TEST(LinkNames, TellSlowNicsFromThoseOfManySenders) {
+  const Spec spec = parse_spec(
+      "{model: gpt2, sequence: 1024, cluster: {node: dgx-h100, nodes: 2, network: {leaf: {nodes: 2}, efficiency: 0.8, "
+      "incast: {senders: 4, share: 0.5}}}, strategy: {data: 16}}",
+      "names.yaml");
+  const Plan plan = make_plan(spec);
+  const LinkNames names(plan, spec.cluster, true);
+  std::vector<std::string> kinds;
+  for (const std::uint8_t level : std::array<std::uint8_t, 3>{0, 1, 2})
+    kinds.push_back(names.name({LinkKind::uplink, level, 0, false}));
+  EXPECT_EQ(kinds, (std::vector<std::string>{"uplinks of 16 GPUs", "slowest NICs", "NICs of many senders"}));
+}
 
 TEST(LinkNames, SayWhichUplinksTheyAre) {
   const Spec spec = parse_spec(

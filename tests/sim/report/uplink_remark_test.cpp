@@ -15,6 +15,7 @@ TEST(UplinkRemark, SaysHowMuchLongerWhereThatIsSomething) {
   EXPECT_EQ(remark(1.04, .5, UplinkKind::torus), "runs over the torus, whose busiest link is 50 % full");
   EXPECT_EQ(remark(1.03, 0, UplinkKind::rail_change), "takes 3 % longer through NVLink to the NICs of other rails");
   EXPECT_EQ(remark(1.001, .5, UplinkKind::switches), "");
+  EXPECT_EQ(remark(1, .9, UplinkKind::incast), "");
 }
 
 }  // namespace
