@@ -62,7 +62,8 @@ std::int64_t vector_bytes(int bits, std::int64_t n);
 void quantize_vector(int bits, std::int64_t n, const float* from, std::byte* to);
 void widen_vector(int bits, std::int64_t n, const std::byte* from, float* to);
 // The same in NVFP4: numbers in E2M1, and behind them for each 16 a scale in E4M3, by which the largest is 6 (the
-// largest of E2M1).
+// largest of E2M1). There is no further scale for these scales, so that a largest number below 6 * 2^-10 gives zeros,
+// and one above 6 * 448 is cut off.
 void quantize_nvfp4(std::int64_t n, const float* from, std::byte* to);
 void widen_nvfp4(std::int64_t n, const std::byte* from, float* to);
 

@@ -50,7 +50,8 @@ inline bool has_kv_scales(const Generation& g) {
 }
 inline constexpr Bytes kKvScaleBytes = 4;
 // Returns the bytes that one vector of so many elements takes in the cache: codes, and scales and zero points if it has
-// them. In fp8 all vectors of a layer share a scale, as the scales of nvfp4 do, which is not counted.
+// them. In fp8 all vectors of a layer share a scale, which is not counted; nor is that of the
+// scales of nvfp4, which ranks that execute do without (kernels/cpu/weight_codes.h).
 inline Bytes kv_vector_bytes(const Generation& g, std::int64_t elements) {
   if (g.kv_precision == Precision::int4) return ceil_div(elements, 2) + kKvScaleBytes;
   if (g.kv_precision == Precision::int8) return elements + kKvScaleBytes;

@@ -62,6 +62,7 @@ Sizes sizes_of(const Model& m, std::int64_t gpus) {
 FirstAnswer generating_answer(const SpecText& bare, const std::vector<std::string>& overrides, unsigned threads,
                               const std::atomic<bool>* stop) {
   const LayoutsFound found = search_layouts(bare, {.overrides = overrides, .threads = threads, .stop = stop});
+  if (found.stopped && found.found.empty()) throw Error("interrupted before a layout was found");
   if (found.found.empty())
     throw Error(found.predicted == 0
                     ? found.refusal
@@ -70,8 +71,8 @@ FirstAnswer generating_answer(const SpecText& bare, const std::vector<std::strin
   std::vector<std::string> all = overrides;
   all.insert(all.end(), best.settings.begin(), best.settings.end());
   return {{bare.path, print_tree(overridden_tree(bare, all))},
-          {fmt::format("{}: the most tokens a second of those that fit; orrery search has other objectives",
-                       fmt::join(best.settings, ", "))}};
+          {fmt::format("{}: the most tokens a second of those that fit{}; orrery search has other objectives",
+                       fmt::join(best.settings, ", "), found.stopped ? ", as far as the search came" : "")}};
 }
 
 std::string quoted(const std::string& text) { return "\"" + text + "\""; }

@@ -123,7 +123,9 @@ NetworkParts network_parts(const Cluster& c, std::int64_t nodes, const SwitchPri
   if (n.kind == NetworkKind::dragonfly) return dragonfly_parts(n, leaves, all, nics, count);
   // A single leaf needs nothing above it; the only leaves of several rails do, unless rails are not joined.
   const bool joined = leaves > 1 || (n.kind == NetworkKind::rails && rails > 1);
-  const double up = joined ? count.ports(static_cast<double>(n.leaf_uplinks), n.leaf_Gbps) : 0;
+  // A ratio without parts of the spine is that of the leaves' own uplinks.
+  const double shared = n.spine_leaves > 1 ? 1 : n.spine_ratio;
+  const double up = joined ? count.ports(static_cast<double>(n.leaf_uplinks), n.leaf_Gbps) / shared : 0;
   const std::int64_t parts = ceil_div(leaves, n.spine_leaves > 1 ? n.spine_leaves : leaves);
   const double spines = planes * (n.kind == NetworkKind::rail_only ? rails : 1);
   return tree_parts({.all = all, .spines = spines, .nics = nics, .up = up}, static_cast<double>(parts), n.spine_ratio,

@@ -282,6 +282,7 @@ class CostModel {
     choice.seconds += static_cast<double>(c.tensors - 1) * nccl_next_tensor(members, c.kind);
     if (by_copies) choice.channels = 0;
     NodeTraffic path = path_of(timed.kind, choice.algorithm);
+    path.by_node = c.algorithm.starts_with("hierarchical");
     path.levels = static_cast<std::uint32_t>(lie[kCrossings][static_cast<std::size_t>(c.group)]);
     return over_uplinks(uplinks_, op, choice, c.group, members.topology, pattern_of(timed.kind), path);
   }

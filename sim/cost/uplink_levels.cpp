@@ -245,8 +245,9 @@ void LevelMaker::add_incast() {
   const Network& n = *cluster_.network;
   if (n.incast_senders == 0) return;
   const double gpu_rate = cluster_.nics * cluster_.nic_Gbps * kGbps / cluster_.gpus_per_node;
+  const double slowest = slowest_nic_Gbps(cluster_, seats_.node_gpus(), seats_.places(), plan_.workers());
   add({.gpus = seats_.node_gpus(),
-       .capacity = static_cast<double>(seats_.node_gpus()) * gpu_rate * n.incast_share,
+       .capacity = static_cast<double>(seats_.node_gpus()) * gpu_rate * slowest / cluster_.nic_Gbps * n.incast_share,
        .senders = n.incast_senders,
        .kind = UplinkKind::incast},
       gpu_rate);
@@ -314,6 +315,7 @@ void LevelMaker::count_pairs(UplinkLevel& level, std::size_t dimension) const {
     level.node_pairs[dimension] = std::max(level.node_pairs[dimension], node);
     for (const auto& [at, members] : in_node)
       level.sent_by[dimension] = std::max(level.sent_by[dimension], size - members);
+    level.nodes_by[dimension] = std::max(level.nodes_by[dimension], static_cast<double>(in_node.size()) - 1);
     for (const auto& [domain, members] : in_domain) {
       if (members < size) sent[domain].away += members * (size - members) / node;
       if (level.one_way == 0) continue;

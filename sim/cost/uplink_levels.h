@@ -73,7 +73,8 @@ struct UplinkLevel {
   // together send out of the busiest domain, as rings and trees (edges) or as all-to-all (pairs), and the bytes that
   // they send out of that domain's nodes as all-to-all (from_nodes).
   std::array<double, kDimensions> edges{}, pairs{}, from_nodes{};
-  std::array<double, kDimensions> sent_by{};  // the most ranks of other nodes that send to a rank as all-to-all
+  // The most ranks of other nodes that send to a rank as all-to-all, and the most other nodes that have such ranks.
+  std::array<double, kDimensions> sent_by{}, nodes_by{};
   // The same for what the busiest pair of a dragonfly's groups sends one way. In a torus, `edges` and `pairs` are
   // those of the busiest link.
   std::array<double, kDimensions> one_way_edges{}, one_way_pairs{};

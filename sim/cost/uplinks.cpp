@@ -72,8 +72,8 @@ std::vector<std::vector<int>> Uplinks::crossed_by_classes() const {
 // bytes.
 Seconds Uplinks::need(const UplinkLevel& level, Dimension d, Pattern pattern, const NodeTraffic& sent) const {
   const bool pairs = pattern == Pattern::pairs;
-  const bool few = !pairs || level.sent_by[static_cast<std::size_t>(d)] <= static_cast<double>(level.senders);
-  if (level.senders > 0 && few) return 0;
+  const double senders = (sent.by_node ? level.nodes_by : level.sent_by)[static_cast<std::size_t>(d)];
+  if (level.senders > 0 && (!pairs || senders <= static_cast<double>(level.senders))) return 0;
   const double crossing = (pairs ? level.pairs : level.edges)[static_cast<std::size_t>(d)];
   const double away = sent.doubling ? crossing * doubled(level, d) : crossing;
   const double nics = away * static_cast<double>(std::max<std::int64_t>(1, sent.nics));

@@ -20,6 +20,7 @@ struct NodeTraffic {
   // The number of times that a ring takes every byte around, 0 for other algorithms; and how often a byte of these goes
   // from one domain to another, one time after the other, until the transfer has ended.
   double laps = 0, trips = 1;
+  bool by_node = false;   // whether a rank gets an all-to-all's bytes of a node from one of its ranks (two stages)
   bool doubling = false;  // whether ranks send to those at distances 1, 2, 4, ... (NCCL's PAT) instead of to the next
   std::uint32_t levels = ~0U;  // the levels of uplinks that the transfer uses, a bit for each (Uplinks::crossed)
 };
@@ -31,7 +32,7 @@ struct UplinkUse {
   double share = 0;       // share of the uplinks' rate that the transfer uses while it runs
   std::int64_t gpus = 0;  // number of GPUs below the uplinks
   std::size_t op = 0;     // index of the transfer's op in the plan
-  Seconds added = 0;      // by how much all transfers of the op together last longer
+  Seconds added = 0;      // number of the op's tasks in the plan, times by how much one lasts longer
 };
 
 // The links above the nodes' NICs, level by level. A level divides the job's GPUs into domains: the GPUs of a leaf's

@@ -42,12 +42,12 @@ bool is_slower(const Route& a, const Route& b) {
   return a.GBps < b.GBps || (a.GBps == b.GBps && a.latency > b.latency);
 }
 
-// The slowest way from a member of a group to the next, from the last one to the first. Only the first members count
-// where all ways are searched for in a fabric's graph.
-Route slowest_route(const Cluster& c, const std::vector<std::int64_t>& gpus) {
+// The slowest way from a member of a group to the next, and in a ring from the last one to the first. Only the first
+// members count where all ways are searched for in a fabric's graph.
+Route slowest_route(const Cluster& c, const std::vector<std::int64_t>& gpus, bool ring) {
   constexpr std::size_t kMostInGraph = 64;
   const bool graph = c.network && c.network->kind == NetworkKind::graph;
-  const std::size_t count = graph ? std::min(gpus.size(), kMostInGraph) : gpus.size();
+  const std::size_t ways = ring ? gpus.size() : gpus.size() - 1, count = graph ? std::min(ways, kMostInGraph) : ways;
   Route slowest = route(c, gpus[0], gpus[1]);
   for (std::size_t i = 1; i < count; ++i) {
     Route next = route(c, gpus[i], gpus[(i + 1) % gpus.size()]);
@@ -81,7 +81,8 @@ Section group_routes(const Prediction& p) {
       if (rank < p.plan.workers()) gpus.push_back(seats.domain_of(1, rank));  // a domain of one GPU is the GPU itself
     }
     const std::string name(name_of(static_cast<Dimension>(d)));
-    const Route first = route(cluster, gpus[0], gpus[1]), slowest = slowest_route(cluster, gpus);
+    const Route first = route(cluster, gpus[0], gpus[1]),
+                slowest = slowest_route(cluster, gpus, static_cast<Dimension>(d) != Dimension::pipeline);
     add_row(t, name, fmt::format("{}", group.size()), first);
     if (is_slower(slowest, first)) add_row(t, name + ", slowest pair", "", slowest);
   }

@@ -119,7 +119,8 @@ std::string cache_of(const ServedRow& row, bool narrow) {
   const std::string& said = row.cache_precision;
   const std::string word = said.empty() && narrow ? "fp8" : said.substr(0, said.find(' '));
   if (word.empty() || word == "bf16" || word == "fp16" || word == "bfloat16" || word == "auto") return "";
-  if (word == "fp8" || word == "int8" || word == "int4") return fmt::format(", kv_precision: {}", word);
+  if (word == "fp8" || word == "nvfp4" || word == "int8" || word == "int4")
+    return fmt::format(", kv_precision: {}", word);
   throw Error(fmt::format("kv_cache {} is not built in", said));
 }
 

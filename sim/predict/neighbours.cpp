@@ -56,6 +56,8 @@ Spec on_cluster_of(const Spec& first, const std::string& path) {
                            own.gpus_per_node, own.nics, own.nic_Gbps, mine.gpus_per_node, mine.nics, mine.nic_Gbps));
   spec.cluster.nodes = mine.nodes;
   spec.cluster.network = mine.network;
+  spec.cluster.oversubscribed_above_gpus = mine.oversubscribed_above_gpus;
+  spec.cluster.oversubscription = mine.oversubscription;
   spec.cluster.network->placement = own.network ? own.network->placement : Placement::contiguous;
   spec.cluster.network->job_nodes = own.network ? own.network->job_nodes : std::vector<std::int64_t>();
   for (const std::int64_t node : spec.cluster.network->job_nodes) {

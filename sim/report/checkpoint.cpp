@@ -35,7 +35,8 @@ double write_rate(const Spec& spec) {
   if (!spec.strategy.checkpoint->to_storage) return store_of(c, MemoryTier::nvme)->write_GBps * kGiga;
   const auto nodes = static_cast<double>(ceil_div(spec.gpus, static_cast<std::int64_t>(c.gpus_per_node)));
   const bool shares = c.storage_on_backend && spec.strategy.checkpoint->asynchronous;
-  const double nics = c.nics * c.nic_Gbps / 8 / (shares ? 2 : 1);
+  const double transport = c.network && c.storage_on_backend ? c.network->efficiency : 1;
+  const double nics = c.nics * c.nic_Gbps / 8 * transport / (shares ? 2 : 1);
   const double part = c.storage->write_GBps / nodes;
   return (nics > 0 ? std::min(part, nics) : part) * kGiga;
 }

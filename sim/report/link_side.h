@@ -51,7 +51,7 @@ class LinkNames {
   // Returns the kind of link: "NIC", "NVLink", "uplinks of 256 GPUs".
   std::string name(const LinkSide& link) const;
   // Returns which link of the kind it is, by a class of ranks that uses it: "stage 0, sending", and of a switch's
-  // uplinks the GPUs below it: "GPUs 256 to 511, stage 0, sending".
+  // uplinks the GPUs below it where the class's first rank is: "GPUs 256 to 511, stage 0, sending".
   std::string of(const LinkSide& link, std::uint32_t slot) const;
   // Returns its bytes per second in one direction; 0: not known.
   double capacity(const LinkSide& link) const;

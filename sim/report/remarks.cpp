@@ -121,12 +121,14 @@ std::string stages_remark(const Spec& spec) {
   const Strategy& s = spec.strategy;
   const std::int64_t parts = s.micro_batches();
   if (!spec.generation || parts >= s.pipeline || states_micro_batch(spec)) return "";
-  const std::int64_t own = parts * s.micro_batch;
+  const std::int64_t own = parts * s.micro_batch, more = ceil_div(own, s.pipeline) * s.pipeline * s.data;
+  const std::int64_t fewer = own / s.pipeline * s.pipeline * s.data;
   return fmt::format(
-      "generate.batch: {} sequences{} pass through {} stages in {} micro-batch{} of {}, the most that divide them; "
-      "generate.batch={} makes one a stage",
-      own, s.data > 1 ? " of a data rank" : "", s.pipeline, parts, parts == 1 ? "" : "es", s.micro_batch,
-      ceil_div(own, s.pipeline) * s.pipeline * s.data);
+      "generate.batch: {} sequence{}{} pass{} through {} stages in {} micro-batch{} of {}, the most that divides {}; "
+      "generate.batch={}{} makes one a stage",
+      own, own == 1 ? "" : "s", s.data > 1 ? " of a data rank" : "", own == 1 ? "es" : "", s.pipeline, parts,
+      parts == 1 ? "" : "es", s.micro_batch, own == 1 ? "it" : "them", fewer > 0 ? fmt::format("{} or ", fewer) : "",
+      more);
 }
 
 std::string positions_remark(const Spec& spec) {

@@ -147,6 +147,7 @@ std::string report_text(const Spec& spec, const Report& report, const Style& sty
   text += print(time_table(report, bars), kIndent, style.columns) + '\n';
   text += print(memory_table(report), kIndent, style.columns) + peak_text(report) + '\n';
   if (!report.communication.empty()) text += communication_text(report, style) + '\n';
+  // A step within a node has no links but NVLink, of which the table above tells enough.
   if (report.links.size() > 1) text += print(links_table(report), kIndent, style.columns) + '\n';
   if (!report.weights.empty()) text += print(weights_table(report), kIndent, style.columns) + '\n';
   if (!report.losses.empty()) text += loss_text(report) + '\n';

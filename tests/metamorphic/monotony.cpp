@@ -176,10 +176,9 @@ void faster_links(Checks& checks, const Subject& s) {
   const Json wider = with(s.spec, "cluster.nic_Gbps", 2 * c.nic_Gbps);
   const Json network = s.spec["cluster"].value("network", Json::object());
   const Run* run = checks.simulate(wider);
-  // NCCL's tuner does not know how far sites are apart, nor which NICs are slow or lose packets: with wider NICs it may
-  // take an algorithm that goes the way more often.
-  const bool unknown = network.contains("sites") || network.contains("faults") || network.contains("efficiency") ||
-                       network.contains("pods");
+  // NCCL's tuner does not know how far sites are apart, nor which NICs are slow: with wider NICs it may take an
+  // algorithm that goes the way more often.
+  const bool unknown = network.contains("sites") || network.contains("faults");
   const bool retuned = run != nullptr && unknown && algorithms(*run) != algorithms(s.run);
   if (!retuned) faster(checks, "nic x2", s, wider);
   if (2 * c.nics <= c.gpus_per_node) faster(checks, "nics x2", s, with(s.spec, "cluster.nics", 2 * c.nics));

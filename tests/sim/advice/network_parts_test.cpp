@@ -93,6 +93,9 @@ TEST(NetworkParts, OfASpineOfParts) {
   const NetworkParts p = parts_of_network(128, "{kind: fat-tree, leaf: {nodes: 4}, spine: {leaves: 16, ratio: 8}}");
   EXPECT_EQ(p.switches, 32 + 2 * 9 + 2);
   EXPECT_EQ(p.links, 1024 + 1024 + 128);
+  // A spine without parts whose ratio is 2 is what half of the uplinks need.
+  const NetworkParts half = parts_of_network(128, "{kind: fat-tree, leaf: {nodes: 4}, spine: {ratio: 2}}");
+  EXPECT_EQ(half.links, parts_of_network(128, "{kind: fat-tree, leaf: {nodes: 4, uplinks: 16}}").links);
 }
 
 // A leaf of half the rate has half as many ports; a plane's spine is not joined to another's.

@@ -104,7 +104,7 @@ TEST(JobSeats, FollowThePlacement) {
 
 // NICs reach a share of their rate in all transfers; a receiver of too many flows a share of it in an all-to-all.
 TEST(UplinkLevels, HaveWhatTheTransportGives) {
-  const auto needs = [](const std::string& network, Uplinks::Pattern pattern) {
+  const auto needs = [](const std::string& network, Uplinks::Pattern pattern, bool by_node = false) {
     const Spec spec = parse_spec(
         "model: {name: t, layers: 8, hidden: 512, heads: 8, feed_forward: 2048, vocab: 4096, moe: {experts: 32, top_k: "
         "2, feed_forward: 512}}\nsequence: 256\ncluster: {node: dgx-h100, nodes: 4, network: " +
@@ -112,13 +112,18 @@ TEST(UplinkLevels, HaveWhatTheTransportGives) {
         "transport.yaml");
     const Plan plan = make_plan(spec);
     const Dimension d = pattern == Uplinks::Pattern::pairs ? Dimension::expert : Dimension::data;
-    return Uplinks(plan, spec.cluster, 8).least_time(d, pattern, {.bytes = 400e9, .nics = 8});  // of one second
+    return Uplinks(plan, spec.cluster, 8)
+        .least_time(d, pattern, {.bytes = 400e9, .nics = 8, .by_node = by_node});  // of one second
   };
   EXPECT_NEAR(needs("{efficiency: 0.8}", Uplinks::Pattern::neighbours), 1.25, 1e-9);
   EXPECT_NEAR(needs("{efficiency: 0.8, leaf: {nodes: 1}}", Uplinks::Pattern::pairs), 1.25, 1e-9);
   EXPECT_NEAR(needs("{incast: {senders: 23, share: 0.5}}", Uplinks::Pattern::pairs), 2, 1e-9);
   EXPECT_EQ(needs("{incast: {senders: 24, share: 0.5}}", Uplinks::Pattern::pairs), 0) << "24 are not too many";
   EXPECT_EQ(needs("{incast: {senders: 1, share: 0.5}}", Uplinks::Pattern::neighbours), 0);
+  EXPECT_NEAR(needs("{incast: {senders: 1, share: 0.5}, efficiency: 0.8}", Uplinks::Pattern::pairs), 2.5, 1e-9);
+  // In two stages a rank gets the bytes of each of three other nodes from one of its ranks.
+  EXPECT_EQ(needs("{incast: {senders: 3, share: 0.5}}", Uplinks::Pattern::pairs, true), 0);
+  EXPECT_NEAR(needs("{incast: {senders: 2, share: 0.5}}", Uplinks::Pattern::pairs, true), 2, 1e-9);
 }
 
 }  // namespace

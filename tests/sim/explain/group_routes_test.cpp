@@ -71,6 +71,14 @@ TEST(GroupRoutes, ShowTheSlowestPairToo) {
   EXPECT_EQ(last[4], "5003.9");
 }
 
+// Nothing goes from a pipeline's last stage back to the first, which are three links apart where each two stages are
+// one.
+TEST(GroupRoutes, OfPipelinesAreNoRings) {
+  const Section section = routes_of("{kind: torus, torus: {shape: [2, 4], wraps: false}}");
+  EXPECT_TRUE(
+      std::ranges::none_of(section.table.rows, [](const auto& cells) { return cells[0] == "pipeline, slowest pair"; }));
+}
+
 TEST(GroupRoutes, SayWhatTheirRatesLeaveOut) {
   EXPECT_TRUE(routes_of("{leaf: {nodes: 8}}").after.empty());
   EXPECT_EQ(

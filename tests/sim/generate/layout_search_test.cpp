@@ -80,6 +80,23 @@ TEST(LayoutSearch, TheLastBatchFillsTheMemoryThatMayBeUsed) {
   }
 }
 
+// The search also tries the largest batch that fills all stages of a pipeline, since the largest that fits need not.
+TEST(LayoutSearch, TriesTheLargestBatchThatFillsThePipeline) {
+  const SpecText text = node_spec("mixtral-8x7b", "{input: 512, output: 64}");
+  LayoutSearchOptions options;
+  options.overrides = {"strategy.tensor=1", "strategy.pipeline=4", "strategy.expert=1"};
+  for (const Bytes memory : {Bytes{40} << 30, Bytes{41} << 30, Bytes{42} << 30}) {
+    options.max_memory = memory;
+    const LayoutsFound found = search_layouts(text, options);
+    std::int64_t largest = 0;
+    for (const FoundLayout& f : found.found) largest = std::max(largest, f.layout.batch);
+    ASSERT_GT(largest, 4);
+    EXPECT_TRUE(std::ranges::any_of(found.found, [&](const FoundLayout& f) {
+      return f.layout.batch == largest / 4 * 4;
+    })) << largest;
+  }
+}
+
 TEST(LayoutSearch, RefusesTheTimeOfTokensThatAreNotThere) {
   LayoutSearchOptions options;
   options.objective = GenerationObjective::each_token;

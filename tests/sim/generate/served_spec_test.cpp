@@ -124,6 +124,7 @@ TEST(ServedSpec, CachesOfUnknownPrecisionAreRefused) {
   EXPECT_EQ(precision(""), Precision::bf16);
   EXPECT_EQ(precision("fp8 KV"), Precision::fp8);
   EXPECT_EQ(precision("int8"), Precision::int8);
+  EXPECT_EQ(precision("nvfp4"), Precision::nvfp4);
   EXPECT_THROW(precision("int3"), Error);
 }
 

@@ -12,12 +12,16 @@
 namespace orrery {
 namespace {
 
+Spec gpt_on(const std::string& cluster, const std::string& strategy) {
+  return parse_spec(
+      "{model: gpt2, sequence: 1024, cluster: {node: dgx-h100, " + cluster + "}, strategy: " + strategy + "}",
+      "names.yaml");
+}
+
 // Levels that NICs make: `efficiency` slows all of them, `incast` those to which many send.
 TEST(LinkNames, TellSlowNicsFromThoseOfManySenders) {
-  const Spec spec = parse_spec(
-      "{model: gpt2, sequence: 1024, cluster: {node: dgx-h100, nodes: 2, network: {leaf: {nodes: 2}, efficiency: 0.8, "
-      "incast: {senders: 4, share: 0.5}}}, strategy: {data: 16}}",
-      "names.yaml");
+  const Spec spec =
+      gpt_on("nodes: 2, network: {leaf: {nodes: 2}, efficiency: 0.8, incast: {senders: 4, share: 0.5}}", "{data: 16}");
   const Plan plan = make_plan(spec);
   const LinkNames names(plan, spec.cluster, true);
   std::vector<std::string> kinds;
@@ -27,10 +31,8 @@ TEST(LinkNames, TellSlowNicsFromThoseOfManySenders) {
 }
 
 TEST(LinkNames, SayWhichUplinksTheyAre) {
-  const Spec spec = parse_spec(
-      "{model: gpt2, sequence: 1024, cluster: {node: dgx-h100, nodes: 8, network: {leaf: {nodes: 2, uplinks: 1}}}, "
-      "strategy: {pipeline: 4, data: 16, micro_batch: 1, global_batch: 64}}",
-      "names.yaml");
+  const Spec spec = gpt_on("nodes: 8, network: {leaf: {nodes: 2, uplinks: 1}}",
+                           "{pipeline: 4, data: 16, micro_batch: 1, global_batch: 64}");
   const Plan plan = make_plan(spec);
   const LinkNames names(plan, spec.cluster, true);
   const LinkSide up{LinkKind::uplink, 0, 0, false}, nic{LinkKind::nic, 0, 0, true};
