@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "models/base/error.h"
+#include "tests/temporary_folder.h"
 
 namespace orrery {
 namespace {
@@ -60,7 +61,8 @@ TEST(Text, RefusesWhatIsTooShortOrCannotBeRead) {
   EXPECT_EQ(refusal([] { read_text("/nowhere.txt", 256, 3); }),
             "/nowhere.txt: cannot be read: No such file or directory");
   EXPECT_EQ(refusal([] { read_text("/usr", 256, 3); }), "/usr: cannot be read: Is a directory");
-  const std::string path = testing::TempDir() + "text_test.txt";
+  const test::TemporaryFolder folder;
+  const std::string path = folder.path("text.txt");
   std::ofstream(path) << "abcdef";
   EXPECT_EQ(copied(read_text(path, 256, 3), 1, 3, false), (std::vector<std::int64_t>{'a', 'b', 'c'}));
 }

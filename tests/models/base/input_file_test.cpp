@@ -1,7 +1,5 @@
 #include "models/base/input_file.h"
 
-#include <unistd.h>
-
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -10,6 +8,7 @@
 
 #include "models/base/error.h"
 #include "models/base/output_file.h"
+#include "tests/temporary_folder.h"
 
 namespace orrery {
 namespace {
@@ -18,8 +17,8 @@ namespace fs = std::filesystem;
 
 class InputFile : public testing::Test {
  protected:
-  void TearDown() override { fs::remove(path_); }
-  const std::string path_ = testing::TempDir() + "input_file" + std::to_string(::getpid()) + ".gz";
+  const test::TemporaryFolder folder_;
+  const std::string path_ = folder_.path("input.gz");
 
   std::string error() const {
     try {

@@ -1,8 +1,5 @@
 #include "models/trace/measured_json.h"
 
-#include <unistd.h>
-
-#include <cstdio>
 #include <fstream>
 
 #include <gtest/gtest.h>
@@ -10,6 +7,7 @@
 
 #include "models/base/error.h"
 #include "models/cost/profile.h"
+#include "tests/temporary_folder.h"
 
 namespace orrery {
 namespace {
@@ -28,17 +26,9 @@ Profile machine() {
 }
 
 Profile loaded(const std::string& text) {
-  const std::string path = ::testing::TempDir() + ::testing::UnitTest::GetInstance()->current_test_info()->name() +
-                           std::to_string(::getpid()) + ".json";
-  std::ofstream(path) << text;
-  try {
-    Profile p = load_profile(path);
-    std::remove(path.c_str());
-    return p;
-  } catch (...) {
-    std::remove(path.c_str());
-    throw;
-  }
+  const test::TemporaryFolder folder;
+  std::ofstream(folder.path("p.json")) << text;
+  return load_profile(folder.path("p.json"));
 }
 
 TEST(MeasuredJson, AProfileComesBackAsItWas) {

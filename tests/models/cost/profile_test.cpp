@@ -1,8 +1,5 @@
 #include "models/cost/profile.h"
 
-#include <unistd.h>
-#include <cstdio>
-
 #include <fstream>
 
 #include <gtest/gtest.h>
@@ -10,19 +7,15 @@
 
 #include "models/base/data.h"
 #include "models/base/error.h"
+#include "tests/temporary_folder.h"
 
 namespace orrery {
 namespace {
 
-// A separate file for this test, because tests run side by side.
-std::string own_file() {
-  return ::testing::TempDir() + ::testing::UnitTest::GetInstance()->current_test_info()->name() +
-         std::to_string(getpid()) + ".json";
-}
-
 // The message of the error that a profile's text gives, "" if none.
 std::string profile_error(const std::string& text) {
-  const std::string path = own_file();
+  const test::TemporaryFolder folder;
+  const std::string path = folder.path("p.json");
   std::ofstream(path) << text;
   std::string message;
   try {
@@ -30,7 +23,6 @@ std::string profile_error(const std::string& text) {
   } catch (const Error& e) {
     message = e.what();
   }
-  std::remove(path.c_str());
   return message;
 }
 
@@ -142,14 +134,14 @@ TEST(Profile, WhatIsNoJsonObjectIsRefused) {
 }
 
 TEST(Profile, HashTellsFilesApart) {
-  const std::string path = own_file();
+  const test::TemporaryFolder folder;
+  const std::string path = folder.path("p.json");
   std::ofstream(path) << hopper().dump();
   const std::string first = load_profile(path).hash;
   nlohmann::json other = hopper();
   other["memory"]["fraction"]["value"] = 0.5;
   std::ofstream(path) << other.dump();
   EXPECT_NE(load_profile(path).hash, first);
-  std::remove(path.c_str());
 }
 
 }  // namespace

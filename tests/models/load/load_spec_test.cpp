@@ -261,15 +261,14 @@ TEST(Spec, OverridesReachIntoShortForms) {
 }
 
 TEST(Spec, ReadsAConfigBesideTheSpec) {
-  const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "orrery_spec_test";
-  std::filesystem::create_directories(folder / "hub");
-  std::ofstream(folder / "hub" / "config.json") << data_file("models/llama-3.2-1b.json");
-  std::ofstream(folder / "spec.yaml") << "model: hub/config.json\nsequence: 128\ncluster: {node: dgx-h100}\n";
-  const Spec spec = load_spec((folder / "spec.yaml").string());
+  const test::TemporaryFolder folder;
+  std::filesystem::create_directory(folder.path("hub"));
+  std::ofstream(folder.path("hub/config.json")) << data_file("models/llama-3.2-1b.json");
+  std::ofstream(folder.path("spec.yaml")) << "model: hub/config.json\nsequence: 128\ncluster: {node: dgx-h100}\n";
+  const Spec spec = load_spec(folder.path("spec.yaml"));
   EXPECT_EQ(spec.model.layers, 16);
   EXPECT_EQ(spec.model.name, "hub");
-  EXPECT_EQ(load_spec((folder / "spec.yaml").string(), {"model=hub/"}).model.layers, 16);
-  std::filesystem::remove_all(folder);
+  EXPECT_EQ(load_spec(folder.path("spec.yaml"), {"model=hub/"}).model.layers, 16);
 }
 
 TEST(Spec, LocalhostHasAsManyRanksAsAsked) {

@@ -2,10 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <fstream>
 
 #include "models/base/error.h"
+#include "tests/temporary_folder.h"
 
 namespace orrery {
 namespace {
@@ -15,11 +15,12 @@ TEST(Prices, ReadsEveryKeyOfAPriceListAndRefusesOthers) {
   const Price* h100 = prices.find("h100-sxm");
   ASSERT_NE(h100, nullptr);
   EXPECT_TRUE(h100->cloud_low && h100->cloud_high && h100->uncertain && !h100->source.empty());
-  const auto path = std::filesystem::temp_directory_path() / "orrery_search_machines_test.json";
+  const test::TemporaryFolder folder;
+  const std::string path = folder.path("prices.json");
   const auto refusal = [&](const char* row) {
     std::ofstream(path) << R"({"date": "2026-01-01", "rows": [)" << row << "]}";
     try {
-      load_prices({.file = path.string()});
+      load_prices({.file = path});
       return std::string();
     } catch (const Error& e) {
       return std::string(e.what());
@@ -32,7 +33,6 @@ TEST(Prices, ReadsEveryKeyOfAPriceListAndRefusesOthers) {
   EXPECT_EQ(load_prices({.usd_per_kWh = 0.2, .write_off_years = 3}).usd_per_kWh, 0.2);
   EXPECT_EQ(load_prices({.usd_per_kWh = 0.2, .write_off_years = 3}).write_off_years, 3);
   EXPECT_NE(refusal(R"({"gpu": "x", "cloud_usd": -2})").find("not above 0"), std::string::npos);
-  std::filesystem::remove(path);
 }
 
 }  // namespace

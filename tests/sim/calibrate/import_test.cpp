@@ -1,8 +1,6 @@
 // Import of measurements by other tools, in files as these tools write them (tests/data/import), and broken files.
 #include "sim/calibrate/import.h"
 
-#include <unistd.h>
-
 #include <filesystem>
 #include <fstream>
 
@@ -20,6 +18,7 @@
 #include "sim/memory/live_memory.h"
 #include "sim/predict/predict.h"
 #include "tests/sim/fake_runs.h"
+#include "tests/temporary_folder.h"
 
 namespace orrery {
 namespace {
@@ -150,10 +149,10 @@ TEST(ImportNcclLog, OutlivesTheProfile) {
   Profile p;
   p.rest_built_in = true;
   p.nccl = import_file(kImports + "nccl_h100_2.log").nccl;
-  const std::string path = testing::TempDir() + "nccl_profile" + std::to_string(::getpid());
+  const test::TemporaryFolder folder;
+  const std::string path = folder.path("nccl_profile");
   std::ofstream(path) << to_json(p);
   const Profile again = load_profile(path);
-  fs::remove(path);
   ASSERT_EQ(again.nccl.size(), 1U);
   EXPECT_EQ(to_json(again), to_json(p));
 }
@@ -203,13 +202,13 @@ TEST(ImportKineto, KernelsAreOpsOfAPlan) {
 TEST(ImportKineto, OurOwnTraces) {
   const Plan plan = small_plan(small_strategies()[0]);
   Trace trace = simulate(plan, random_timing(plan, 3, 2'000'000));
-  const std::string path = testing::TempDir() + "own" + std::to_string(::getpid()) + ".json.gz";
+  const test::TemporaryFolder folder;
+  const std::string path = folder.path("own.json.gz");
   write_chrome_trace(path, plan, trace, live_memory(plan, trace), {.device = "a device"});
   EXPECT_THROW(import_file(path), Error);
   trace.source = "measured";
   write_chrome_trace(path, plan, trace, live_memory(plan, trace), {.device = "a device"});
   const Imported file = import_file(path);
-  fs::remove(path);
   std::size_t computing = 0;
   for (TaskId t = 0; t < plan.task_count(); ++t) computing += moves(plan.op_of(t)) ? 0 : 1;
   EXPECT_GT(file.ops.size(), computing * 8 / 10);  // a few do nothing
@@ -219,7 +218,8 @@ TEST(ImportKineto, OurOwnTraces) {
 
 // An imported table of times is used for predictions of the imported sizes, and of no others.
 TEST(ImportProfile, RoundTripThroughAPrediction) {
-  const std::string path = testing::TempDir() + "cluster" + std::to_string(::getpid()) + ".json";
+  const test::TemporaryFolder folder;
+  const std::string path = folder.path("cluster.json");
   const Outcome outcome =
       import_command({.out = path, .imports = {kImports + "all_reduce_8.txt", kImports + "mixed_srun.txt"}});
   EXPECT_NE(outcome.text.find("9 samples"), std::string::npos) << outcome.text;
@@ -231,7 +231,6 @@ TEST(ImportProfile, RoundTripThroughAPrediction) {
       "case");
   const Prediction ours = predict(spec), measured = predict(spec, false, path);
   const Profile profile = load_profile(path);
-  fs::remove(path);
   EXPECT_EQ(measured.report.remarks.size(), ours.report.remarks.size());  // none about the device
   EXPECT_EQ(fingerprint_of(profile, "files"), "all_reduce_8.txt, mixed_srun.txt");
   EXPECT_EQ(fingerprint_of(profile, "refused: the result was wrong"), "1");
@@ -251,14 +250,14 @@ TEST(ImportProfile, RoundTripThroughAPrediction) {
 }
 
 TEST(ImportProfile, AnotherDeviceIsRemarked) {
-  const std::string path = testing::TempDir() + "other" + std::to_string(::getpid()) + ".json";
+  const test::TemporaryFolder folder;
+  const std::string path = folder.path("other.json");
   import_command({.out = path, .imports = {kImports + "all_reduce_8.txt"}});
   const Spec spec = parse_spec(
       "model: {name: small, layers: 2, hidden: 256, heads: 4, feed_forward: 1024, vocab: 1024}\nsequence: 128\n"
       "cluster: {node: dgx-a100, nodes: 1}\nstrategy: {data: 8, global_batch: 8}\n",
       "case");
   const Report report = predict(spec, false, path).report;
-  fs::remove(path);
   ASSERT_FALSE(report.remarks.empty());
   EXPECT_NE(report.remarks.back().find("measured on NVIDIA H100"), std::string::npos) << report.remarks.back();
 }
@@ -317,10 +316,9 @@ TEST(ImportFile, BrokenFilesAreErrors) {
       {"x.log", "a:1:2 [0] NCCL INFO Pattern 4, what is this\n",
        ":1: a line 'Pattern ...' of a form that is not known"},
   };
-  const std::string folder = testing::TempDir() + "broken" + std::to_string(::getpid());
-  fs::create_directory(folder);
+  const test::TemporaryFolder folder;
   for (const Broken& c : cases) {
-    const std::string path = folder + "/" + c.name;
+    const std::string path = folder.path(c.name);
     std::ofstream(path) << c.text;
     try {
       const Imported file = import_file(path);
@@ -332,12 +330,12 @@ TEST(ImportFile, BrokenFilesAreErrors) {
       EXPECT_EQ(std::string(e.what()).find('\n'), std::string::npos) << e.what();
     }
   }
-  fs::remove_all(folder);
 }
 
 // A file that is cut or has a changed byte is read or refused; it never crashes the program.
 TEST(ImportFile, NoBytesBringItDown) {
-  const std::string path = testing::TempDir() + "bytes" + std::to_string(::getpid());
+  const test::TemporaryFolder folder;
+  const std::string path = folder.path("bytes");
   for (const char* name : {"all_reduce_8.txt", "reduce_scatter.json", "nccl_2.18.log", "kineto_rank0.json"}) {
     const std::string text = read_input(kImports + name, kMostMeasurements);
     for (std::uint64_t i = 0; i < 40; ++i) {
@@ -351,7 +349,6 @@ TEST(ImportFile, NoBytesBringItDown) {
       }
     }
   }
-  fs::remove(path);
 }
 
 // A profile is JSON whatever bytes a log has; the library that writes it takes UTF-8 alone.

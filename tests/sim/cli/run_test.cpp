@@ -21,6 +21,7 @@
 #include "sim/runs/launch.h"
 #include "sim/runs/processes.h"
 #include "tests/sim/small_plans.h"
+#include "tests/temporary_folder.h"
 
 namespace orrery {
 namespace {
@@ -95,7 +96,8 @@ class CommandRun : public testing::Test {
 };
 
 TEST_F(CommandRun, ReportsWhatTheRanksMeasured) {
-  const std::string trace = testing::TempDir() + "command_run.json";
+  const test::TemporaryFolder folder;
+  const std::string trace = folder.path("trace.json");
   const json report = json::parse(run({.steps = 3, .trace = trace}).text);
   EXPECT_EQ(report["source"], "measured");
   EXPECT_EQ(report["simulation"]["ranks"], 4);
@@ -107,7 +109,6 @@ TEST_F(CommandRun, ReportsWhatTheRanksMeasured) {
   EXPECT_NEAR(sum / report["step_time_s"].get<double>(), 1, 1e-6);
   std::ifstream in(trace);
   EXPECT_TRUE(json::parse(in).contains("traceEvents"));
-  fs::remove(trace);
 }
 
 // mpirun's sockets cannot lie in a folder with a long path; the ranks' files do.

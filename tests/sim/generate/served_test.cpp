@@ -1,6 +1,5 @@
 #include "sim/generate/served.h"
 
-#include <filesystem>
 #include <fstream>
 
 #include <fmt/format.h>
@@ -8,21 +7,20 @@
 #include <nlohmann/json.hpp>
 
 #include "models/base/error.h"
+#include "tests/temporary_folder.h"
 
 namespace orrery {
 namespace {
 
-// A file of rows that is removed at the end.
 class ServedFile : public testing::Test {
  protected:
   std::vector<ServedRow> read(const std::string& text) {
-    std::ofstream(path_) << text;
-    return read_served(path_.string());
+    std::ofstream(folder_.path("rows.json")) << text;
+    return read_served(folder_.path("rows.json"));
   }
-  ~ServedFile() override { std::filesystem::remove(path_); }
 
  private:
-  std::filesystem::path path_ = std::filesystem::path(testing::TempDir()) / "served_test.json";
+  test::TemporaryFolder folder_;
 };
 
 constexpr const char* kRows = R"([
@@ -117,7 +115,7 @@ TEST_F(ServedFile, SaysWhatIsWrongAndWhere) {
     }
     return std::string();
   };
-  EXPECT_NE(refusal("{").find("served_test.json"), std::string::npos);
+  EXPECT_NE(refusal("{").find("rows.json"), std::string::npos);
   EXPECT_NE(refusal(R"([{"id": "a", "metric": "x"}])").find("value"), std::string::npos);
   EXPECT_NE(refusal(R"([{"id": "a", "metric": "x", "value": "y"}])").find("value"), std::string::npos);
 }

@@ -1,43 +1,37 @@
 #include "sim/kernels/kernel_rows.h"
 
-#include <filesystem>
 #include <fstream>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include "models/base/error.h"
+#include "tests/temporary_folder.h"
 
 namespace orrery {
 namespace {
 
 class Table {
  public:
-  explicit Table(const std::string& text)
-      : path_(std::filesystem::temp_directory_path() / fmt::format("h100-sxm_kernels_{}.csv", ::getpid())) {
-    std::ofstream(path_) << text;
-  }
-  Table(const Table&) = delete;
-  Table& operator=(const Table&) = delete;
-  ~Table() { std::filesystem::remove(path_); }
+  explicit Table(const std::string& text) { std::ofstream(path_) << text; }
 
   KernelRows read() const {
     KernelRows rows;
-    read_kernel_rows(path_.string(), rows);
+    read_kernel_rows(path_, rows);
     return rows;
   }
   std::string error() const {
     try {
       read();
     } catch (const Error& e) {
-      return std::string(e.what()).substr(path_.string().size());
+      return std::string(e.what()).substr(path_.size());
     }
     return "";
   }
 
  private:
-  std::filesystem::path path_;
+  test::TemporaryFolder folder_;
+  const std::string path_ = folder_.path("h100-sxm_kernels.csv");
 };
 
 TEST(KernelRows, ProductsOfAnyWidth) {
@@ -85,14 +79,12 @@ TEST(KernelRows, ProductsUnderLoadAreAKindOfTheirOwn) {
 }
 
 TEST(KernelRows, TablesOfAFolder) {
-  const auto folder = std::filesystem::temp_directory_path() / fmt::format("kernel_tables_{}", ::getpid());
-  std::filesystem::create_directories(folder);
-  EXPECT_THROW(kernel_tables(folder.string()), Error);
-  for (const char* name : {"b.csv", "a.csv.gz", "README.md"}) std::ofstream(folder / name) << "us\n";
-  const std::vector<std::string> tables = {(folder / "a.csv.gz").string(), (folder / "b.csv").string()};
-  EXPECT_EQ(kernel_tables(folder.string()), tables);
+  const test::TemporaryFolder folder;
+  EXPECT_THROW(kernel_tables(folder.path()), Error);
+  for (const char* name : {"b.csv", "a.csv.gz", "README.md"}) std::ofstream(folder.path(name)) << "us\n";
+  const std::vector<std::string> tables = {folder.path("a.csv.gz"), folder.path("b.csv")};
+  EXPECT_EQ(kernel_tables(folder.path()), tables);
   EXPECT_EQ(kernel_tables(tables.back()), std::vector<std::string>{tables.back()});
-  std::filesystem::remove_all(folder);
 }
 
 TEST(KernelRows, AttentionWithAndWithoutAMask) {

@@ -1,7 +1,5 @@
 #include "sim/predict/predict.h"
 
-#include <unistd.h>
-
 #include <cstdio>
 #include <fstream>
 #include <map>
@@ -11,6 +9,7 @@
 
 #include "models/load/load_spec.h"
 #include "models/spec/spec.h"
+#include "tests/temporary_folder.h"
 
 namespace orrery {
 namespace {
@@ -348,12 +347,12 @@ TEST(Predict, AnImportedProfileIsFilledFromTheBuiltInOne) {
   Profile imported;
   imported.rest_built_in = true;
   imported.measured.transfers = {{"all_reduce", 8, {{1024, 1e-6}}, 1}};
-  const std::string path = testing::TempDir() + "filled" + std::to_string(::getpid()) + ".json";
+  const test::TemporaryFolder folder;
+  const std::string path = folder.path("filled.json");
   std::ofstream(path) << to_json(imported);
   const Spec spec = gpt_spec("data: 8, global_batch: 8", "megatron-core");
   const Profile filled = profile_for(spec, path), built_in = profile_for(spec, "");
   EXPECT_FALSE(has_formulas(load_profile(path)));
-  std::remove(path.c_str());
   EXPECT_EQ(filled.gemm.tiles.size(), built_in.gemm.tiles.size());
   EXPECT_EQ(built_in.hash, find_profile(spec.cluster.gpu).hash);
   ASSERT_EQ(filled.measured.transfers.size(), 1U);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -16,6 +15,7 @@
 #include "sim/predict/predict.h"
 #include "sim/published/few_steps.h"
 #include "sim/published/known_stacks.h"
+#include "tests/temporary_folder.h"
 
 namespace orrery {
 namespace {
@@ -197,16 +197,12 @@ TEST(FromSteps, AnUnknownStackIsLikeAKnownOne) {
 
 class StepTable : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::filesystem::create_directories(folder_);
-    std::ofstream(folder_ + "/s.yaml") << kSpec;
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
+  void SetUp() override { std::ofstream(folder_.path("s.yaml")) << kSpec; }
   std::string table(const std::string& text) const {
-    std::ofstream(folder_ + "/t.csv") << text;
-    return folder_ + "/t.csv";
+    std::ofstream(folder_.path("t.csv")) << text;
+    return folder_.path("t.csv");
   }
-  std::string folder_ = ::testing::TempDir() + "/from_steps_test";
+  test::TemporaryFolder folder_;
 };
 
 // The factors are those of one stack on one GPU.
@@ -216,7 +212,7 @@ TEST_F(StepTable, AProfileOfStepsIsForTheirStackAndGpu) {
   p.steps.steps = 3;
   p.steps.software = "megatron-core";
   p.fingerprint = {{"gpu", "h100-sxm"}};
-  const std::string path = folder_ + "/p.json";
+  const std::string path = folder_.path("p.json");
   std::ofstream(path) << to_json(p);
   const auto refusal = [&](const std::vector<std::string>& overrides) -> std::string {
     try {

@@ -1,4 +1,5 @@
 #include "sim/runs/processes.h"
+#include "tests/temporary_folder.h"
 
 #include <unistd.h>
 
@@ -40,9 +41,8 @@ TEST(ProcessTree, TellsHowItsProgramEnded) {
 
 // Neither a stopped grandchild nor an orphan in a session of its own is left.
 TEST(ProcessTree, TakesEverythingAlong) {
-  const std::string orphan = testing::TempDir() + "orphan", stopped = testing::TempDir() + "stopped";
-  ::unlink(orphan.c_str());
-  ::unlink(stopped.c_str());
+  const test::TemporaryFolder folder;
+  const std::string orphan = folder.path("orphan"), stopped = folder.path("stopped");
   pid_t first = 0, second = 0;
   {
     const HeldSignals signals;
@@ -56,8 +56,6 @@ TEST(ProcessTree, TakesEverythingAlong) {
   }
   EXPECT_FALSE(alive(first));
   EXPECT_FALSE(alive(second));
-  ::unlink(orphan.c_str());
-  ::unlink(stopped.c_str());
 }
 
 TEST(ProcessTree, AnInterruptArrivesInWait) {

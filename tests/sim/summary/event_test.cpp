@@ -6,6 +6,7 @@
 
 #include "models/base/error.h"
 #include "tests/sim/summary/layouts.h"
+#include "tests/temporary_folder.h"
 
 namespace orrery {
 namespace {
@@ -106,14 +107,13 @@ TEST(TraceEvents, DamageIsNamedWithItsLine) {
 }
 
 std::string packed(const std::string& text) {
-  const std::string path = (std::filesystem::temp_directory_path() / fmt::format("orrery_{}.gz", ::getpid())).string();
+  const test::TemporaryFolder folder;
+  const std::string path = folder.path("packed.gz");
   const gzFile out = gzopen(path.c_str(), "wb");
   gzwrite(out, text.data(), static_cast<unsigned>(text.size()));
   gzclose(out);
   std::ifstream in(path, std::ios::binary);
-  std::string bytes{std::istreambuf_iterator<char>(in), {}};
-  std::filesystem::remove(path);
-  return bytes;
+  return {std::istreambuf_iterator<char>(in), {}};
 }
 
 TEST(TraceEvents, GzippedFilesAreReadAndBrokenOnesRefused) {

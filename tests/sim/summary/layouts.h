@@ -1,11 +1,10 @@
 #pragma once
 
-#include <filesystem>
 #include <fstream>
 #include <string>
+#include <string_view>
 
-#include <fmt/format.h>
-#include <unistd.h>
+#include "tests/temporary_folder.h"
 
 // Small traces in the layouts that profilers write, in files that are gone after the test.
 namespace orrery::layouts {
@@ -13,16 +12,14 @@ namespace orrery::layouts {
 class TraceFile {
  public:
   explicit TraceFile(std::string_view text, std::string_view name = "trace.json")
-      : path_(std::filesystem::temp_directory_path() / fmt::format("orrery_{}_{}", ::getpid(), name)) {
+      : path_(folder_.path(std::string(name))) {
     std::ofstream(path_, std::ios::binary) << text;
   }
-  TraceFile(const TraceFile&) = delete;
-  TraceFile& operator=(const TraceFile&) = delete;
-  ~TraceFile() { std::filesystem::remove(path_); }
-  std::string path() const { return path_.string(); }
+  const std::string& path() const { return path_; }
 
  private:
-  std::filesystem::path path_;
+  test::TemporaryFolder folder_;
+  std::string path_;
 };
 
 // PyTorch 1.13 on an NVIDIA GPU: whole microseconds; "External id" of a kernel repeats its correlation id, so that a

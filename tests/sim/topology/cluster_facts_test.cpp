@@ -1,35 +1,27 @@
 #include "sim/topology/cluster_facts.h"
 
-#include <filesystem>
 #include <fstream>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include "models/base/error.h"
 #include "models/load/load_spec.h"
 #include "tests/sim/topology/samples.h"
+#include "tests/temporary_folder.h"
 
 namespace orrery {
 namespace {
 
 class Folder {
  public:
-  Folder() : path_(std::filesystem::temp_directory_path() / fmt::format("orrery_topology_{}", ::getpid())) {
-    std::filesystem::create_directory(path_);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  ~Folder() { std::filesystem::remove_all(path_); }
-
   std::string write(const std::string& name, const std::string& text) const {
-    std::ofstream(path_ / name) << text;
-    return (path_ / name).string();
+    std::ofstream(folder_.path(name)) << text;
+    return folder_.path(name);
   }
 
  private:
-  std::filesystem::path path_;
+  test::TemporaryFolder folder_;
 };
 
 std::string facts_error(const std::string& text) {
