@@ -1,17 +1,16 @@
 #include "models/layout/rank_kinds.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
-#include <numeric>
-#include <set>
-#include <string_view>
-#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "models/base/error.h"
+#include "models/layout/alike_ranks.h"
 #include "models/layout/lags.h"
+#include "models/layout/surroundings.h"
 #include "models/partition/rank_groups.h"
 #include "models/spec/asynchrony.h"
 #include "models/spec/sequence.h"
@@ -75,101 +74,81 @@ static bool all_are_mixed(const GroupTable& table, const std::vector<std::uint16
   return true;
 }
 
-// The result of comparing ranks by one of their coordinates, such as the data-parallel index. Two values of the
-// coordinate are alike if ranks that differ in this coordinate alone have the same slowdowns. For each value, `first`
-// is the smallest value that is alike, and `lags` says whether any rank with this value is slow.
-struct Alike {
-  std::vector<std::int64_t> first;
-  std::vector<bool> lags;
-};
-
-static Alike alike(const std::vector<Coordinates>& at, const std::vector<Lag>& felt, std::int64_t Coordinates::*axis,
-                   std::int64_t values) {
-  using Others = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t>;
-  std::vector<std::map<Others, Lag>> lags(static_cast<std::size_t>(values));
-  for (std::size_t r = 0; r < felt.size(); ++r) {
-    if (felt[r] == Lag{1}) continue;
-    Coordinates others = at[r];
-    const std::int64_t value = std::exchange(others.*axis, 0);
-    lags[static_cast<std::size_t>(value)][{others.data, others.tensor, others.context, others.pipeline}] = felt[r];
-  }
-  Alike result;
-  for (const auto& own : lags) {
-    result.first.push_back(std::find(lags.begin(), lags.end(), own) - lags.begin());
-    result.lags.push_back(!own.empty());
-  }
-  return result;
-}
-
-// Returns the part that one coordinate of a class's ranks (such as the data-parallel index) contributes to the name of
-// the class: ", replica 3", ", replica 3 and 2 alike", ", other replicas"; empty if the ranks are alike for all values
-// of the coordinate.
-static std::string class_name(std::string_view what, std::string_view others, const Alike& all, std::int64_t value) {
-  const auto at = static_cast<std::size_t>(value);
-  const auto same = std::count(all.first.begin(), all.first.end(), all.first[at]);
-  if (same == std::ssize(all.first)) return "";
-  if (!all.lags[at]) return fmt::format(", {}", others);
-  return fmt::format(", {} {}{}", what, all.first[at], same > 1 ? fmt::format(" and {} alike", same - 1) : "");
-}
-
 // Largest numbers of classes of ranks that slow ranks may cause: kMostExactClasses without simplification
 // (simplify_lags), kMostClasses with it. A plan of 256 classes of Llama 3.1 405B, of 16 micro-batches each, takes about
 // two seconds and 200 MB.
 constexpr std::int64_t kMostExactClasses = 512, kMostClasses = 256;
+// The largest number of classes of ranks that are told apart because their transfers go other ways.
+constexpr std::int64_t kMostPlaces = 128;
 
-static std::int64_t values_of(const Alike& all) {
-  return std::ssize(std::set<std::int64_t>(all.first.begin(), all.first.end()));
+// Returns for each worker a number of how slow ranks affect it and where its transfers go (surroundings(), may be
+// empty); 0: it is ordinary.
+static std::vector<std::uint32_t> marks_of(const std::vector<Lag>& felt, const std::vector<std::uint32_t>& around) {
+  std::map<std::pair<Lag, std::uint32_t>, std::uint32_t> known = {{{Lag{1}, 0}, 0}};
+  std::vector<std::uint32_t> marks;
+  for (std::size_t r = 0; r < felt.size(); ++r) {
+    const std::pair<Lag, std::uint32_t> own = {felt[r], around.empty() ? 0 : around[r]};
+    marks.push_back(known.try_emplace(own, static_cast<std::uint32_t>(known.size())).first->second);
+  }
+  return marks;
 }
 
-// Changes the result of a comparison by one coordinate (such as the tensor-parallel index) as if all values of the
-// coordinate were different, so that the ranks of each value form classes of their own.
-static void keep_apart(Alike& all) {
-  std::iota(all.first.begin(), all.first.end(), 0);
-  all.lags.assign(all.lags.size(), true);
-}
-
-// Divides ranks into classes by their slowdowns. Data-parallel replicas are in one class if their ranks at the same
-// positions have the same slowdowns; tensor ranks, and context ranks, are compared in the same way. Every process group
-// of a class's first rank must contain the first ranks of the other classes. If there are slow ranks, tensor or context
-// ranks are therefore never put into one class where some process groups have only a part of a tensor or context group
-// (grids, ranks with the same key/value heads, rings of Ulysses groups).
-static void tell_ranks_apart(Draft& draft, const std::vector<double>& slow, bool master) {
-  Plan& plan = draft.plan;
+// Returns the name of every worker's class (alike_ranks). If there are too many, ranks whose transfers go other ways
+// are one class, and then slow ranks are taken to be alike. The list is empty if nothing tells ranks of a kind apart,
+// or only what would make too many classes.
+static std::vector<std::string> names_of_classes(const Draft& draft, const std::vector<std::string>& kinds,
+                                                 const std::vector<double>& slow,
+                                                 const std::vector<std::uint32_t>& around) {
   const Strategy& s = draft.facts.spec.strategy;
-  const std::vector<Coordinates>& at = draft.coordinates;
   std::vector<Lag> felt = lags_felt(draft.facts.spec.cluster, slow);
-  Alike replicas = alike(at, felt, &Coordinates::data, s.data);
-  Alike tensors = alike(at, felt, &Coordinates::tensor, s.tensor);
-  Alike contexts = alike(at, felt, &Coordinates::context, s.context);
-  const bool lags = std::any_of(slow.begin(), slow.end(), [](double times) { return times > 1; });
-  if (lags && (s.on_grid() || draft.context.kv_copies > 1)) keep_apart(tensors);
-  if (lags && s.context_ring > 1 && s.context_ulysses > 1) keep_apart(contexts);
-  const std::int64_t places = values_of(contexts) * s.pipeline;
+  if (!around.empty()) {
+    std::vector<std::string> names = alike_ranks(draft, kinds, marks_of(felt, around), kMostPlaces);
+    if (!names.empty()) return names;
+  }
+  if (std::ranges::none_of(slow, [](double times) { return times > 1; })) return {};
   const bool whole_groups = !s.on_grid() && draft.context.kv_copies == 1;
-  if (whole_groups && values_of(replicas) * values_of(tensors) * places > kMostExactClasses) {
-    const GroupTable& groups = plan.dimensions[static_cast<std::size_t>(Dimension::tensor)];
-    simplify_lags(draft, groups, std::max<std::int64_t>(2, kMostClasses / places - 1), felt);
-    replicas = alike(at, felt, &Coordinates::data, s.data);
-    tensors = alike(at, felt, &Coordinates::tensor, s.tensor);
+  const std::int64_t most = whole_groups ? kMostExactClasses : std::numeric_limits<std::int64_t>::max();
+  std::vector<std::string> names = alike_ranks(draft, kinds, marks_of(felt, {}), most);
+  if (names.empty() && whole_groups) {
+    const GroupTable& groups = draft.plan.dimensions[static_cast<std::size_t>(Dimension::tensor)];
+    simplify_lags(draft, groups, std::max<std::int64_t>(2, kMostClasses / s.pipeline - 1), felt);
+    names = alike_ranks(draft, kinds, marks_of(felt, {}), most);
   }
+  if (names.empty())
+    throw Error(
+        fmt::format("cluster.stragglers: more than {} classes of ranks would differ, since groups of experts or "
+                    "shards have a part of the replicas; name fewer slow ranks",
+                    kMostExactClasses));
+  return names;
+}
+
+// Divides kinds of ranks by their slowdowns, by where their transfers go, and by their roles.
+static void tell_ranks_apart(Draft& draft, const std::vector<double>& slow, const std::vector<std::uint32_t>& around,
+                             bool master) {
+  Plan& plan = draft.plan;
+  std::vector<std::string> kinds;
+  for (std::int64_t r = 0; r < plan.workers(); ++r) kinds.push_back(draft.kinds[plan.kind_of(r)].name);
+  std::vector<std::string> names = names_of_classes(draft, kinds, slow, around);
+  if (names.empty() && !master && !draft.facts.row.servers) return;
+  if (names.empty()) names = std::move(kinds);
   std::map<std::string, std::uint16_t> known;
-  draft.kinds.clear();
+  std::vector<RankKind> all;
+  std::vector<std::uint16_t> kind_of_rank;
   for (std::int64_t r = 0; r < plan.ranks; ++r) {
-    RankKind c;
-    if (r >= plan.workers()) {
-      c = {", servers", ExpertLoad::busiest, 0, Duty::server};
-    } else {
-      if (master) c.duty = at[r].data == 0 ? Duty::master : Duty::replica;
+    RankKind c = {", servers", ExpertLoad::busiest, 0, Duty::server};
+    if (r < plan.workers()) {
+      c = draft.kinds[plan.kind_of(r)];
+      c.name = draft.facts.row.servers ? ", workers" : "";
+      if (master) c.duty = draft.coordinates[r].data == 0 ? Duty::master : Duty::replica;
       if (master) c.name = c.duty == Duty::master ? ", master" : ", replicas";
-      if (draft.facts.row.servers) c.name = ", workers";
-      c.name += class_name("replica", "other replicas", replicas, at[r].data);
-      c.name += class_name("tensor", "other tensor ranks", tensors, at[r].tensor);
-      c.name += class_name("context", "other context ranks", contexts, at[r].context);
+      c.name += names[static_cast<std::size_t>(r)];
     }
-    const auto [it, fresh] = known.try_emplace(c.name, static_cast<std::uint16_t>(draft.kinds.size()));
-    if (fresh) draft.kinds.push_back(c);
-    plan.kind_of_rank.push_back(it->second);
+    const auto [it, fresh] = known.try_emplace(c.name, static_cast<std::uint16_t>(all.size()));
+    if (fresh) all.push_back(c);
+    kind_of_rank.push_back(it->second);
   }
+  draft.kinds = std::move(all);
+  plan.kind_of_rank = std::move(kind_of_rank);
   meet_everywhere(draft);
 }
 
@@ -183,8 +162,6 @@ void tell_kinds_apart(Draft& draft) {
   if (uneven && ring)
     throw Error(
         "model.moe.imbalance: not built yet with context parallelism whose ranks differ; choose zigzag or uniform");
-  if (ring && lags)
-    throw Error("cluster.stragglers: not built yet with context parallelism whose ranks differ; choose zigzag");
   if (uneven) {
     const GroupTable& table = plan.dimensions[static_cast<std::size_t>(Dimension::expert)];
     plan.kind_of_rank.assign(static_cast<std::size_t>(plan.ranks), 1);
@@ -211,7 +188,10 @@ void tell_kinds_apart(Draft& draft) {
       draft.kinds.push_back({.name = fmt::format(", tensor {}", t)});
   }
   const bool master = draft.facts.row.master && spec.strategy.data > 1;
-  if (lags || master || draft.facts.row.servers) tell_ranks_apart(draft, slow, master);
+  const bool workers_alone =
+      !draft.facts.row.servers && spec.strategy.stage_replicas.empty() && !has_second_apart(spec);
+  const std::vector<std::uint32_t> around = workers_alone ? surroundings(draft) : std::vector<std::uint32_t>{};
+  if (lags || master || draft.facts.row.servers || !around.empty()) tell_ranks_apart(draft, slow, around, master);
 }
 
 }  // namespace orrery

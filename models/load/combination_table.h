@@ -322,8 +322,6 @@ inline constexpr Pair kPairs[] = {
     {&kVariation, &kServers, kNotYet, kOut},
     {&kNetwork, &kServers, kNotYet, kOut},
     {&kStragglers, &kReplicas, kNotYet, kOut},
-    {&kStragglers, &kHybrid, kNotYet, kOut},
-    {&kStragglers, &kExperts, kNotYet, kOut},
     {&kStragglers, &kCopies, kNotYet, kOut},
     {&kFailures, kAlone, "a simulated step has none; run-length plays them", kOut},
 

@@ -8,7 +8,7 @@
 #include <set>
 #include <utility>
 
-#include "sim/cost/placement.h"
+#include "models/partition/job_places.h"
 #include "sim/cost/torus_routes.h"
 
 namespace orrery {
@@ -360,19 +360,6 @@ void LevelMaker::count_link_pairs(UplinkLevel& level, std::size_t dimension) con
 }
 
 }  // namespace
-
-JobSeats::JobSeats(const Plan& plan, const Cluster& cluster, std::int64_t node_gpus)
-    : plan_(plan), node_gpus_(node_gpus), places_(places_of(cluster, node_gpus)) {}
-
-std::int64_t JobSeats::place_of(std::int64_t rank) const {
-  const std::int64_t node = node_of(rank);
-  return node < std::ssize(places_) ? places_[node] : node;
-}
-
-std::int64_t JobSeats::domain_of(std::int64_t gpus, std::int64_t rank) const {
-  if (places_.empty()) return rank / gpus;
-  return (place_of(rank) * node_gpus_ + plan_.seat_of(rank) % node_gpus_) / gpus;
-}
 
 std::vector<UplinkLevel> uplink_levels(const Plan& plan, const Cluster& cluster, const JobSeats& seats) {
   return LevelMaker(plan, cluster, seats).run();

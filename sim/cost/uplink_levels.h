@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "models/base/units.h"
+#include "models/partition/job_seats.h"
 #include "models/plan/plan.h"
 #include "models/spec/cluster.h"
 #include "sim/cost/graph_routes.h"
@@ -17,29 +18,6 @@ namespace orrery {
 // bytes reach the NIC of another rail, where rails are not joined, the ports of a NIC, where a hash draws the plane, or
 // those between switches that are cabled in any way; or the NICs of ranks to which too many others send at once.
 enum class UplinkKind : std::uint8_t { switches, groups, torus, sites, slow_nics, rail_change, ports, graph, incast };
-
-// The nodes that a job's ranks lie on. Nodes, or NVLink domains that are larger than a node, are counted in sets of
-// node_gpus GPUs.
-class JobSeats {
- public:
-  // The plan must outlive this object.
-  JobSeats(const Plan& plan, const Cluster& cluster, std::int64_t node_gpus);
-
-  std::int64_t node_gpus() const { return node_gpus_; }
-  bool in_order() const { return places_.empty(); }  // whether the job has the cluster's first nodes
-  const std::vector<std::int64_t>& places() const { return places_; }
-  // the node of a rank, counted among the job's
-  std::int64_t node_of(std::int64_t rank) const { return plan_.seat_of(rank) / node_gpus_; }
-  // the node of a rank, counted among the cluster's
-  std::int64_t place_of(std::int64_t rank) const;
-  // the domain of `gpus` GPUs that a rank lies in
-  std::int64_t domain_of(std::int64_t gpus, std::int64_t rank) const;
-
- private:
-  const Plan& plan_;
-  std::int64_t node_gpus_;
-  std::vector<std::int64_t> places_;  // places_of() the job's nodes
-};
 
 // A level of links above the nodes' NICs, and what the process groups of each dimension of parallelism send over it.
 struct UplinkLevel {

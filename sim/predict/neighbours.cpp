@@ -11,7 +11,7 @@
 
 #include "models/base/error.h"
 #include "models/load/load_spec.h"
-#include "sim/cost/placement.h"
+#include "models/partition/job_places.h"
 
 namespace orrery {
 namespace {

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <set>
 
-#include "sim/cost/placement.h"
+#include "models/partition/job_places.h"
 #include "sim/report/goodput.h"
 #include "sim/run_length/run_length.h"
 

@@ -60,7 +60,7 @@ TEST(DataParallel, Volumes) {
     const Plan plan = make_plan(spec);
     const Volume v = group_size(plan, Dimension::data) > 1 ? expected(spec) : Volume{};
     for (std::uint32_t slot = 0; slot < plan.classes.size(); ++slot) {
-      const auto chunks = test::local_parameters(spec, slot);
+      const auto chunks = test::local_parameters(spec, plan.classes[slot].stage);
       const std::int64_t psi = std::accumulate(chunks.begin(), chunks.end(), std::int64_t{0});
       const std::string where = fmt::format("seed {} {} slot {}", seed, name_of(spec.strategy.sharding), slot);
       EXPECT_EQ(elements_moved(plan, slot, Dimension::data, Moves::all_reduce), v.all_reduce * psi) << where;

@@ -220,7 +220,7 @@ TEST(MakePlan, WeightsAreTheModels) {
         const Block& block = plan.blocks[f.block];
         if (f.slot == slot && block.role == BlockRole::state) held.push_back(block.buffers[kParameters].bytes / width);
       }
-      std::vector<std::int64_t> expected = test::local_parameters(spec, slot);
+      std::vector<std::int64_t> expected = test::local_parameters(spec, plan.classes[slot].stage);
       std::sort(held.begin(), held.end());
       std::sort(expected.begin(), expected.end());
       ASSERT_EQ(held, expected) << "seed " << seed;

@@ -92,16 +92,6 @@ TEST(UplinkLevels, AreLeftOutWhereTheyAreNotShort) {
   EXPECT_TRUE(uplink_levels(plan, full.cluster, JobSeats(plan, full.cluster, 8)).empty());
 }
 
-TEST(JobSeats, FollowThePlacement) {
-  const Spec spec = eight_expert_nodes("{leaf: {nodes: 4}, placement: scattered}", "{data: 64}");
-  const Plan plan = make_plan(spec);
-  const JobSeats seats(plan, spec.cluster, 8);
-  EXPECT_FALSE(seats.in_order());
-  EXPECT_EQ(seats.node_of(8), 1);
-  EXPECT_EQ(seats.place_of(8), 4);  // the first node of the second leaf
-  EXPECT_EQ(seats.domain_of(32, 8), 1);
-}
-
 // NICs reach a share of their rate in all transfers; a receiver of too many flows a share of it in an all-to-all.
 TEST(UplinkLevels, HaveWhatTheTransportGives) {
   const auto needs = [](const std::string& network, Uplinks::Pattern pattern, bool by_node = false) {

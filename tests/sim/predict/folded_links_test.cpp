@@ -1,4 +1,6 @@
 // A class of ranks stands for several on links that they share with other classes.
+#include <array>
+
 #include <gtest/gtest.h>
 
 #include <fmt/format.h>
@@ -48,6 +50,47 @@ TEST(FoldedLinks, TakeNoMoreOfNvlinkThanASharedNicLets) {
                             "{context: 4, context_kind: ulysses, data: 4, global_batch: 32, micro_batch: 4, precision: "
                             "fp16, sharding: fsdp}");
   EXPECT_EQ(step(spec, true), step(spec, false));
+}
+
+// Replicas that nodes or leaves cut otherwise than others are classes of their own.
+TEST(FoldedLinks, KnowReplicasThatLieOtherwise) {
+  const std::string model = "{layers: 12, hidden: 4096, heads: 32, feed_forward: 14336, vocab: 32000}";
+  const std::string experts =
+      "{layers: 12, hidden: 1024, heads: 16, feed_forward: 2304, vocab: 32000, moe: {experts: 24, top_k: 2, "
+      "feed_forward: 768}}";
+  const std::string narrow = "network: {kind: rails, leaf: {nodes: 5, uplinks: 4, Gbps: 100}}";
+  for (const auto& [of, cluster, strategy] : std::vector<std::array<std::string, 3>>{
+           {model, "nodes: 12, " + narrow, "tensor: 8, pipeline: 4, data: 3, global_batch: 12"},
+           {model, "nodes: 3", "tensor: 2, pipeline: 4, data: 3, sharding: zero1, global_batch: 12"},
+           {model, "gpus_per_node: 4, nics: 2, nodes: 10", "pipeline: 5, data: 8, global_batch: 16"},
+           {model, "nodes: 3, network: {kind: fat-tree, leaf: {nodes: 2, uplinks: 1, Gbps: 100}}",
+            "tensor: 2, pipeline: 3, data: 4, sharding: hsdp, shard_group: 2, global_batch: 8"},
+           {experts, "nodes: 6, network: {kind: fat-tree, leaf: {nodes: 2, uplinks: 1, Gbps: 100}}",
+            "tensor: 2, pipeline: 3, data: 8, expert: 4, sharding: zero1, global_batch: 16"}}) {
+    const Spec spec = spec_of(of, "{node: dgx-h100, " + cluster + "}", "megatron-core", "{" + strategy + "}");
+    const Prediction folded = predict(spec);
+    EXPECT_LT(folded.plan.classes.size(), static_cast<std::size_t>(folded.plan.ranks)) << strategy;
+    EXPECT_EQ(folded.trace.step_time, step(spec, true)) << strategy;
+  }
+}
+
+// Slow ranks among groups of experts, or sets of shards, which have a part of the replicas.
+TEST(FoldedLinks, KnowLaggardsAmongPartsOfTheReplicas) {
+  const std::string experts =
+      "{layers: 4, hidden: 1024, heads: 16, feed_forward: 2304, vocab: 32000, moe: {experts: 8, top_k: 2, "
+      "feed_forward: 768";
+  for (const auto& [model, strategy] : std::vector<std::pair<std::string, std::string>>{
+           {experts + "}}", "{pipeline: 2, data: 8, expert: 4, global_batch: 16}"},
+           {experts + ", imbalance: 1.5}}", "{pipeline: 2, data: 8, expert: 4, global_batch: 16}"},
+           {experts + "}}", "{tensor: 2, data: 8, expert: 2, sharding: zero1, global_batch: 16}"},
+           {"llama-3.2-1b", "{context: 4, context_order: contiguous, data: 4, global_batch: 16}"},
+           {"llama-3.2-1b", "{data: 16, sharding: hsdp, shard_group: 4, global_batch: 16}"}}) {
+    Spec spec = spec_of(model, "{node: dgx-h100, nodes: 2}", "orrery", strategy);
+    const Picoseconds before = step(spec, false);
+    spec.cluster.stragglers = {{5, 1.5}};
+    EXPECT_EQ(step(spec, true), step(spec, false)) << strategy;
+    EXPECT_GT(step(spec, false), before) << strategy;
+  }
 }
 
 // With many stragglers only the replicas that are likely to be the slowest have them, and tensor groups are as slow as

@@ -1,4 +1,4 @@
-#include "sim/cost/placement.h"
+#include "models/partition/job_places.h"
 
 #include <algorithm>
 #include <cmath>

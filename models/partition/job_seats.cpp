@@ -1,0 +1,56 @@
+#include "models/partition/job_seats.h"
+
+#include <algorithm>
+
+#include "models/partition/job_places.h"
+
+namespace orrery {
+namespace {
+
+// A number of GPUs above any cluster's.
+constexpr std::int64_t kAllGpus = 1'000'000'000'000;
+
+std::int64_t capped(std::int64_t nodes, std::int64_t gpus_per_node, std::int64_t times = 1) {
+  return nodes > kAllGpus / gpus_per_node / times ? kAllGpus : nodes * gpus_per_node * times;
+}
+
+// Returns whether leaves and the spine carry at any time what all NICs send.
+bool carries_all(const Cluster& c) {
+  const Network& n = *c.network;
+  const auto switches = static_cast<double>(has_rails(n.kind) ? std::max(1, c.nics) : 1);
+  const double uplinks = switches * static_cast<double>(n.leaf_uplinks * n.planes) * n.leaf_Gbps;
+  const double nics = static_cast<double>(n.leaf_nodes * c.nics) * c.nic_Gbps;
+  return uplinks >= nics * (1 - 1e-9) && n.spine_ratio <= 1 && n.routing != Routing::ecmp && n.load == 0 &&
+         n.storage_Gbps == 0 && n.faults.empty() && n.fault_share == 0;
+}
+
+}  // namespace
+
+JobSeats::JobSeats(const Plan& plan, const Cluster& cluster, std::int64_t node_gpus)
+    : plan_(plan), node_gpus_(node_gpus), places_(places_of(cluster, node_gpus)) {}
+
+std::int64_t JobSeats::place_of(std::int64_t rank) const {
+  const std::int64_t node = node_of(rank);
+  return node < std::ssize(places_) ? places_[node] : node;
+}
+
+std::int64_t JobSeats::domain_of(std::int64_t gpus, std::int64_t rank) const {
+  if (places_.empty()) return rank / gpus;
+  return (place_of(rank) * node_gpus_ + plan_.seat_of(rank) % node_gpus_) / gpus;
+}
+
+std::vector<std::int64_t> domain_sizes(const Cluster& c) {
+  std::vector<std::int64_t> sizes;
+  if (c.oversubscribed_above_gpus > 0 && c.oversubscription > 1) sizes.push_back(c.oversubscribed_above_gpus);
+  if (!c.network) return sizes;
+  const Network& n = *c.network;
+  if (n.leaf_nodes > 0 && !carries_all(c)) {
+    sizes.push_back(capped(n.leaf_nodes, c.gpus_per_node));
+    if (n.spine_leaves > 1) sizes.push_back(capped(n.leaf_nodes, c.gpus_per_node, n.spine_leaves));
+  }
+  if (n.kind == NetworkKind::dragonfly) sizes.push_back(capped(n.leaf_nodes, c.gpus_per_node, n.groups.leaves));
+  if (n.site_nodes > 0) sizes.push_back(capped(n.site_nodes, c.gpus_per_node));
+  return sizes;
+}
+
+}  // namespace orrery

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "models/plan/plan.h"
+#include "models/spec/cluster.h"
+
+namespace orrery {
+
+// The nodes that a job's ranks lie on. Nodes, or NVLink domains that are larger than a node, are counted in sets of
+// node_gpus GPUs.
+class JobSeats {
+ public:
+  // The plan must outlive this object.
+  JobSeats(const Plan& plan, const Cluster& cluster, std::int64_t node_gpus);
+
+  std::int64_t node_gpus() const { return node_gpus_; }
+  bool in_order() const { return places_.empty(); }  // whether the job has the cluster's first nodes
+  const std::vector<std::int64_t>& places() const { return places_; }
+  // the node of a rank, counted among the job's
+  std::int64_t node_of(std::int64_t rank) const { return plan_.seat_of(rank) / node_gpus_; }
+  // the node of a rank, counted among the cluster's
+  std::int64_t place_of(std::int64_t rank) const;
+  // the domain of `gpus` GPUs that a rank lies in
+  std::int64_t domain_of(std::int64_t gpus, std::int64_t rank) const;
+
+ private:
+  const Plan& plan_;
+  std::int64_t node_gpus_;
+  std::vector<std::int64_t> places_;  // places_of() the job's nodes
+};
+
+// Returns the sizes, in GPUs, of the sets of a cluster's GPUs beyond which links may be slower, farther or fuller than
+// NICs are: pods, leaves, parts of the spine, groups of a dragonfly, sites.
+std::vector<std::int64_t> domain_sizes(const Cluster& cluster);
+
+}  // namespace orrery
