@@ -166,12 +166,13 @@ Imported import_text(const std::string& path, std::string_view text) {
     const bool trace = text.find("\"traceEvents\"") != std::string_view::npos;
     return trace ? import_kineto(path, text) : import_nccl_tests_json(path, text);
   }
+  if (start != std::string_view::npos && text[start] == '<') return import_nccl_graphs(path, std::string(text));
   const bool table = text.find("busbw") != std::string_view::npos,
              log = text.find("NCCL INFO") != std::string_view::npos;
   if (!table && !log)
     throw Error(path +
                 ": is neither output of nccl-tests (it has no header with 'busbw'), nor NCCL's log ('NCCL "
-                "INFO'), nor a Kineto trace");
+                "INFO') or graphs (XML), nor a Kineto trace");
   Imported all;
   if (log) append(all, import_nccl_log(path, text));
   if (table) append(all, import_nccl_tests(path, text));

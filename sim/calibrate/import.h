@@ -60,11 +60,13 @@ Imported import_nccl_tests(const std::string& path, std::string_view text);
 Imported import_nccl_tests_json(const std::string& path, std::string_view text);
 // Reads NCCL's log, as NCCL_DEBUG=INFO writes it with the subsystems GRAPH and TUNING.
 Imported import_nccl_log(const std::string& path, std::string_view text);
+// Reads the graphs that NCCL writes into the file of NCCL_GRAPH_DUMP_FILE.
+Imported import_nccl_graphs(const std::string& path, const std::string& text);
 // Reads a trace of PyTorch's profiler or of `orrery run --trace`.
 Imported import_kineto(const std::string& path, std::string_view text);
 
-// Imports a file of nccl-tests, of NCCL's log or of a profiler's trace, whichever it is; a log may hold the output of
-// several of these tools.
+// Imports a file of nccl-tests, of NCCL's log or graphs, or of a profiler's trace, whichever it is; a log may hold the
+// output of several of these tools.
 Imported import_file(const std::string& path);
 Imported import_text(const std::string& path, std::string_view text);
 

@@ -1,23 +1,19 @@
 // Reads the XML that NCCL writes: the topology of a node (NCCL_TOPO_DUMP_FILE: <system> of <cpu>, <pci>, <gpu>,
 // <nvlink>, <nic> and <net>) or the graphs that it chose (NCCL_GRAPH_DUMP_FILE: <graphs> of <graph>).
 #include <algorithm>
-#include <sstream>
 #include <utility>
 
 #include <fmt/format.h>
 #include <boost/property_tree/ptree.hpp>
-#include <boost/property_tree/xml_parser.hpp>
 
 #include "models/base/error.h"
 #include "sim/topology/cluster_facts.h"
+#include "sim/topology/xml.h"
 
 namespace orrery {
 namespace {
 
 using Tree = boost::property_tree::ptree;
-
-// The parser calls itself for each level. NCCL's own files have at most ten.
-constexpr int kMostLevels = 64;
 
 struct Found {
   std::int64_t gpus = 0, nets = 0, shared = 1;
@@ -28,40 +24,6 @@ struct Found {
 
 // The PCI class of an NVSwitch, to which an <nvlink> leads (NCCL 2.28.9, src/graph/xml.cc); other links lead to a GPU.
 constexpr std::string_view kSwitchClass = "0x0680";
-
-// Returns the position after the end of a markup that begins at `at`: a comment, a section of text, or a tag, in whose
-// quoted values a > ends nothing.
-std::size_t end_of_markup(std::string_view text, std::size_t at) {
-  for (const auto& [begin, end] :
-       {std::pair<std::string_view, std::string_view>{"<!--", "-->"}, {"<![CDATA[", "]]>"}, {"<?", "?>"}}) {
-    if (text.substr(at).starts_with(begin)) return std::min(text.size(), text.find(end, at)) + end.size();
-  }
-  char quote = 0;
-  for (; at < text.size(); ++at) {
-    if (quote != 0)
-      quote = text[at] == quote ? 0 : quote;
-    else if (text[at] == '"' || text[at] == '\'')
-      quote = text[at];
-    else if (text[at] == '>')
-      return at + 1;
-  }
-  return at;
-}
-
-bool is_deep(std::string_view text) {
-  int level = 0;
-  for (std::size_t at = text.find('<'); at < text.size();) {
-    const std::size_t end = end_of_markup(text, at);
-    const std::string_view tag = text.substr(at, end - at);
-    if (tag.starts_with("</"))
-      --level;
-    else if (!tag.starts_with("<!") && !tag.starts_with("<?") && !tag.ends_with("/>"))
-      ++level;
-    if (level > kMostLevels) return true;
-    at = end < text.size() ? text.find('<', end) : text.size();
-  }
-  return false;
-}
 
 std::int64_t count_below(const Tree& node, const char* tag) {
   std::int64_t sum = 0;
@@ -105,14 +67,16 @@ ClusterFacts facts_of_system(const Tree& system, const std::string& path) {
   return facts;
 }
 
-// A dump of graphs tells no more than how many channels NCCL opened, and at which rates.
+// A dump of graphs tells nothing of a node but how many channels NCCL opened, and at which rates; `calibrate --import`
+// makes a profile of it.
 ClusterFacts facts_of_graphs(const Tree& graphs, const std::string& path) {
   ClusterFacts facts;
   for (const auto& [name, graph] : graphs) {
     if (name != "graph") continue;
     facts.remarks.push_back(
-        fmt::format("{}: graph {} has {} channels of {} GB/s in a node, {} GB/s between nodes", path,
-                    graph.get<int>("<xmlattr>.id", 0), graph.get<int>("<xmlattr>.nchannels", 0),
+        fmt::format("{}: graph {} has {} channels of {} GB/s in a node, {} GB/s between nodes; orrery calibrate "
+                    "--import makes a profile with these",
+                    path, graph.get<int>("<xmlattr>.id", 0), graph.get<int>("<xmlattr>.nchannels", 0),
                     graph.get<double>("<xmlattr>.speedintra", 0), graph.get<double>("<xmlattr>.speedinter", 0)));
   }
   if (facts.remarks.empty()) throw Error(fmt::format("{}: has no <graph>", path));
@@ -122,14 +86,7 @@ ClusterFacts facts_of_graphs(const Tree& graphs, const std::string& path) {
 }  // namespace
 
 ClusterFacts nccl_topology_xml(const std::string& text, const std::string& path) {
-  if (is_deep(text)) throw Error(fmt::format("{}: is nested more deeply than NCCL nests its files", path));
-  Tree tree;
-  try {
-    std::istringstream in(text);
-    boost::property_tree::read_xml(in, tree);
-  } catch (const boost::property_tree::xml_parser_error& e) {
-    throw Error(fmt::format("{}:{}: is no XML: {}", path, e.line(), e.message()));
-  }
+  const Tree tree = read_nccl_xml(text, path);
   if (const auto system = tree.get_child_optional("system")) return facts_of_system(*system, path);
   if (const auto graphs = tree.get_child_optional("graphs")) return facts_of_graphs(*graphs, path);
   throw Error(fmt::format("{}: has neither <system> nor <graphs>; give a dump of NCCL", path));

@@ -25,6 +25,7 @@ void read_measured_run(std::string_view bytes);         // a run to ask question
 void read_nccl_log(std::string_view bytes);             // NCCL_DEBUG=INFO
 void read_nccl_tests(std::string_view bytes);           // the output of all_reduce_perf
 void read_nccl_tests_json(std::string_view bytes);      // the file that all_reduce_perf -J writes
+void read_nccl_graphs(std::string_view bytes);          // a profile of the graphs that NCCL dumped
 void read_nccl_xml(std::string_view bytes);             // NCCL's dump of a topology or of graphs
 void read_nvidia_smi_topology(std::string_view bytes);  // nvidia-smi topo -m
 void read_order_file(std::string_view bytes);           // strategy.schedule: {file: ...}

@@ -19,6 +19,7 @@ std::span<const Reader> readers() {
                                         {"nccl_log", read_nccl_log},
                                         {"nccl_tests", read_nccl_tests},
                                         {"nccl_tests_json", read_nccl_tests_json},
+                                        {"nccl_graphs", read_nccl_graphs},
                                         {"nccl_xml", read_nccl_xml},
                                         {"nvidia_smi_topology", read_nvidia_smi_topology},
                                         {"order_file", read_order_file},

@@ -301,9 +301,13 @@ NcclGraphs nccl_graphs(const NcclTopology& t) {
   g.ring = ring_graph(t);
   g.tree = tree_graph(t, g.ring.channels);
   g.nvls = nvls_graph(t);
-  g.collective_channels = collective_channels(t, g.ring);
-  g.nvls_channels = nvls_channels(t);
+  count_channels(t, g);
   return g;
+}
+
+void count_channels(const NcclTopology& t, NcclGraphs& g) {
+  g.collective_channels = is_rccl(t) ? g.ring.channels : collective_channels(t, g.ring);
+  g.nvls_channels = is_rccl(t) ? 0 : nvls_channels(t);
 }
 
 }  // namespace orrery

@@ -100,6 +100,7 @@ void apply(const LoggedNccl& logged, NcclModel& m) {
   if (logged.ring) m.graphs.ring = *logged.ring;
   if (logged.tree) m.graphs.tree = *logged.tree;
   if (logged.nvls) m.graphs.nvls = *logged.nvls;
+  count_channels(m.topology, m.graphs);
   if (logged.collective_channels > 0) {
     m.graphs.collective_channels = logged.collective_channels;
     m.graphs.nvls_channels = logged.nvls_channels;
@@ -118,9 +119,14 @@ NcclModel nccl_model(const Cluster& cluster, std::span<const int> members, const
   if (topology.job_nodes > 0) topology.job_nodes = ceil_div(job.gpus, nccl_node_gpus(cluster));
   NcclModel model = nccl_model(topology);
   const std::int64_t ranks = std::accumulate(members.begin(), members.end(), std::int64_t{0});
-  for (const LoggedNccl& l : logged) {
-    if (l.ranks == ranks && l.nodes == std::ssize(members)) apply(l, model);
-  }
+  const auto is_of = [&](const LoggedNccl& l) { return l.ranks == ranks && l.nodes == std::ssize(members); };
+  const auto has_nodes_of = [&](const LoggedNccl& l) {
+    return l.nodes == LoggedNccl::kSeveralNodes && members.size() > 1 &&
+           std::ranges::all_of(members, [&](int m) { return m == l.ranks; });
+  };
+  auto found = std::ranges::find_if(logged, is_of);
+  if (found == logged.end()) found = std::ranges::find_if(logged, has_nodes_of);
+  if (found != logged.end()) apply(*found, model);
   return model;
 }
 
@@ -149,7 +155,7 @@ nlohmann::ordered_json json_of(const LoggedNccl& logged) {
 }
 
 LoggedNccl logged_nccl_of(const JsonValue& entry) {
-  LoggedNccl logged{.nodes = entry.at("nodes").whole(1, sensible::kMostMembers),
+  LoggedNccl logged{.nodes = entry.at("nodes").whole(0, sensible::kMostMembers),
                     .ranks = entry.at("ranks").whole(1, sensible::kMostMembers)};
   logged.version = entry.text_or("version", "");
   logged.collective_channels = static_cast<int>(entry.whole_or("channels", 0, 0, sensible::kMostChannels));

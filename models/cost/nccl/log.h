@@ -15,8 +15,11 @@ namespace orrery {
 
 // NCCL's log of one communicator (NCCL_DEBUG=INFO, NCCL_DEBUG_SUBSYS=INIT,GRAPH,TUNING): the graphs that NCCL found, as
 // numbers of channels and GB/s, and its own table of latencies and bandwidths. sim/calibrate/import_nccl_log.cpp parses
-// the log.
+// the log, import_nccl_graphs.cpp the file of NCCL_GRAPH_DUMP_FILE, which has the graphs alone.
 struct LoggedNccl {
+  // The value of `nodes` for communicators of any number of nodes above one, of which `ranks` is that on each: NCCL's
+  // file of graphs does not say how many there are.
+  static constexpr std::int64_t kSeveralNodes = 0;
   std::int64_t nodes = 1, ranks = 1;
   std::string version;  // version of NCCL, "2.28.9+cuda13.0"; "" if the log does not state it
   // Numbers of channels of collectives and of NVLS; both are 0 if they were not logged.
@@ -37,7 +40,7 @@ struct NcclJob {
 
 // Returns the performance model of NCCL 2.`minor` for a communicator that has members[i] ranks on the i-th of its
 // nodes, with the figures that NCCL logged for a communicator with the same numbers of nodes and ranks, if there is
-// such a log.
+// such a log; else with the graphs of one of several nodes with as many ranks on each.
 NcclModel nccl_model(const Cluster& cluster, std::span<const int> members, const NcclJob& job,
                      const std::vector<LoggedNccl>& logged);
 

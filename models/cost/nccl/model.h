@@ -154,6 +154,8 @@ NcclTopology nccl_topology(const Cluster& cluster, int nodes, int ranks_per_node
 NcclTopology nccl_topology(const Cluster& cluster, std::span<const int> members);
 
 NcclGraphs nccl_graphs(const NcclTopology& topology);
+// Sets the numbers of channels that NCCL opens for given graphs.
+void count_channels(const NcclTopology& topology, NcclGraphs& graphs);
 
 // Returns the tuning table for given graphs, for example graphs that a run on a cluster logged.
 NcclTable nccl_table(const NcclTopology& topology, const NcclGraphs& graphs);

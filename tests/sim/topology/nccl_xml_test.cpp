@@ -26,7 +26,9 @@ TEST(NcclTopologyXml, TellsPairsOfGpusFromSwitches) {
 TEST(NcclTopologyXml, OfGraphsIsARemark) {
   const ClusterFacts facts = nccl_topology_xml(samples::kNcclGraphs, "graphs.xml");
   ASSERT_EQ(facts.remarks.size(), 1U);
-  EXPECT_EQ(facts.remarks[0], "graphs.xml: graph 0 has 16 channels of 20 GB/s in a node, 24 GB/s between nodes");
+  EXPECT_EQ(facts.remarks[0],
+            "graphs.xml: graph 0 has 16 channels of 20 GB/s in a node, 24 GB/s between nodes; orrery calibrate "
+            "--import makes a profile with these");
 }
 
 TEST(NcclTopologyXml, RefusesWhatNcclDoesNotWrite) {
