@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "models/base/quantile.h"
+#include "models/spec/asynchrony.h"
 #include "sim/engine/simulate.h"
 
 namespace orrery {
@@ -21,20 +23,22 @@ struct Weighed {
 
 // The share of hashes whose slowdown stands for an unlucky set's.
 constexpr double kUnlucky = 0.99;
-// The greatest number of sets whose weight is simulated: those that the job spends most time on.
-constexpr std::size_t kMostWeighed = 6;
+// The greatest number of sets whose weight is simulated, those that the job spends most time on; of plans that take
+// long to simulate it is as many as make kWeighedTasks tasks in all, but at least kLeastWeighed.
+constexpr std::int64_t kMostWeighed = 6, kLeastWeighed = 2, kWeighedTasks = 4'000'000;
 // The least share of a step that a set adds to it when it is unlucky, if it is to count.
 constexpr double kNoticed = 1e-4;
 
 // Returns the sets whose collisions may be more or less costly, those with the most time first.
-std::vector<Weighed> uncertain_sets(const Costs& costs) {
+std::vector<Weighed> uncertain_sets(const Costs& costs, std::int64_t tasks) {
   std::vector<Weighed> sets;
   for (const auto& [set, transfers] : costs.hashed) {
     if (transfers.slowdown_at(kUnlucky) > transfers.slowdown_at(0.5)) sets.push_back({set, &transfers});
   }
   const auto longer = [](const Weighed& a, const Weighed& b) { return a.transfers->time > b.transfers->time; };
   std::stable_sort(sets.begin(), sets.end(), longer);
-  if (sets.size() > kMostWeighed) sets.resize(kMostWeighed);
+  const std::int64_t most = std::clamp(kWeighedTasks / tasks, kLeastWeighed, kMostWeighed);
+  if (std::ssize(sets) > most) sets.resize(most);
   return sets;
 }
 
@@ -45,7 +49,7 @@ Seconds most_added(const Weighed& w) {
 
 // Returns the sets that add a noticeable time to the step when they are unlucky.
 std::vector<Weighed> weighed_sets(const HashedStep& hashed, const std::atomic<bool>* stop) {
-  std::vector<Weighed> sets = uncertain_sets(hashed.costs);
+  std::vector<Weighed> sets = uncertain_sets(hashed.costs, static_cast<std::int64_t>(hashed.plan.task_count()));
   HashDraw middle;
   for (const auto& [set, transfers] : hashed.costs.hashed) middle.shares[set] = 0.5;
   const Seconds base = hashed.at(middle, stop);
@@ -87,6 +91,12 @@ std::vector<Drawn> ordered_draws(const std::vector<Weighed>& sets) {
 Seconds HashedStep::at(const HashDraw& draw, const std::atomic<bool>* stop) const {
   const Timing timing = costs_of(plan, spec, profile, plan.workers(), draw).timing;
   return seconds(period_of(plan, simulate(plan, timing, stop)).length());
+}
+
+bool draws_hashes(const Spec& spec) {
+  const std::optional<Network>& n = spec.cluster.network;
+  return n && (n->routing == Routing::ecmp || n->hashed_planes) && !n->hash_seed && n->storage_Gbps == 0 &&
+         !spec.generation && !asynchronous_workers(spec.strategy);
 }
 
 StepQuantiles hash_quantiles(const HashedStep& hashed, Seconds mean, Seconds step, const std::atomic<bool>* stop) {

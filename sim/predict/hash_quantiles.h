@@ -23,6 +23,11 @@ struct HashedStep {
   Seconds at(const HashDraw& draw, const std::atomic<bool>* stop = nullptr) const;
 };
 
+// Returns whether a report says how the spec's step differs with hashes: these choose uplinks or planes, and no seed
+// says which draw of them is asked for. That of a pass of a generated text, or one that only says what a checkpoint
+// costs, does not.
+bool draws_hashes(const Spec& spec);
+
 // Returns the quantiles over hashes of a step that takes `step` in their mean, of which `mean` is simulated. Draws
 // (thousands) are put in the order of a first estimate: the sum, over the sets of connections, of the set's slowdown
 // times what the step gains by it, which is simulated with one set unlucky at a time and all others at their median. A

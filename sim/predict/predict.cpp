@@ -87,12 +87,6 @@ double roll_back_time(const Plan& folded, const Timing& timing, const std::atomi
   return seconds(time(true) - time(false));
 }
 
-// Returns whether a report says how the step differs with hashes. One that only says what a checkpoint costs does not.
-bool differs_by_hash(const Spec& spec, const Costs& costs) {
-  const std::optional<Network>& n = spec.cluster.network;
-  return !costs.hashed.empty() && n && !n->hash_seed && n->storage_Gbps == 0 && !asynchronous_workers(spec.strategy);
-}
-
 StepQuantiles quantiles_over_hashes(const Prediction& p, const Spec& spec, bool unfolded,
                                     const std::atomic<bool>* stop) {
   const Seconds mean = seconds(period_of(p.plan, p.trace).length());
@@ -190,7 +184,7 @@ Prediction predict(const Spec& spec, Profile profile, bool unfolded, const std::
     p.report.variation = step_quantiles(
         spec, folded, unfolded ? costs_of(folded, spec, p.profile).timing : p.costs.timing, p.report.step_time_s, stop);
   }
-  if (differs_by_hash(spec, p.costs)) p.report.hashes = quantiles_over_hashes(p, spec, unfolded, stop);
+  if (draws_hashes(spec) && !p.costs.hashed.empty()) p.report.hashes = quantiles_over_hashes(p, spec, unfolded, stop);
   if (const std::optional<Spec> beside = while_a_checkpoint_leaves(spec))
     slow_steps(*p.report.checkpoint, spec, p.report.step_time_s,
                predict(*beside, p.profile, false, stop).report.step_time_s);

@@ -9,6 +9,7 @@
 #include "models/base/quantile.h"
 #include "models/base/random.h"
 #include "models/load/load_spec.h"
+#include "sim/predict/long_steps.h"
 #include "sim/predict/predict.h"
 
 namespace orrery {
@@ -93,6 +94,16 @@ TEST(HashQuantiles, OfEveryRankAreThoseOfTheFoldedPlan) {
   const Report folded = predict(spec).report, whole = predict(spec, true).report;
   EXPECT_EQ(whole.hashes->p50, folded.hashes->p50);
   EXPECT_EQ(whole.hashes->p95, folded.hashes->p95);
+}
+
+// Steps of many micro-batches, which are derived from shorter ones with even routes, are simulated as a whole.
+TEST(HashQuantiles, OfALongStepAreThoseOfAllOfIt) {
+  const char* strategy = "tensor: 4, pipeline: 4, data: 16, sharding: zero1, global_batch: 1024";
+  const Spec spec = hashed_spec(kDense, kTree, strategy);
+  const Profile profile = profile_for(spec, "");
+  const Report whole = predict(spec, profile).report, derived = predict_report(spec, profile);
+  EXPECT_EQ(derived.hashes->p50, whole.hashes->p50);
+  EXPECT_EQ(derived.hashes->p95, whole.hashes->p95);
 }
 
 // A seed's step is that of its draw; steps of many seeds lie around the mean. Even routes have no draws.
