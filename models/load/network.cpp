@@ -98,6 +98,8 @@ constexpr SpecKey kRoutingKeys[] = {
     {"queue_pairs", "queue pairs of a connection", "4"},
     {"planes", "how a NIC uses its planes: evenly, or the plane of every queue pair by a hash", "hashed",
      "even | hashed", "hashed with ecmp, else even"},
+    {"seed", "draws the hashes of connections, and the step is that of the draw, not the mean over draws", "1", "",
+     "none"},
 };
 constexpr std::string_view kPlaneChoices[] = {"even", "hashed"};
 // As many as the network that DeepSeek describes has (arXiv:2505.09343).
@@ -213,6 +215,7 @@ static void read_routing(const SpecSection& network, Network& n) {
   std::string planes = n.routing == Routing::ecmp ? "hashed" : "even";
   routing.take_word("planes", planes, kPlaneChoices);
   n.hashed_planes = planes == "hashed";
+  routing.take("seed", n.hash_seed);
 }
 
 static void read_sites(const SpecSection& network, Network& n) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -77,11 +78,12 @@ struct Network {
   std::int64_t planes = 1;
   bool hashed_planes = false;  // whether a hash draws the plane of every queue pair; else all planes are used evenly
   Routing routing = Routing::adaptive;
-  LeafGroups groups;             // of a dragonfly
-  Torus torus;                   // of a torus
-  FabricGraph graph;             // of a graph
-  std::int64_t queue_pairs = 1;  // number of queue pairs of a connection, among which its bytes are divided
-  double load = 0;               // share of the uplinks' rate that other jobs take
+  LeafGroups groups;                      // of a dragonfly
+  Torus torus;                            // of a torus
+  FabricGraph graph;                      // of a graph
+  std::int64_t queue_pairs = 1;           // number of queue pairs of a connection, among which its bytes are divided
+  std::optional<std::int64_t> hash_seed;  // of the hashes of ecmp and of planes; none: transfers take their mean time
+  double load = 0;                        // share of the uplinks' rate that other jobs take
   // Share of the nominal rate of NICs and of links above them that transfers have at most; 1: as measured.
   double efficiency = 1;
   // A rank that gets bytes from more ranks of other nodes than incast_senders in an all-to-all gets them at

@@ -41,9 +41,9 @@ std::string network_of(const Network& n) {
   if (n.leaf_nodes > 0)
     text += fmt::format(
         ", kind: {}, leaf: {{nodes: {}, uplinks: {}}}, planes: {}, routing: {{kind: {}, queue_pairs: {}, "
-        "planes: {}}}, load: {}",
+        "planes: {}{}}}, load: {}",
         name_of(n.kind), n.leaf_nodes, n.leaf_uplinks, n.planes, name_of(n.routing), n.queue_pairs,
-        n.hashed_planes ? "hashed" : "even", n.load);
+        n.hashed_planes ? "hashed" : "even", n.hash_seed ? fmt::format(", seed: {}", *n.hash_seed) : "", n.load);
   if (n.leaf_nodes > 0 && n.kind != NetworkKind::dragonfly)
     text += fmt::format(", spine: {{leaves: {}, ratio: {}}}", n.spine_leaves, n.spine_ratio);
   if (n.site_nodes > 0)

@@ -286,6 +286,7 @@ std::vector<Section> deciding(const Spec& spec, const Prediction& p, unsigned th
   limit.lines.push_back(fmt::format("step of {}: {}", time_text(p.report.step_time_s), p.report.limit));
   if (const std::string models = models_text(p.report); !models.empty()) limit.lines.push_back(models);
   if (p.report.variation) limit.lines.push_back(variation_line(p.report));
+  if (p.report.hashes) limit.lines.push_back(hashes_line(p.report));
   return {limit, critical(p), technique_effects(spec, p, threads)};
 }
 

@@ -32,9 +32,11 @@ namespace fs = std::filesystem;
 Outcome report_generation(const Job& job, const std::vector<RankRun>& runs, const Common& common) {
   if (!job.options.trace.empty()) {
     const Trace trace = measured_trace(job.plan, runs, median_step(step_times(runs)));
-    write_chrome_trace(
-        job.options.trace, job.plan, trace, live_memory(job.plan, trace),
-        {.device = runs[0].device, .passes = names_of(job.spec, generation_passes(*job.spec.generation))});
+    const std::vector<GenerationPass> passes = generation_passes(*job.spec.generation);
+    write_chrome_trace(job.options.trace, job.plan, trace, live_memory(job.plan, trace),
+                       {.device = runs[0].device,
+                        .passes = names_of(job.spec, passes),
+                        .cache = cache_use(job.spec, job.plan, passes)});
   }
   const GenerationReport report = measured_generation(job.spec, job.plan, runs);
   if (!common.json) {

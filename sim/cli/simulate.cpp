@@ -80,8 +80,9 @@ Outcome with_timeline(const Spec& spec, const SimulateOptions& options, const Co
   if (!options.trace.empty()) {
     Spec once = spec;
     once.steps = 1;
-    write_chrome_trace(options.trace, p.plan, p.trace, memory_samples(once, p.plan, p.costs, p.trace, p.profile),
-                       {.device = spec.cluster.gpu.name, .passes = names_of(spec, passes)});
+    write_chrome_trace(
+        options.trace, p.plan, p.trace, memory_samples(once, p.plan, p.costs, p.trace, p.profile),
+        {.device = spec.cluster.gpu.name, .passes = names_of(spec, passes), .cache = cache_use(spec, p.plan, passes)});
   }
   if (options.timeline && !common.json)
     outcome.text += "\n" + gantt(p.plan, p.trace, gantt_columns(p.plan, common.style.columns));

@@ -49,8 +49,8 @@ constexpr double kFarOfEachNode = 0.25;
 
 class CostModel {
  public:
-  CostModel(const Plan& plan, const Spec& spec, const Profile& profile, std::int64_t job_gpus)
-      : plan_(plan), spec_(spec), profile_(profile), uplinks_(plan, spec.cluster, nccl_node_gpus(spec.cluster)) {
+  CostModel(const Plan& plan, const Spec& spec, const Profile& profile, std::int64_t job_gpus, const HashDraw& draw)
+      : plan_(plan), spec_(spec), profile_(profile), uplinks_(plan, spec.cluster, nccl_node_gpus(spec.cluster), draw) {
     compute_.reserve(plan.ops.size());
     for (const Op& op : plan.ops) {
       if (const auto* t = std::get_if<Transfer>(&op.work)) offsets_.insert(t->offset);
@@ -85,6 +85,7 @@ class CostModel {
       costs_.nccl_bytes.push_back(communicator_bytes(s, lie));
     }
     costs_.busiest = uplinks_.busiest();
+    costs_.hashed = uplinks_.hashed();
     find_host_parts();
     add_step_begin();
     find_shared_links(plan_, spec_.cluster, costs_.timing);
@@ -317,7 +318,8 @@ class CostModel {
     const Bytes bytes = t.bytes / t.parts;
     const NcclChoice sent =
         measured(nccl_point_to_point(members, near, bytes), transfer_kind(plan_.ops[op]), pair, bytes);
-    const NodeTraffic path = {.levels = static_cast<std::uint32_t>(lie[kHopCrossings][way])};
+    const NodeTraffic path = {.levels = static_cast<std::uint32_t>(lie[kHopCrossings][way]),
+                              .way = t.send ? t.offset : -t.offset};
     const NcclChoice choice =
         over_uplinks(uplinks_, op, sent, Dimension::pipeline, members.topology, Uplinks::Pattern::neighbours, path);
     if (t.parts == 1) return choice;
@@ -379,11 +381,16 @@ class CostModel {
 
 }  // namespace
 
-Costs costs_of(const Plan& plan, const Spec& spec, const Profile& profile, std::int64_t job_gpus) {
+Costs costs_of(const Plan& plan, const Spec& spec, const Profile& profile, std::int64_t job_gpus,
+               const HashDraw& draw) {
   const bool complete = !has_formulas(profile) && !profile.measured.transfers.empty();
-  Costs costs = complete ? measured_costs(plan, spec, profile) : CostModel(plan, spec, profile, job_gpus).run();
+  Costs costs = complete ? measured_costs(plan, spec, profile) : CostModel(plan, spec, profile, job_gpus, draw).run();
   if (const auto& v = spec.cluster.variation) wait_for_slowest_kernels(plan, *v, costs.timing);
   return costs;
+}
+
+Costs costs_of(const Plan& plan, const Spec& spec, const Profile& profile, std::int64_t job_gpus) {
+  return costs_of(plan, spec, profile, job_gpus, draw_of(spec.cluster));
 }
 
 Costs costs_of(const Plan& plan, const Spec& spec, const Profile& profile) {

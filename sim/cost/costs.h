@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,8 @@ struct Costs {
   std::vector<TransferNote> notes;
   // for each class of ranks, the bytes of NCCL's buffers, which lie outside the caching allocator
   std::vector<Bytes> nccl_bytes;
+  // the transfers whose uplinks a hash chooses, by the number of their connections (hash_draw.h)
+  std::map<std::uint64_t, HashedTransfers> hashed;
   UplinkUse busiest;  // the fullest uplinks of all transfers; a share of 0 if no uplink is short or hashed
 
   // The share of the launch time of a layer's ops in which the host thread is busy. Launches are asynchronous: in the
@@ -48,6 +51,8 @@ Costs costs_of(const Plan& plan, const Spec& spec, const Profile& profile);
 // Finds the costs of a plan that covers only a part of a job of `job_gpus` GPUs. The steps wait for the slowest GPU of
 // the complete job.
 Costs costs_of(const Plan& plan, const Spec& spec, const Profile& profile, std::int64_t job_gpus);
+// Finds the costs for one draw of the hashes that choose uplinks, whatever cluster.network.routing.seed says.
+Costs costs_of(const Plan& plan, const Spec& spec, const Profile& profile, std::int64_t job_gpus, const HashDraw& draw);
 
 // Takes all costs from a profile's samples: compute tasks by shape, transfers by kind, number of ranks and bytes.
 // Measured waits between tasks are added: for a compute task the wait for its thread; for a transfer the wait for the

@@ -97,6 +97,11 @@ std::vector<LargestLoad> compute(const HashedFlows& f) {
   return balls <= kMostExact ? exactly(f, balls) : independently(f, balls);
 }
 
+// Returns the factor by which hashing lengthens a transfer if the fullest uplink carries so many queue pairs.
+double slowdown_by(const HashedFlows& flows, double demand, std::int64_t queue_pairs) {
+  return std::max(1.0, demand * static_cast<double>(queue_pairs) / static_cast<double>(flows.queue_pairs));
+}
+
 }  // namespace
 
 // Searches ask for the same few distributions thousands of times, from several threads.
@@ -116,11 +121,18 @@ const std::vector<LargestLoad>& largest_loads(const HashedFlows& flows) {
 double mean_slowdown(const HashedFlows& flows, double demand) {
   double sum = 0, whole = 0;
   for (const LargestLoad& load : largest_loads(flows)) {
-    const double shared = demand * static_cast<double>(load.queue_pairs) / static_cast<double>(flows.queue_pairs);
-    sum += load.probability * std::max(1.0, shared);
+    sum += load.probability * slowdown_by(flows, demand, load.queue_pairs);
     whole += load.probability;
   }
   return whole > 0 ? sum / whole : 1;
+}
+
+double slowdown_at(const HashedFlows& flows, double demand, double share) {
+  const std::vector<LargestLoad>& loads = largest_loads(flows);
+  if (loads.empty()) return 1;
+  std::size_t i = 0;
+  for (double sum = loads[0].probability; sum < share && i + 1 < loads.size(); sum += loads[i].probability) ++i;
+  return slowdown_by(flows, demand, loads[i].queue_pairs);
 }
 
 }  // namespace orrery

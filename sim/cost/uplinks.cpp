@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <tuple>
+#include <utility>
 
 #include "sim/cost/hashed_routes.h"
 
@@ -19,14 +20,21 @@ double doubling_edges(double nodes, double inside) {
   return std::max(1.0, parts / (nodes - 1));
 }
 
+// Returns the number of the connections that a dimension's groups, or its messages of one way, have at a level.
+std::uint64_t connections_of(UplinkKind level, std::size_t d, Uplinks::Pattern pattern, std::int64_t way) {
+  const std::uint64_t set = (d * 2 + static_cast<std::uint64_t>(pattern)) << 4 | static_cast<std::uint64_t>(level);
+  return set << 32 | static_cast<std::uint32_t>(way);
+}
+
 }  // namespace
 
-Uplinks::Uplinks(const Plan& plan, const Cluster& cluster, std::int64_t node_gpus)
+Uplinks::Uplinks(const Plan& plan, const Cluster& cluster, std::int64_t node_gpus, HashDraw draw)
     : plan_(plan),
       seats_(plan, cluster, node_gpus),
       nics_as_one_(std::max(1.0, static_cast<double>(cluster.nics) / cluster.gpus_per_node)),
       levels_(uplink_levels(plan, cluster, seats_)),
-      tasks_(levels_.empty() ? 0 : plan.ops.size()) {
+      tasks_(levels_.empty() ? 0 : plan.ops.size()),
+      draw_(std::move(draw)) {
   if (levels_.empty()) return;
   for (TaskId t = 0; t < plan.task_count(); ++t) ++tasks_[plan.tasks[t].op];
 }
@@ -132,7 +140,7 @@ Seconds Uplinks::time(std::size_t op, Dimension d, Pattern pattern, const NodeTr
   for (std::size_t l = 0; l < levels_.size(); ++l) {
     const UplinkLevel& level = levels_[l];
     if ((sent.levels >> l & 1) == 0) continue;
-    if (level.hashed_uplinks > 0) most = std::max(most, hashed_time(level, dimension, pattern, sent));
+    if (level.hashed_uplinks > 0) most = std::max(most, hashed_time(op, level, dimension, pattern, sent));
     if (pattern == Pattern::pairs) trips += forwarding(level, sent);
     if (!(level.away > 0)) continue;
     most = std::max(most, waiting(level, dimension, pattern, sent));
@@ -153,7 +161,8 @@ Seconds Uplinks::time(std::size_t op, Dimension d, Pattern pattern, const NodeTr
 // A switch's flows are those of its NICs that send out of the domain at one moment, each over the queue pairs of every
 // channel that NCCL opens on the NIC. In a ring or tree these are the
 // NICs of the nodes at the boundary, in an all-to-all all NICs for the share of their bytes that leaves the domain.
-Seconds Uplinks::hashed_time(const UplinkLevel& level, std::size_t d, Pattern pattern, const NodeTraffic& sent) const {
+Seconds Uplinks::hashed_time(std::size_t op, const UplinkLevel& level, std::size_t d, Pattern pattern,
+                             const NodeTraffic& sent) {
   const auto nics = static_cast<double>(std::max<std::int64_t>(1, sent.nics));
   const bool pairs = pattern == Pattern::pairs;
   const double away = pairs ? level.pairs[d] / std::max(level.pairs[d], level.from_nodes[d]) : 1;
@@ -162,12 +171,18 @@ Seconds Uplinks::hashed_time(const UplinkLevel& level, std::size_t d, Pattern pa
   if (!(flows > 0)) return 0;
   const std::int64_t connections =
       ceil_div(std::max<std::int64_t>(1, sent.channels), std::max<std::int64_t>(1, sent.nics));
-  const HashedFlows hashed = {static_cast<std::int64_t>(std::ceil(flows)), level.hashed_uplinks,
-                              ceil_div(level.queue_pairs * connections, level.planes),
-                              level.domains * level.switches * level.planes};
+  const HashedFlows of_switch = {static_cast<std::int64_t>(std::ceil(flows)), level.hashed_uplinks,
+                                 ceil_div(level.queue_pairs * connections, level.planes),
+                                 level.domains * level.switches * level.planes};
   const double demand =
-      sent.bytes / nics / sent.seconds / level.uplink * flows / static_cast<double>(hashed.flows * level.planes);
-  return sent.seconds * (1 - away + away * mean_slowdown(hashed, demand));
+      sent.bytes / nics / sent.seconds / level.uplink * flows / static_cast<double>(of_switch.flows * level.planes);
+  const std::uint64_t set = connections_of(level.kind, d, pattern, sent.way);
+  HashedTransfers& longest = hashed_[set];
+  const Seconds time = static_cast<double>(tasks_[op]) * sent.seconds;
+  if (time >= longest.time) longest = {of_switch, demand, time};
+  const std::optional<double> share = draw_.share_of(set);
+  return sent.seconds *
+         (1 - away + away * (share ? slowdown_at(of_switch, demand, *share) : mean_slowdown(of_switch, demand)));
 }
 
 NcclChoice over_uplinks(Uplinks& uplinks, std::size_t op, const NcclChoice& choice, Dimension d,

@@ -1,12 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "models/base/units.h"
 #include "models/cost/nccl/model.h"
 #include "models/plan/plan.h"
 #include "models/spec/cluster.h"
+#include "sim/cost/hash_draw.h"
 #include "sim/cost/uplink_levels.h"
 
 namespace orrery {
@@ -23,6 +25,7 @@ struct NodeTraffic {
   bool by_node = false;   // whether a rank gets an all-to-all's bytes of a node from one of its ranks (two stages)
   bool doubling = false;  // whether ranks send to those at distances 1, 2, 4, ... (NCCL's PAT) instead of to the next
   std::uint32_t levels = ~0U;  // the levels of uplinks that the transfer uses, a bit for each (Uplinks::crossed)
+  std::int64_t way = 0;        // of a message between stages: by how many stages its receiver is ahead of its sender
 };
 
 // The effect of a domain's uplinks (a leaf's, a part of the spine's, or a pod's) on a transfer.
@@ -44,9 +47,10 @@ struct UplinkUse {
 // of binary trees crosses a boundary four times with half the buffer, a ring once with twice the buffer). NCCL's
 // PAT sends half of its bytes to the next node, a quarter to the second next, an eighth to the fourth next, and so on.
 // In an all-to-all, every member inside a domain sends to every member outside. Where a hash chooses uplinks, the
-// transfer lasts as long as its slowest flow, a mean over hashes (hashed_routes.h). Between sites a transfer also waits
-// for bits on their way: once for every trip, and where a connection's bytes on the way would be more than NCCL's
-// buffer holds. The switch of a level with the fewest uplinks and the one with the most bytes are taken to be the same.
+// transfer lasts as long as its slowest flow, in the mean over hashes or for one draw of them (hash_draw.h). Between
+// sites a transfer also waits for bits on their way: once for every trip, and where a connection's bytes on the way
+// would be more than NCCL's buffer holds. The switch of a level with the fewest uplinks and the one with the most bytes
+// are taken to be the same.
 //
 // All groups of a dragonfly send at the same time: what one sends to another goes over the links between the two,
 // or, where routing is adaptive and this is faster, over other groups, on twice as many links (Valiant's routing; Kim
@@ -62,8 +66,8 @@ class Uplinks {
   // that follow each other in a ring or tree; pairs: between every member inside the domain and every member outside.
   enum class Pattern : std::uint8_t { neighbours, pairs };
 
-  // node_gpus: number of GPUs that reach each other without a NIC.
-  Uplinks(const Plan& plan, const Cluster& cluster, std::int64_t node_gpus);
+  // node_gpus: number of GPUs that reach each other without a NIC. draw: of hashes, where these choose uplinks.
+  Uplinks(const Plan& plan, const Cluster& cluster, std::int64_t node_gpus, HashDraw draw = {});
 
   // Returns the levels at which the path between two ranks, or the ring of a rank's group, leaves a domain: a bit for
   // each level of uplinks that may slow it.
@@ -77,13 +81,15 @@ class Uplinks {
   Seconds least_time(Dimension d, Pattern pattern, const NodeTraffic& sent) const;
   // Returns the level whose uplinks need longest.
   std::uint8_t fullest(Dimension d, Pattern pattern, const NodeTraffic& sent) const;
-  // Returns the mean seconds of a transfer that crosses a boundary, given its time without the uplinks: at least
+  // Returns the seconds of a transfer that crosses a boundary, given its time without the uplinks: at least
   // least_time(), and longer where flows meet on hashed uplinks.
   // op: index of the transfer's op, for busiest().
   Seconds time(std::size_t op, Dimension d, Pattern pattern, const NodeTraffic& sent);
   // Returns, of all ops that time() was called for, what was done to the transfers of the one to which most time was
   // added, or that uses most of its uplinks if none is slowed.
   const UplinkUse& busiest() const { return busiest_; }
+  // Returns the transfers that time() was called for whose uplinks a hash chooses, by the number of their connections.
+  const std::map<std::uint64_t, HashedTransfers>& hashed() const { return hashed_; }
   // Number of NICs that work for a GPU as one, where there are several for each (the NICs of an NcclTopology).
   double nics_as_one() const { return nics_as_one_; }
 
@@ -94,7 +100,8 @@ class Uplinks {
   double doubled(const UplinkLevel& level, Dimension d) const;
   Seconds forwarding(const UplinkLevel& level, const NodeTraffic& sent) const;
   Seconds waiting(const UplinkLevel& level, std::size_t d, Pattern pattern, const NodeTraffic& sent) const;
-  Seconds hashed_time(const UplinkLevel& level, std::size_t d, Pattern pattern, const NodeTraffic& sent) const;
+  Seconds hashed_time(std::size_t op, const UplinkLevel& level, std::size_t d, Pattern pattern,
+                      const NodeTraffic& sent);
 
   const Plan& plan_;
   JobSeats seats_;
@@ -102,6 +109,8 @@ class Uplinks {
   std::vector<UplinkLevel> levels_;
   std::vector<std::int64_t> tasks_;  // for each op of the plan, the number of its tasks
   UplinkUse busiest_;
+  HashDraw draw_;
+  std::map<std::uint64_t, HashedTransfers> hashed_;
 };
 
 inline Uplinks::Pattern pattern_of(CollectiveKind kind) {

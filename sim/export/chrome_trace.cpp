@@ -88,6 +88,7 @@ class Writer {
         samples_(samples),
         steps_(options.steps),
         passes_(options.passes),
+        cache_(options.cache),
         device_(json_string(options.device)) {
     for (const Op& op : plan.ops) {
       op_names_.push_back(json_string(op.name));
@@ -120,15 +121,26 @@ class Writer {
       text.put(s == first_ ? "" : ", ", "{\"id\": ", s, ", \"name\": ", device_, "}");
     }
     text.put("],\n\"distributedInfo\": {\"backend\": \"nccl\", \"rank\": ", plan_.classes[first_].representative,
-             ", \"world_size\": ", plan_.ranks,
-             "},\n\"displayTimeUnit\": \"ms\",\n\"baseTimeNanoseconds\": 0,\n\"traceEvents\": [");
+             ", \"world_size\": ", plan_.ranks, "},\n\"displayTimeUnit\": \"ms\",\n\"baseTimeNanoseconds\": 0,\n");
+    if (!passes_.empty()) write_pass_names(text);
+    text.put("\"traceEvents\": [");
   }
+
+  void write_pass_names(Text& text) const {
+    text.put("\"orreryPasses\": [");
+    for (std::int64_t i = 0; i < batches_of_pass() * std::ssize(passes_); ++i)
+      text.put(i == 0 ? "" : ", ", json_string(passes_[static_cast<std::size_t>(i / batches_of_pass())]));
+    text.put("],\n");
+  }
+
+  std::int64_t batches_of_pass() const { return plan_.micro_batches / std::ssize(passes_); }
 
   void write_slot(Text& text, std::uint32_t s) {
     arguments_.assign(plan_.ops.size(), {});
     write_names(text, s);
     for (step_ = 0; step_ < steps_; ++step_) write_step(text, s);
     write_memory(text, s);
+    if (!passes_.empty() && !cache_.empty()) write_cache(text, s);
   }
 
   void write_step(Text& text, std::uint32_t s) {
@@ -147,16 +159,22 @@ class Writer {
     }
   }
 
-  // Writes an annotation for each pass that the plan of a generation holds.
-  void write_passes(Text& text, std::uint32_t s) const {
-    if (passes_.empty()) return;
-    const std::int64_t each = plan_.micro_batches / static_cast<std::int64_t>(passes_.size());
+  // Returns the begin and the end of each pass on a class of ranks; the begin is after the end where it has no tasks.
+  std::vector<std::pair<Picoseconds, Picoseconds>> pass_times(std::uint32_t s) const {
     std::vector<std::pair<Picoseconds, Picoseconds>> times(passes_.size(), {trace_.step_time, 0});
     for (TaskId t = plan_.classes[s].begin; t < plan_.classes[s].end; ++t) {
-      auto& [begin, end] = times[static_cast<std::size_t>(plan_.frames[plan_.tasks[t].frame].micro_batch / each)];
+      auto& [begin, end] =
+          times[static_cast<std::size_t>(plan_.frames[plan_.tasks[t].frame].micro_batch / batches_of_pass())];
       begin = std::min(begin, trace_.spans[t].entered);
       end = std::max(end, trace_.spans[t].ended);
     }
+    return times;
+  }
+
+  // Writes an annotation for each pass that the plan of a generation holds.
+  void write_passes(Text& text, std::uint32_t s) const {
+    if (passes_.empty()) return;
+    const auto times = pass_times(s);
     for (std::size_t k = 0; k < passes_.size(); ++k) {
       if (times[k].first > times[k].second) continue;
       text.event(R"({"ph":"X","cat":"user_annotation","name":)", json_string(passes_[k]), ",\"pid\":", s,
@@ -312,11 +330,22 @@ class Writer {
     }
   }
 
+  // Writes the bytes of keys and values in use, from the begin of each pass on.
+  void write_cache(Text& text, std::uint32_t s) const {
+    const auto times = pass_times(s);
+    for (std::size_t k = 0; k < passes_.size(); ++k) {
+      if (times[k].first > times[k].second) continue;
+      text.event(R"({"ph":"C","name":"keys and values","pid":)", s,
+                 ",\"ts\":", Microseconds{nanoseconds(times[k].first)}, ",\"args\":{\"in use\":", cache_[s][k], "}}");
+    }
+  }
+
   const Plan& plan_;
   const Trace& trace_;
   std::span<const MemorySample> samples_;
   std::int64_t steps_ = 1, step_ = 0;  // step_: index of the repetition that is being written
   std::vector<std::string> passes_;
+  std::vector<std::vector<Bytes>> cache_;
   std::string device_;
   // Names as JSON strings: of each op, of each op's kernel, of each block (such as a layer), and of the wait for each
   // class of ranks.

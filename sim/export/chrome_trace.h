@@ -21,6 +21,9 @@ struct ChromeTraceOptions {
   // The names of passes of equally many micro-batches, in order (generation: "prefill", "decode 1", ...), each of which
   // becomes an annotation of the host's thread, from its first task to its last; empty: none.
   std::vector<std::string> passes;
+  // For each class of ranks, the bytes of keys and values in use during each of these passes, which become a counter;
+  // empty: none.
+  std::vector<std::vector<Bytes>> cache;
   // Further members of the trace's JSON object, as text: "\"name\": value". Not possible with file_per_slot (a file for
   // each class of ranks).
   std::string members;
@@ -41,6 +44,7 @@ struct ChromeTraceOptions {
 // task that the kernel waited for last, or "launch". Times are microseconds: ts and dur are rounded to nanoseconds
 // (start and end each, so that neighbours touch and none overlap), those in args are exact. Arrows lead from launches
 // to kernels and from sends to receives. Memory samples, sorted by class of ranks, become a counter for each process.
+// A generation's trace has a list "orreryPasses" before its events: the name of each micro-batch's pass.
 // Text is written piece by piece, so that memory stays bounded. Throws Error if a file cannot be written; OutputFile
 // says what then remains of the file.
 void write_chrome_trace(const std::string& path, const Plan& plan, const Trace& trace,

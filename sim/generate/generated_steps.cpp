@@ -45,6 +45,24 @@ std::vector<std::string> names_of(const Spec& spec, const std::vector<Generation
   return names;
 }
 
+std::vector<std::vector<Bytes>> cache_use(const Spec& spec, const Plan& plan,
+                                          const std::vector<GenerationPass>& passes) {
+  std::vector<std::set<std::int64_t>> layers(plan.classes.size());
+  for (const Frame& f : plan.frames) {
+    if (f.layer >= 0 && f.layer < spec.model.layers) layers[f.slot].insert(f.layer);
+  }
+  const std::int64_t sequences = spec.generation->batch / spec.strategy.data;
+  std::vector<std::vector<Bytes>> used(plan.classes.size());
+  for (std::size_t slot = 0; slot < layers.size(); ++slot) {
+    for (const GenerationPass& pass : passes) {
+      Bytes& bytes = used[slot].emplace_back(0);
+      for (const std::int64_t layer : layers[slot])
+        bytes += sequences * sequence_cache_bytes(spec, layer, pass.cached + pass.tokens);
+    }
+  }
+  return used;
+}
+
 // Gives the host's work before a pass its time on every rank.
 static void set_prepare_time(const Software& software, const Plan& plan, Timing& timing) {
   for (std::vector<OpTiming>& row : timing.rows) {

@@ -17,6 +17,11 @@ std::string cut_remark(const Spec& spec, const std::vector<GenerationPass>& show
 // The names of passes: "prefill", or "prefill 0 to 511" if a prompt is computed in chunks; "decode 1", "decode 2", ...
 std::vector<std::string> names_of(const Spec& spec, const std::vector<GenerationPass>& passes);
 
+// Returns, for each class of ranks of a plan of these passes, the bytes of keys and values in use on a rank during
+// each.
+std::vector<std::vector<Bytes>> cache_use(const Spec& spec, const Plan& plan,
+                                          const std::vector<GenerationPass>& passes);
+
 // Predicts several passes in one plan, as ranks execute them, with the host's work before each (software.step_us) as an
 // op of its own: the trace begins with the first pass, and buffers that
 // outlive a pass are there once. The report's rates, MFU among them, are not set, as they are those of a training step.

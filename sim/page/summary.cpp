@@ -52,6 +52,9 @@ std::string step_cards(const Report& r, std::string_view prefix) {
   if (r.variation)
     interval.push_back(fmt::format("GPUs differ: {} on half of all such clusters, at most {} on 95 %",
                                    time_text(r.variation->p50), time_text(r.variation->p95)));
+  if (r.hashes)
+    interval.push_back(fmt::format("hashes choose uplinks: {} in half of all jobs, at most {} in 95 %",
+                                   time_text(r.hashes->p50), time_text(r.hashes->p95)));
   std::string cards =
       card_markup("step time", figure(place("step_time_s"), r.step_time_s, time_text(r.step_time_s)), interval);
   cards += card_markup("tokens a second", figure(place("tokens_per_s"), r.tokens_per_s, grouped(r.tokens_per_s)),

@@ -11,6 +11,7 @@
 #include "models/schedule/schedules.h"
 #include "models/spec/asynchrony.h"
 #include "sim/predict/checkpoint_flows.h"
+#include "sim/predict/hash_quantiles.h"
 #include "sim/predict/predict.h"
 #include "sim/report/remarks.h"
 #include "sim/report/stalls.h"
@@ -35,6 +36,7 @@ bool may_repeat(const Spec& spec) {
   const Strategy& s = spec.strategy;
   if (s.micro_batches() < kLong * s.pipeline || !s.schedule_file.empty() || !s.stage_replicas.empty()) return false;
   if (spec.cluster.network && !spec.cluster.network->jobs.empty()) return false;  // others depend on the whole step
+  if (draws_hashes(spec)) return false;  // what an unlucky set of connections adds depends on the whole step
   if (spec.cluster.variation || asynchronous_workers(s) || spec.software.communication.post_update_validation)
     return false;
   // Schedules that split backward, or in which all stages meet at barriers (for a vocabulary divided among them), do

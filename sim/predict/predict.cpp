@@ -14,6 +14,7 @@
 #include "models/planner/make_plan.h"
 #include "models/spec/asynchrony.h"
 #include "sim/engine/simulate.h"
+#include "sim/predict/hash_quantiles.h"
 #include "sim/predict/neighbours.h"
 #include "sim/predict/server_clocks.h"
 #include "sim/predict/step_quantiles.h"
@@ -84,6 +85,15 @@ double roll_back_time(const Plan& folded, const Timing& timing, const std::atomi
     return simulate(repeat_steps(folded, {false, redoes_update, false}), timing, stop).step_time;
   };
   return seconds(time(true) - time(false));
+}
+
+StepQuantiles quantiles_over_hashes(const Prediction& p, const Spec& spec, bool unfolded,
+                                    const std::atomic<bool>* stop) {
+  const Seconds mean = seconds(period_of(p.plan, p.trace).length());
+  if (!unfolded) return hash_quantiles({p.plan, spec, p.profile, p.costs}, mean, p.report.step_time_s, stop);
+  const Plan folded = make_plan(spec);
+  const Costs costs = costs_of(folded, spec, p.profile);
+  return hash_quantiles({folded, spec, p.profile, costs}, mean, p.report.step_time_s, stop);
 }
 
 }  // namespace
@@ -174,6 +184,7 @@ Prediction predict(const Spec& spec, Profile profile, bool unfolded, const std::
     p.report.variation = step_quantiles(
         spec, folded, unfolded ? costs_of(folded, spec, p.profile).timing : p.costs.timing, p.report.step_time_s, stop);
   }
+  if (draws_hashes(spec) && !p.costs.hashed.empty()) p.report.hashes = quantiles_over_hashes(p, spec, unfolded, stop);
   if (const std::optional<Spec> beside = while_a_checkpoint_leaves(spec))
     slow_steps(*p.report.checkpoint, spec, p.report.step_time_s,
                predict(*beside, p.profile, false, stop).report.step_time_s);

@@ -106,7 +106,8 @@ struct ModelTime {
 std::string_view trained_name(SecondModel::Role role);
 
 // The time of a step that half of all clusters, and 95 of 100, stay below, if their GPUs and kernels differ as
-// cluster.variation says (step_quantiles.h).
+// cluster.variation says (step_quantiles.h); or half of all jobs, whose connections hashes send over other uplinks in
+// each (hash_quantiles.h).
 struct StepQuantiles {
   Seconds p50 = 0, p95 = 0;
 };
@@ -141,6 +142,7 @@ struct Report {
     double wall_s = 0;
   } simulation;
   std::optional<StepQuantiles> variation;    // set if the spec says how GPUs and kernels differ
+  std::optional<StepQuantiles> hashes;       // set if hashes choose uplinks and no seed says which
   std::optional<CheckpointCost> checkpoint;  // set if the strategy writes checkpoints
   std::vector<double> losses;                // loss of each step of an executed run, mean over the batch
   std::vector<std::string> remarks;          // remarks on replaced inputs of the spec (remarks.h)

@@ -125,6 +125,7 @@ std::string to_json(const Report& r) {
                {"simulation", simulation_json(r)}};
   if (!r.models.empty()) root["models"] = models_json(r.models);
   if (r.variation) root["variation"] = {{"step_p50_s", r.variation->p50}, {"step_p95_s", r.variation->p95}};
+  if (r.hashes) root["hashes"] = {{"step_p50_s", r.hashes->p50}, {"step_p95_s", r.hashes->p95}};
   if (r.checkpoint)
     root["checkpoint"] = {{"bytes", r.checkpoint->bytes},           {"node_bytes", r.checkpoint->of_node},
                           {"copies_s", r.checkpoint->copies},       {"writing_s", r.checkpoint->writing},

@@ -141,6 +141,15 @@ std::string variation_line(const Report& r) {
       time_text(p50), 100 * (p50 / from - 1), time_text(p95), 100 * (p95 / from - 1));
 }
 
+std::string hashes_line(const Report& r) {
+  const double from = r.step_time_s, p50 = r.hashes->p50, p95 = r.hashes->p95;
+  return fmt::format(
+      "hashes choose uplinks: a step takes {} ({:+.1f} %) in half of all jobs, at most {} ({:+.1f} %) in 95 %; the "
+      "step "
+      "above has the mean of every transfer",
+      time_text(p50), 100 * (p50 / from - 1), time_text(p95), 100 * (p95 / from - 1));
+}
+
 std::string report_text(const Spec& spec, const Report& report, const Style& style) {
   const std::size_t bars = style.bars ? bar_columns(style) : 0;
   std::string text = title(spec, style) + '\n' + headline(report, style) + '\n';
@@ -153,6 +162,7 @@ std::string report_text(const Spec& spec, const Report& report, const Style& sty
   if (!report.losses.empty()) text += loss_text(report) + '\n';
   if (report.roll_back_s > 0) text += fmt::format("{}{}\n", kIndent, roll_back_line(report));
   if (report.variation) text += fmt::format("{}{}\n", kIndent, variation_line(report));
+  if (report.hashes) text += fmt::format("{}{}\n", kIndent, hashes_line(report));
   if (report.checkpoint) text += checkpoint_text(spec, *report.checkpoint, kIndent);
   for (const std::string& remark : report.remarks) text += fmt::format("{}{}\n", kIndent, remark);
   text += fmt::format("{}limited by {}\n", kIndent, report.limit);

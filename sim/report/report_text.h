@@ -26,6 +26,8 @@ std::string roll_back_line(const Report& report);
 
 // Returns a line on the step's quantiles over clusters whose GPUs differ (Report::variation, which must be set).
 std::string variation_line(const Report& report);
+// The same of hashes that choose uplinks, if the report has it.
+std::string hashes_line(const Report& report);
 
 // Returns a text on the memory that is too small for a step that does not fit, and how much is lacking if that is
 // known: "22.52 GiB over", "fragmented", "host memory 310.0 GiB over", "disks 1.20 TiB over".

@@ -125,6 +125,15 @@ void variation(Checks& checks, const Subject& s) {
                     s.spec);
 }
 
+// Few hashes that choose uplinks are luckier than the mean by much, and the 95th percentile is above the 50th.
+void hashes(Checks& checks, const Subject& s) {
+  const Report& r = s.run.report;
+  if (!r.hashes) return;
+  if (!(r.hashes->p50 <= r.hashes->p95) || !(r.hashes->p50 > 0.5 * r.step_time_s))
+    checks.violated("hashes", fmt::format("{:.6g} s: {:.6g}, {:.6g}", r.step_time_s, r.hashes->p50, r.hashes->p95),
+                    s.spec, s.spec);
+}
+
 // The NCCL algorithms that a run uses to reduce and gather.
 std::set<std::string> algorithms(const Run& run) {
   std::set<std::string> all;
@@ -210,6 +219,7 @@ void more_work(Checks& checks, const Subject& s) {
   more_micro_batches(checks, s);
   no_switches(checks, s);
   variation(checks, s);
+  hashes(checks, s);
   if (s.spec["model"].is_object() && spec.strategy.stage_layers.empty()) {
     more_layers(checks, s);
     if (!spec.model.moe)

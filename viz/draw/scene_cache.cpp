@@ -9,7 +9,7 @@
 #include "models/base/error.h"
 #include "models/base/version.h"
 #include "viz/read/archive.h"
-#include "viz/read/chrome_reader.h"
+#include "viz/read/file_details.h"
 
 namespace orrery {
 
@@ -52,6 +52,7 @@ void fields(A& a, Label& l) {
   a(l.name);
   a(l.kind);
   a(l.op_class);
+  a(l.phase);
 }
 
 template <class A>
@@ -68,6 +69,8 @@ void fields(A& a, Timeline& t) {
   a(t.detail);
   a(t.places);
   a(t.arrows);
+  a(t.phases);
+  a(t.pass_of_batch);
   a(t.remarks);
   a(t.saved_view);
 }
@@ -78,7 +81,7 @@ namespace fs = std::filesystem;
 
 // Version of the cache's file format: increase it when other fields are stored, or when reading a trace gives another
 // timeline.
-constexpr int kLayout = 8;
+constexpr int kLayout = 9;
 // smallest total size in bytes of the trace files of a scene that is worth caching
 constexpr std::uintmax_t kWorthIt = 8'000'000;
 constexpr std::uintmax_t kMost = std::uintmax_t{4} << 30;

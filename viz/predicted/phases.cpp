@@ -1,7 +1,6 @@
 #include "viz/predicted/phases.h"
 
 #include <algorithm>
-#include <set>
 
 #include "models/generation/generation_plan.h"
 #include "sim/generate/generated_steps.h"
@@ -17,15 +16,6 @@ std::vector<Band> bands_of(const Timeline& t, std::uint32_t process) {
       return bands_of(t, t.tracks[track]);
   }
   return {};
-}
-
-// Returns the layers of the model that a class of ranks computes.
-std::set<std::int64_t> layers_of(const Spec& spec, const Plan& plan, std::uint32_t slot) {
-  std::set<std::int64_t> layers;
-  for (const Frame& f : plan.frames) {
-    if (f.slot == slot && f.layer >= 0 && f.layer < spec.model.layers) layers.insert(f.layer);
-  }
-  return layers;
 }
 
 }  // namespace
@@ -44,19 +34,14 @@ Phases::Phases(const Spec& spec, const Plan& plan) : plan_(plan), second_(spec.s
 
 void add_cache_use(const Step& step, Timeline& t) {
   const Spec& spec = step.spec;
-  const std::vector<GenerationPass> passes = generation_passes(*spec.generation);
-  const std::int64_t sequences = spec.generation->batch / spec.strategy.data;
+  const std::vector<std::vector<Bytes>> bytes =
+      cache_use(spec, step.prediction.plan, generation_passes(*spec.generation));
   for (std::uint32_t p = 0; p < t.processes.size(); ++p) {
-    const std::set<std::int64_t> layers = layers_of(spec, step.prediction.plan, p);
     Counter used{kCacheCounter, {"in use"}, {}, {}};
     for (const Band& band : bands_of(t, p)) {
-      const GenerationPass& pass =
-          passes.at(static_cast<std::size_t>(std::max(0, band.micro_batch) / spec.strategy.micro_batches()));
-      Bytes bytes = 0;
-      for (const std::int64_t layer : layers)
-        bytes += sequences * sequence_cache_bytes(spec, layer, pass.cached + pass.tokens);
+      const std::int64_t pass = std::max(0, band.micro_batch) / spec.strategy.micro_batches();
       used.times.push_back(band.begin);
-      used.values.push_back(static_cast<double>(bytes));
+      used.values.push_back(static_cast<double>(bytes[p].at(static_cast<std::size_t>(pass))));
     }
     t.processes[p].counters.push_back(std::move(used));
   }

@@ -5,9 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "models/base/error.h"
 #include "sim/summary/kernel_name.h"
-#include "viz/read/event_facts.h"
 #include "viz/read/event_scan.h"
 #include "viz/timeline/event_kind.h"
 
@@ -46,34 +44,6 @@ std::uint64_t mix(std::string_view text, std::uint64_t h) {
 }
 
 }  // namespace
-
-bool FileDetails::opened() const {
-  try {
-    if (!file_ && error_.empty()) file_ = std::make_shared<const MappedText>(path_);
-  } catch (const Error& e) {
-    error_ = e.what();
-  }
-  return file_ != nullptr;
-}
-
-Details FileDetails::details(std::uint64_t key) const {
-  if (!opened()) return {{"details", error_}};
-  JsonScan scan(file_->text(), std::min<std::size_t>(key, file_->text().size()));
-  // Another file may lie there by now, in which a value could be as long as the rest of the file.
-  Details found = scan.peek() == '{' ? members_of_object(scan.raw()) : Details{};
-  if (const std::string damage = file_->damage(); !damage.empty()) found.emplace_back("file", damage);
-  return found;
-}
-
-EventIds FileDetails::ids(std::uint64_t key) const {
-  return opened() ? ids_of_event(file_->text(), std::min<std::size_t>(key, file_->text().size())) : EventIds{};
-}
-
-std::string FileDetails::shape(std::uint64_t key) const {
-  if (!opened()) return "";
-  JsonScan scan(file_->text(), std::min<std::size_t>(key, file_->text().size()));
-  return scan.peek() == '{' ? shape_of_event(scan.raw()) : "";
-}
 
 ChromeReader::ChromeReader(TimelineBuilder& builder, std::string_view text, std::string name, std::uint64_t source,
                            std::optional<std::int64_t>& origin)
@@ -128,6 +98,8 @@ void ChromeReader::read_top_level(const LoadProgress& progress) {
       read_events(progress);
     } else if (key == "distributedInfo" && scan_.peek() == '{') {
       read_rank(scan_.raw());
+    } else if (key == "orreryPasses" && scan_.peek() == '[') {
+      passes_.read(scan_.raw(), builder_.timeline());
     } else if (key == "orreryView" && scan_.peek() == '{') {
       builder_.timeline().saved_view = std::string(scan_.raw());
     } else {
@@ -231,13 +203,14 @@ std::uint32_t ChromeReader::annotations_of(const RawEvent& raw) {
 
 std::uint32_t ChromeReader::label_of(const RawEvent& raw, Kind& kind) {
   const std::string_view shown = raw.args.op.empty() ? raw.name : raw.args.op;
-  std::uint64_t key = mix(raw.name, 2);
+  const std::int8_t phase = passes_.phase_of(raw.args.micro_batch);
+  std::uint64_t key = mix(raw.name, 2 + static_cast<std::uint64_t>(phase - kNoPhase) * 8);
   key = mix(raw.category, mix(raw.args.op, key));
   key = mix(raw.args.group, mix(raw.args.phase, mix(raw.args.kind, key)));
   const auto [found, added] = labels_.try_emplace(key, 0);
   if (added) {
     const Kind made = kind_of_event({raw.name, raw.category, raw.args.phase, raw.args.group, raw.args.kind});
-    found->second = builder_.label(unescaped(shown), made, op_class_of(raw, made));
+    found->second = builder_.label(unescaped(shown), made, op_class_of(raw, made), phase);
   }
   kind = builder_.timeline().labels[found->second].kind;
   return found->second;

@@ -11,6 +11,7 @@
 #include "models/trace/json_scan.h"
 #include "viz/read/chrome_event.h"
 #include "viz/read/mapped_text.h"
+#include "viz/read/trace_passes.h"
 #include "viz/timeline/timeline_builder.h"
 
 namespace orrery {
@@ -63,6 +64,7 @@ class ChromeReader {
   std::uint64_t source_;
   std::optional<std::int64_t>& origin_;
   std::int64_t rank_ = -1;
+  TracePasses passes_;
   // Maps each pid in the trace to the index of its process. The order of this hash map is not defined, but affects no
   // result.
   std::unordered_map<std::string, std::uint32_t> processes_;
@@ -82,25 +84,6 @@ class ChromeReader {
     std::uint64_t skipped = 0, no_time = 0, unfinished = 0, unmatched = 0, other = 0;
     bool truncated = false, unclosed = false;
   } count_;
-};
-
-// A source of events' details, which it reads from the trace file at the offset of the event's text. If the file is not
-// open, it is opened when details are first needed.
-class FileDetails : public DetailSource {
- public:
-  explicit FileDetails(std::shared_ptr<const MappedText> file) : file_(std::move(file)) {}
-  explicit FileDetails(std::string path) : path_(std::move(path)) {}
-  Details details(std::uint64_t key) const override;
-  EventIds ids(std::uint64_t key) const override;
-  std::string shape(std::uint64_t key) const override;
-
- private:
-  // Opens the file if it is not open; returns whether it can be read.
-  bool opened() const;
-
-  std::string path_;
-  mutable std::shared_ptr<const MappedText> file_;
-  mutable std::string error_;
 };
 
 }  // namespace orrery

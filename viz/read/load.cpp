@@ -15,6 +15,7 @@
 #include "models/spec/spec.h"
 #include "sim/print/text.h"
 #include "viz/read/chrome_reader.h"
+#include "viz/read/file_details.h"
 #include "viz/timeline/align.h"
 
 namespace orrery {

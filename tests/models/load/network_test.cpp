@@ -38,6 +38,8 @@ TEST(NetworkSpec, HasAsManyUplinksAsNicsUnlessItSaysOtherwise) {
   EXPECT_EQ(tree.leaf_uplinks, 32);
   EXPECT_EQ(tree.routing, Routing::ecmp);
   EXPECT_EQ(tree.queue_pairs, 4);
+  EXPECT_FALSE(tree.hash_seed);
+  EXPECT_EQ(with_network("{leaf: {nodes: 4}, routing: {kind: ecmp, seed: 7}}").cluster.network->hash_seed, 7);
   EXPECT_EQ(tree.spine_leaves, 8);
   EXPECT_EQ(tree.spine_ratio, 7);
   EXPECT_EQ(tree.load, .3);

@@ -91,5 +91,17 @@ TEST(HashedRoutes, SlowNothingThatFits) {
   EXPECT_NEAR(mean_slowdown({2, 2, 1, 1}, .75), 1.25, 1e-9);
 }
 
+// The mean over evenly spaced shares of all hashes is the mean over hashes.
+TEST(HashedRoutes, SlowAShareOfAllHashesByAsMuch) {
+  EXPECT_DOUBLE_EQ(slowdown_at({2, 2, 1, 1}, 1, .49), 1);
+  EXPECT_DOUBLE_EQ(slowdown_at({2, 2, 1, 1}, 1, .51), 2);
+  EXPECT_DOUBLE_EQ(slowdown_at({1, 1, 1, 1}, 3, 1), 3);
+  const HashedFlows flows = {8, 16, 4, 4};
+  constexpr int kShares = 10'000;
+  double mean = 0;
+  for (int i = 0; i < kShares; ++i) mean += slowdown_at(flows, 1.5, (i + .5) / kShares) / kShares;
+  EXPECT_NEAR(mean, mean_slowdown(flows, 1.5), 1e-3);
+}
+
 }  // namespace
 }  // namespace orrery

@@ -203,6 +203,24 @@ TEST_F(ChromeTrace, CountsMemory) {
   EXPECT_EQ(events.counters[2]["pid"], 1);
 }
 
+// Passes of a generation, here all micro-batches, have their names before the events, and their cache as a counter.
+TEST_F(ChromeTrace, NamesPassesAndCountsTheirCache) {
+  const Plan plan = small_plan(small_strategies()[1]);
+  std::vector<std::vector<Bytes>> cache;
+  for (std::size_t s = 0; s < plan.classes.size(); ++s) cache.push_back({static_cast<Bytes>(s + 7)});
+  write_chrome_trace(path("a.json"), plan, simulate(plan, random_timing(plan, 5, 0)), {},
+                     {.passes = {"prefill"}, .cache = cache});
+  const std::string text = text_of(path("a.json"));
+  EXPECT_LT(text.find("\"orreryPasses\""), text.find("\"traceEvents\""));
+  const Json trace = Json::parse(text);
+  EXPECT_EQ(trace["orreryPasses"].size(), static_cast<std::size_t>(plan.micro_batches));
+  EXPECT_EQ(trace["orreryPasses"][0], "prefill");
+  const Events events(trace);
+  ASSERT_EQ(events.counters.size(), plan.classes.size());
+  EXPECT_EQ(events.counters[1]["name"], "keys and values");
+  EXPECT_EQ(events.counters[1]["args"]["in use"], 8);
+}
+
 TEST_F(ChromeTrace, IsTheSameCompressed) {
   const Plan plan = small_plan(small_strategies()[0]);
   const Trace trace = simulate(plan, random_timing(plan, 5, 0));

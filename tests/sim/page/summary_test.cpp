@@ -34,6 +34,9 @@ TEST(StepSummary, CardsSayHowClustersDifferWhereTheSpecAsks) {
   r.variation = StepQuantiles{r.step_time_s, 1.1 * r.step_time_s};
   EXPECT_TRUE(has(step_cards(r), "GPUs differ"));
   EXPECT_TRUE(has(step_cards(r), "on 95 %"));
+  EXPECT_FALSE(has(step_cards(r), "hashes choose uplinks"));
+  r.hashes = r.variation;
+  EXPECT_TRUE(has(step_cards(r), "hashes choose uplinks"));
 }
 
 // The parts that bar and table show sum to the step.

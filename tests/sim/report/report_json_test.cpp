@@ -89,6 +89,7 @@ TEST(ReportJson, ThePageHasEveryKey) {
   r.losses = {1};
   r.models.emplace_back().gpus = 8;
   r.roll_back_s = 1;
+  r.variation = r.hashes = StepQuantiles{1, 2};
   std::set<std::string> keys;
   collect_keys(json::parse(to_json(r)), "", keys);
   EXPECT_EQ(keys_of_page(), keys);

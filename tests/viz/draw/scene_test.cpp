@@ -31,12 +31,13 @@ class SceneCache : public testing::Test {
 
   static void write(const std::string& path, int events) {
     std::ofstream out(path);
-    out << "[{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":1,\"args\":{\"name\":\"rank 3\"}}";
+    out << "{\"orreryPasses\":[\"prefill\",\"prefill\",\"decode "
+           "1\"],\n\"traceEvents\":[{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":1,\"args\":{\"name\":\"rank 3\"}}";
     for (int i = 0; i < events; ++i)
       out << ",\n{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"k" << i % 5 << "\",\"pid\":1,\"tid\":" << i % 3
           << ",\"ts\":" << i * 3 << ",\"dur\":2.5,\"args\":{\"phase\":\"forward\",\"micro-batch\":" << i % 7
           << ",\"layer\":2,\"note\":\"what makes an event as long as those of a profiler are\"}}";
-    out << "]\n";
+    out << "]}\n";
   }
 
   std::shared_ptr<const Scene> open() { return open_scenes({trace_})[0]; }
@@ -67,8 +68,13 @@ TEST_F(SceneCache, ATraceComesBackAsItWasRead) {
     EXPECT_EQ(a.begins[e], b.begins[e]);
     EXPECT_EQ(a.name(e), b.name(e));
     EXPECT_EQ(a.place(e).micro_batch, b.place(e).micro_batch);
+    EXPECT_EQ(a.labels[a.label[e]].phase, b.labels[b.label[e]].phase);
     EXPECT_EQ(details_of(a, e), details_of(b, e));
   }
+  EXPECT_EQ(b.phases, (std::vector<std::string>{"prefill", "decode"}));
+  EXPECT_EQ(a.pass_of_batch, b.pass_of_batch);
+  EXPECT_EQ(read->bands[0].size(), again->bands[0].size());
+  EXPECT_FALSE(again->bands[0].empty());
   std::vector<Cell> x(500), y(500);
   const TimeScale scale{0, a.end, 500};
   render_track(a, a.tracks[0], read->prepared->pyramids[0], scale, x);

@@ -7,8 +7,11 @@
 #include <fstream>
 
 #include "models/base/error.h"
+#include "models/load/load_spec.h"
 #include "sim/export/chrome_trace.h"
+#include "sim/generate/generated_steps.h"
 #include "tests/temporary_folder.h"
+#include "viz/timeline/bands.h"
 #include "viz/timeline/compare.h"
 
 using namespace orrery;
@@ -60,6 +63,38 @@ TEST(Load, ASimulatedStepComesBackFromItsFile) {
     EXPECT_EQ(m.matched, tasks);
     ASSERT_EQ(read.timeline.processes[0].counters.size(), 1u);
     EXPECT_EQ(read.timeline.processes[0].counters[0].values, d.timeline.processes[0].counters[0].values);
+  }
+}
+
+// The passes of a generated text, and its keys and values, are in its file as in the timeline of its spec.
+TEST(Load, AGeneratedTextComesBackFromItsFile) {
+  const TemporaryFolder folder;
+  const StepTimeline predicted = timeline_of(predict_step(parse_spec(
+      "{model: llama-3.1-8b, workload: generate, generate: {batch: 4, input: 512, output: 4, chunk: 256}, cluster: "
+      "{node: dgx-h100, nodes: 1}, software: vllm, strategy: {tensor: 2, pipeline: 2, data: 2}}",
+      "t.yaml")));
+  const Spec& spec = predicted.step->spec;
+  const Prediction& p = predicted.step->prediction;
+  const std::vector<GenerationPass> passes = generation_passes(*spec.generation);
+  write_chrome_trace(folder.path() + "/text.json", p.plan, p.trace, {},
+                     {.passes = names_of(spec, passes), .cache = cache_use(spec, p.plan, passes)});
+  const Timeline read = open_trace({folder.path() + "/text.json"}).timeline, &t = predicted.timeline;
+  EXPECT_EQ(read.phases, t.phases);
+  EXPECT_EQ(read.pass_of_batch, t.pass_of_batch);
+  ASSERT_EQ(read.processes.size(), t.processes.size());
+  for (std::size_t i = 0; i < t.processes.size(); ++i) {
+    const std::vector<Band> bands = bands_of(read, read.tracks[read.processes[i].tracks[0]]);
+    const std::vector<Band> expected = bands_of(t, t.tracks[t.processes[i].tracks[0]]);
+    ASSERT_EQ(bands.size(), expected.size());
+    for (std::size_t b = 0; b < bands.size(); ++b) {
+      EXPECT_EQ(name_of(read, bands[b]), name_of(t, expected[b]));
+      EXPECT_LE(std::abs(bands[b].begin - expected[b].begin), 2000);
+      EXPECT_LE(std::abs(bands[b].end - expected[b].end), 2000);
+    }
+    ASSERT_EQ(read.processes[i].counters.size(), 1u);
+    EXPECT_EQ(read.processes[i].counters[0].name, kCacheCounter);
+    EXPECT_EQ(read.processes[i].counters[0].series, t.processes[i].counters.back().series);
+    EXPECT_EQ(read.processes[i].counters[0].values, t.processes[i].counters.back().values);
   }
 }
 
