@@ -28,6 +28,8 @@ const std::vector<LargestLoad>& largest_loads(const HashedFlows& flows);
 
 // Returns the mean of the factor by which hashing lengthens a transfer that lasts as long as its slowest flow: a flow
 // alone on an uplink would use `demand` of the uplink's rate, and all queue pairs on an uplink share it evenly.
-double mean_slowdown(const HashedFlows& flows, double demand);
+// slowest: rate of one uplink of one switch over that of all others; the number of queue pairs on it is taken to be
+// independent of the largest number.
+double mean_slowdown(const HashedFlows& flows, double demand, double slowest = 1);
 
 }  // namespace orrery
