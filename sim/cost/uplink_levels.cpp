@@ -94,7 +94,7 @@ void LevelMaker::add_leaves() {
   const double free = n.leaf_Gbps * n.efficiency * left_on_leaves(n);
   const double uplink = left_beside(free, to_storage) * kGbps;
   const SlowUplinks slow = slow_uplinks(cluster_, seats_.node_gpus(), seats_.places(), plan_.workers());
-  // Where flows are spread by number, each uplink has as many, and all wait for the slowest one.
+  // If flows are spread by number, each uplink has as many, and all wait for the slowest one.
   const double links = n.routing == Routing::d_mod_k ? static_cast<double>(working) * slow.slowest
                                                      : static_cast<double>(working) - slow.lost;
   const double leaf = static_cast<double>(switches * planes.of_leaves) * links * uplink;

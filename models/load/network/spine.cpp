@@ -1,5 +1,6 @@
 // This file reads what is above the leaves of cluster.network: parts of the spine, groups, and who else uses them.
 #include <algorithm>
+#include <array>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -100,7 +101,9 @@ void read_neighbours(const SpecSection& network, Network& n) {
   neighbours.take_named(
       "where", n.loaded, find_loaded_links, [](LoadedLinks l) { return name_of(l); }, "default");
   neighbours.take("burst_ms", n.burst_ms);
-  const bool others = load != nullptr || network.find("load") != nullptr;
+  const bool others = std::ranges::any_of(std::array{"load", "where", "burst_ms"},
+                                          [&](const char* key) { return neighbours.find(key) != nullptr; }) ||
+                      network.find("load") != nullptr;
   if (jobs == nullptr && (node == nullptr || others)) return neighbours.record("jobs", "", nullptr, "default");
   if (jobs == nullptr || jobs->kind != SpecNode::Kind::list || jobs->items.empty())
     network.reader().fail(*node, "cluster.network.neighbours.jobs", "a list of spec files is needed here");
@@ -122,7 +125,10 @@ static Broken neighbour_rules(const Network& n) {
     return broken(kBurst, "{}: {} is no time from 0 to {:.0f}", kBurst, n.burst_ms, kLongestTime);
   if (n.burst_ms > 0 && n.leaf_nodes == 0)
     return broken(kBurst, "{}: {} has no leaves; leave the key out", kBurst, name_of(n.kind));
-  if (n.burst_ms > 0 && n.load == 0 && n.jobs.empty())
+  const bool alone = n.load == 0 && n.jobs.empty();
+  if (n.loaded != LoadedLinks::everywhere && alone)
+    return broken(kWhere, "{}: it needs a load; give cluster.network.neighbours.load", kWhere);
+  if (n.burst_ms > 0 && alone)
     return broken(kBurst, "{}: bursts need a load; give cluster.network.neighbours.load", kBurst);
   return {};
 }

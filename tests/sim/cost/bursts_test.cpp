@@ -1,7 +1,6 @@
 #include "sim/cost/bursts.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include <gtest/gtest.h>
 
@@ -10,19 +9,15 @@ namespace {
 
 constexpr double kLoad = 0.3;
 
-// Plays the bursts of one domain that begin `phase` of a period after a burst's begin.
+// Plays the bursts of one domain, of which one began `phase` of a period before.
 Seconds played(Seconds work, Seconds burst, double phase) {
-  const Seconds period = burst / kLoad;
-  Seconds now = phase * period, left = work;
-  const Seconds begin = now;
-  for (;;) {
-    const Seconds in_period = std::fmod(now, period);
-    if (in_period < burst) now += burst - in_period;
-    const Seconds free = period - std::fmod(now, period);
-    if (left <= free) return now + left - begin;
+  const Seconds period = burst / kLoad, at = phase * period;
+  Seconds time = std::max(0.0, burst - at), left = work, free = period - std::max(burst, at);
+  for (; left > free; free = period - burst) {
+    time += free + burst;
     left -= free;
-    now += free;
   }
+  return time + left;
 }
 
 // The mean over evenly drawn moments of one domain, and of the slower one of two.

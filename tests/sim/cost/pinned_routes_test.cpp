@@ -25,24 +25,24 @@ std::map<std::int64_t, double> links_of(const PinnedRoutes& routes, std::int64_t
   return links;
 }
 
-using Links = std::map<std::int64_t, double>;
+using LinkShares = std::map<std::int64_t, double>;
 
 TEST(PinnedRoutes, TakeTheUplinkOfTheDestinationsDownlink) {
   const PinnedRoutes tree(pinned_cluster(NetworkKind::fat_tree, 4), 4);
-  EXPECT_EQ(links_of(tree, 0, 1), Links{}) << "one leaf";
-  EXPECT_EQ(links_of(tree, 0, 2), (Links{{0, .5}, {1, .5}}));
-  EXPECT_EQ(links_of(tree, 1, 4), (Links{{0, .5}, {1, .5}})) << "another node with the same downlinks";
-  EXPECT_EQ(links_of(tree, 2, 5), (Links{{6, .5}, {7, .5}}));
+  EXPECT_EQ(links_of(tree, 0, 1), LinkShares{}) << "one leaf";
+  EXPECT_EQ(links_of(tree, 0, 2), (LinkShares{{0, .5}, {1, .5}}));
+  EXPECT_EQ(links_of(tree, 1, 4), (LinkShares{{0, .5}, {1, .5}})) << "another node with the same downlinks";
+  EXPECT_EQ(links_of(tree, 2, 5), (LinkShares{{6, .5}, {7, .5}}));
   const PinnedRoutes rails(pinned_cluster(NetworkKind::rails, 2), 2);
-  EXPECT_EQ(links_of(rails, 0, 3), (Links{{1, 1}}));
+  EXPECT_EQ(links_of(rails, 0, 3), (LinkShares{{1, 1}}));
 }
 
 // Meta's remedy: twice as many uplinks as downlinks.
 TEST(PinnedRoutes, DivideMoreUplinksAndShareFewer) {
   const PinnedRoutes twice(pinned_cluster(NetworkKind::rails, 4), 4);
-  EXPECT_EQ(links_of(twice, 0, 3), (Links{{1, .5}, {3, .5}}));
+  EXPECT_EQ(links_of(twice, 0, 3), (LinkShares{{1, .5}, {3, .5}}));
   const PinnedRoutes one(pinned_cluster(NetworkKind::rails, 1), 1);
-  EXPECT_EQ(links_of(one, 0, 3), (Links{{0, 1}}));
+  EXPECT_EQ(links_of(one, 0, 3), (LinkShares{{0, 1}}));
 }
 
 TEST(PinnedRoutes, KnowSlowLinks) {

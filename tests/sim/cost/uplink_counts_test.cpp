@@ -9,7 +9,7 @@
 namespace orrery {
 namespace {
 
-constexpr auto kData = static_cast<std::size_t>(Dimension::data);
+constexpr auto kOfData = static_cast<std::size_t>(Dimension::data);
 
 // 16 nodes; a data group has a rank on each.
 Spec on_network(const std::string& network, const std::string& strategy = "tensor: 8, data: 16") {
@@ -41,7 +41,7 @@ TEST(UplinkCounts, PinnedFlowsMeetWhereLeavesAreNotFull) {
     const JobSeats seats(plan, spec.cluster, 8);
     const std::vector<UplinkLevel> levels = uplink_levels(plan, spec.cluster, seats);
     const UplinkLevel* pinned = level_of(levels, UplinkKind::pinned);
-    return pinned != nullptr ? pinned->edges[kData] : 0;
+    return pinned != nullptr ? pinned->edges[kOfData] : 0;
   };
   const double whole = busiest("");
   EXPECT_GT(whole, 0);
@@ -122,7 +122,7 @@ TEST(UplinkCounts, ASlowLinkCostsByHowFlowsAreSpread) {
 }
 
 TEST(UplinkCounts, NeighboursTakeTheLinksThatAreNamed) {
-  const std::string leaf = "{leaf: {nodes: 2, uplinks: 1}, spine: {leaves: 4, ratio: 2}, neighbours: {load: 0.5";
+  const std::string leaf = "{leaf: {nodes: 2, uplinks: 1}, spine: {leaves: 4, ratio: 16}, neighbours: {load: 0.5";
   const Seconds everywhere = step_on(leaf + "}}"), below = step_on(leaf + ", where: leaf}}"),
                 above = step_on(leaf + ", where: spine}}");
   EXPECT_EQ(step_on(leaf + ", where: everywhere}}"), everywhere);

@@ -24,7 +24,7 @@ std::string spine_refusal(const std::string& keys) {
   }
 }
 
-void expect_refused(const char* keys, const char* what) {
+void expect_spine_refused(const char* keys, const char* what) {
   EXPECT_NE(spine_refusal(keys).find(what), std::string::npos) << keys << ": " << spine_refusal(keys);
 }
 
@@ -37,29 +37,30 @@ TEST(Spine, IsOneLevelOrAList) {
   EXPECT_EQ(n.upper_spine[0].leaves, 16);
   EXPECT_EQ(n.upper_spine[0].ratio, 7);
   EXPECT_EQ(n.upper_spine[1].ratio, 1);
-  expect_refused("spine: [{leaves: 4}, {leaves: 6}]", "6 is no multiple of the 4 leaves of a part below");
-  expect_refused("spine: [{leaves: 4}, {leaves: 4}]", "4 is no multiple of the 4");
-  expect_refused("spine: [{leaves: 1}, {leaves: 4}]", "joins 2 leaves or more; leave this level out");
-  expect_refused("spine: [{ratio: 2}]", "spine.leaves: missing");
-  expect_refused("spine: []", "0 levels are not 1 to 4");
-  expect_refused("spine: [{leaves: 4}, {leaves: 8, ratio: 0.5}]", "spine.ratio: 0.5 is below 1");
+  expect_spine_refused("spine: [{leaves: 4}, {leaves: 6}]", "6 is no multiple of the 4 leaves of a part below");
+  expect_spine_refused("spine: [{leaves: 4}, {leaves: 4}]", "4 is no multiple of the 4");
+  expect_spine_refused("spine: [{leaves: 1}, {leaves: 4}]", "joins 2 leaves or more; leave this level out");
+  expect_spine_refused("spine: [{ratio: 2}]", "spine.leaves: missing");
+  expect_spine_refused("spine: []", "0 levels are not 1 to 4");
+  expect_spine_refused("spine: [{leaves: 4}, {leaves: 8, ratio: 0.5}]", "spine.ratio: 0.5 is below 1");
 }
 
 TEST(Spine, OfAGroupHasItsSwitches) {
   const Network n = above_leaves("kind: dragonfly+, groups: {leaves: 4, spines: 2, links: 8}");
   EXPECT_EQ(n.kind, NetworkKind::dragonfly_plus);
   EXPECT_EQ(n.groups.spines, 2);
-  expect_refused("kind: dragonfly+, groups: {leaves: 4, links: 8}", "groups.spines: missing");
-  expect_refused("kind: dragonfly, groups: {leaves: 4, spines: 2, links: 8}", "needs cluster.network.kind: dragonfly+");
-  expect_refused("groups: {leaves: 4, links: 8}", "needs cluster.network.kind: dragonfly or dragonfly+");
-  expect_refused("kind: dragonfly, groups: {leaves: 4, links: 8}, routing: {kind: pinned}",
-                 "take adaptive, or kind: dragonfly+");
+  expect_spine_refused("kind: dragonfly+, groups: {leaves: 4, links: 8}", "groups.spines: missing");
+  expect_spine_refused("kind: dragonfly, groups: {leaves: 4, spines: 2, links: 8}",
+                       "needs cluster.network.kind: dragonfly+");
+  expect_spine_refused("groups: {leaves: 4, links: 8}", "needs cluster.network.kind: dragonfly or dragonfly+");
+  expect_spine_refused("kind: dragonfly, groups: {leaves: 4, links: 8}, routing: {kind: pinned}",
+                       "take adaptive, or kind: dragonfly+");
   EXPECT_EQ(above_leaves("routing: {kind: pinned}").routing, Routing::pinned);
 }
 
 TEST(Spine, HasALatency) {
   EXPECT_EQ(above_leaves("latency_us: 0.5").latency_us, .5);
-  expect_refused("latency_us: -1", "latency_us: -1 is no time");
+  expect_spine_refused("latency_us: -1", "latency_us: -1 is no time");
 }
 
 TEST(Neighbours, LoadSomeLinksEvenlyOrInBursts) {
@@ -69,10 +70,11 @@ TEST(Neighbours, LoadSomeLinksEvenlyOrInBursts) {
   EXPECT_EQ(left_on_leaves(n), 1);
   EXPECT_EQ(left_above(n), .7);
   EXPECT_EQ(above_leaves("load: 0.3, neighbours: {where: leaf}").loaded, LoadedLinks::leaf);
-  expect_refused("neighbours: {load: 0.3, where: spine}", "no links are known above those of leaves");
-  expect_refused("neighbours: {load: 0.3, where: roof}", "roof");
-  expect_refused("neighbours: {load: 0, burst_ms: 10}", "bursts need a load");
-  expect_refused("neighbours: {load: 0.1, burst_ms: -1}", "burst_ms: -1 is no time");
+  expect_spine_refused("neighbours: {load: 0.3, where: spine}", "no links are known above those of leaves");
+  expect_spine_refused("neighbours: {load: 0.3, where: roof}", "roof");
+  expect_spine_refused("neighbours: {where: leaf}", "it needs a load");
+  expect_spine_refused("neighbours: {load: 0, burst_ms: 10}", "bursts need a load");
+  expect_spine_refused("neighbours: {load: 0.1, burst_ms: -1}", "burst_ms: -1 is no time");
 }
 
 }  // namespace
