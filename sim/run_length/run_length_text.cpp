@@ -20,6 +20,7 @@ std::string seconds_text(Seconds s) {
 
 std::string fault_text(const LongRun::Fault& fault) {
   if (fault.ends) return "ends the job, which then starts again";
+  if (fault.lost == 0) return "slows no step";
   return fault.lost >= 1 ? std::string("holds training up")
                          : fmt::format("makes steps {:.3g} times as long", 1 / (1 - fault.lost));
 }
@@ -39,7 +40,8 @@ Table time_table(const LongRun& run, const RunTimes& mean) {
   Table table{{{"where the time goes", "", Align::left}, {"time", "days"}, {"share", "%"}}, {}};
   for (const auto& [name, time] :
        {std::pair("training", mean.training), std::pair("steps undone by failures", mean.undone),
-        std::pair("outages of links", mean.flaps), std::pair("slower steps without a switch", mean.slowed),
+        std::pair("outages of links", mean.flaps),
+        std::pair(run.faults.empty() ? "slower steps without a switch" : "slower steps beside faults", mean.slowed),
         std::pair("checkpoints", mean.checkpoints), std::pair("detection and restarts", mean.restarting),
         std::pair("waiting for a repair", mean.waiting)}) {
     if (time > 0)
