@@ -49,6 +49,7 @@ class Surroundings {
       domains_[0].push_back(seats.node_of(r));
       for (std::size_t i = 0; i < sizes.size(); ++i) domains_[i + 1].push_back(seats.domain_of(sizes[i], r));
     }
+    peculiar_ = peculiar_places(plan_, cluster_, seats);
     if (!cluster_.network || cluster_.network->kind != NetworkKind::graph) return;
     Numbering leaves;
     std::vector<std::int64_t> own;
@@ -79,6 +80,8 @@ class Surroundings {
       const auto place = [&](std::int32_t r) { return domain[static_cast<std::size_t>(r)]; };
       for (const std::int32_t r : group) result.push_back(std::ranges::find(group, place(r), place) - group.begin());
     }
+    for (std::size_t i = 0; i < group.size() && !peculiar_.empty(); ++i)
+      result.push_back(peculiar_[static_cast<std::size_t>(group[i])]);
     return result;
   }
 
@@ -97,6 +100,10 @@ class Surroundings {
       const bool one = std::ranges::all_of(group, [&](std::int32_t r) { return at(r) == at(group.front()); });
       result.push_back(one ? -1 : -2);
     }
+    std::set<std::int64_t> peculiar;
+    for (std::size_t i = 0; i < group.size() && !peculiar_.empty(); ++i)
+      peculiar.insert(peculiar_[static_cast<std::size_t>(group[i])]);
+    for (const std::int64_t p : peculiar) result.push_back(-3 - p);
     return result;
   }
 
@@ -150,6 +157,7 @@ class Surroundings {
   const Cluster& cluster_;
   std::int64_t workers_;
   std::vector<std::vector<std::int64_t>> domains_;  // for nodes and each kind of domain, that of every worker
+  std::vector<std::int64_t> peculiar_;              // peculiar_places()
   Numbering sharers_;
 };
 

@@ -163,6 +163,9 @@ class Schema {
       const Json word = {{"enum", parts_of(part.substr(kOneOrListOf.size()))}};
       return {{"anyOf", {word, {{"type", "array"}, {"items", word}}}}};
     }
+    if (part == "list of numbers")
+      return {{"type", "array"}, {"items", {{"type", {"number", "string"}}, {"pattern", kFigure}}}};
+    if (part == "map of links") return {{"type", "object"}, {"additionalProperties", {{"type", "object"}}}};
     if (part == "list of paths") return {{"type", "array"}, {"items", kText}};
     if (part == "list of lists of layers") return {{"type", "array"}, {"items", {{"type", "array"}, {"minItems", 1}}}};
     if (part == "list of cables")

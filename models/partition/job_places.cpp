@@ -1,6 +1,7 @@
 #include "models/partition/job_places.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <set>
 #include <utility>
@@ -82,7 +83,7 @@ double slowest_nic_Gbps(const Cluster& c, std::int64_t node_gpus, const std::vec
   slowest *= static_cast<double>(working.of_nics) / static_cast<double>(n.planes);
   const std::set<std::int64_t> nodes = nodes_of(c, node_gpus, places, gpus);
   for (const LinkFault& fault : n.faults) {
-    if (fault.plane < 0 && nodes.contains(fault.node)) slowest = std::min(slowest, fault.Gbps);
+    if (fault.plane < 0 && fault.nic < 0 && nodes.contains(fault.node)) slowest = std::min(slowest, fault.Gbps);
   }
   for (const std::int64_t node : nodes) {
     for (int nic = 0; nic < c.nics && n.fault_share > 0; ++nic) {
@@ -102,9 +103,51 @@ std::int64_t least_uplinks(const Cluster& c, std::int64_t node_gpus, const std::
   std::set<std::int64_t> leaves;
   for (const std::int64_t node : nodes_of(c, node_gpus, places, gpus)) leaves.insert(node / n.leaf_nodes);
   for (const LinkFault& fault : n.faults) {
-    if (fault.plane < 0 && leaves.contains(fault.leaf)) least = std::min(least, fault.uplinks);
+    if (fault.plane < 0 && fault.link < 0 && leaves.contains(fault.leaf)) least = std::min(least, fault.uplinks);
   }
   return least;
+}
+
+SlowUplinks slow_uplinks(const Cluster& c, std::int64_t node_gpus, const std::vector<std::int64_t>& places,
+                         std::int64_t gpus) {
+  const Network& n = *c.network;
+  std::map<std::int64_t, SlowUplinks> leaves;
+  for (const LinkFault& fault : n.faults) {
+    if (fault.link < 0) continue;
+    SlowUplinks& leaf = leaves[fault.leaf];
+    leaf.lost += 1 - fault.Gbps / n.leaf_Gbps;
+    leaf.slowest = std::min(leaf.slowest, fault.Gbps / n.leaf_Gbps);
+  }
+  if (leaves.empty()) return {};
+  SlowUplinks most;
+  for (const std::int64_t node : nodes_of(c, node_gpus, places, gpus)) {
+    const auto leaf = leaves.find(node / n.leaf_nodes);
+    if (leaf == leaves.end()) continue;
+    most.lost = std::max(most.lost, leaf->second.lost);
+    most.slowest = std::min(most.slowest, leaf->second.slowest);
+  }
+  return most;
+}
+
+SlowNics slow_nics(const Cluster& c, std::int64_t node_gpus, const std::vector<std::int64_t>& places,
+                   std::int64_t gpus) {
+  const Network& n = *c.network;
+  SlowNics slow = {{}, c.nic_Gbps};
+  if (std::ranges::none_of(n.faults, [](const LinkFault& f) { return f.nic >= 0; })) return slow;
+  const std::set<std::int64_t> nodes = nodes_of(c, node_gpus, places, gpus);
+  for (const LinkFault& fault : n.faults) {
+    if (fault.nic < 0 || !nodes.contains(fault.node)) continue;
+    slow.Gbps = std::min(slow.Gbps, fault.Gbps);
+    // NICs are spread evenly over a node's GPUs, or GPUs over its NICs.
+    const std::int64_t count = std::min<std::int64_t>(c.nics, c.gpus_per_node);
+    for (std::int64_t gpu = 0; gpu < c.gpus_per_node; ++gpu) {
+      const std::int64_t index = gpu * count / c.gpus_per_node;
+      if (index == fault.nic * count / c.nics) slow.gpus.push_back(fault.node * c.gpus_per_node + gpu);
+    }
+  }
+  std::ranges::sort(slow.gpus);
+  slow.Gbps = n.efficiency * left_beside(slow.Gbps, n.storage_Gbps);
+  return slow;
 }
 
 }  // namespace orrery

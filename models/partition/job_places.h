@@ -20,6 +20,23 @@ double slowest_nic_Gbps(const Cluster& cluster, std::int64_t node_gpus, const st
 std::int64_t least_uplinks(const Cluster& cluster, std::int64_t node_gpus, const std::vector<std::int64_t>& places,
                            std::int64_t gpus);
 
+// Returns what slow links (LinkFault::link) leave of the rate of the job's leaf that lacks most by them: how many whole
+// uplinks are lost to it, and the rate of the slowest one over that of the others.
+struct SlowUplinks {
+  double lost = 0, slowest = 1;
+};
+SlowUplinks slow_uplinks(const Cluster& cluster, std::int64_t node_gpus, const std::vector<std::int64_t>& places,
+                         std::int64_t gpus);
+
+// Returns the GPUs of the cluster, in order, whose transfers go through a NIC that alone is slow (LinkFault::nic), and
+// the rate of the slowest one of the job's.
+struct SlowNics {
+  std::vector<std::int64_t> gpus;
+  double Gbps = 0;
+};
+SlowNics slow_nics(const Cluster& cluster, std::int64_t node_gpus, const std::vector<std::int64_t>& places,
+                   std::int64_t gpus);
+
 // The number of planes (cluster.network.planes) that work between the two leaves of the job that share fewest, between
 // its two NICs that share fewest, and above all leaves. cluster.network must be set.
 struct WorkingPlanes {

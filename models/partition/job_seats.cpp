@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "models/partition/job_places.h"
+#include "models/spec/sites.h"
 
 namespace orrery {
 namespace {
@@ -20,8 +21,9 @@ bool carries_all(const Cluster& c) {
   const auto switches = static_cast<double>(has_rails(n.kind) ? std::max(1, c.nics) : 1);
   const double uplinks = switches * static_cast<double>(n.leaf_uplinks * n.planes) * n.leaf_Gbps;
   const double nics = static_cast<double>(n.leaf_nodes * c.nics) * c.nic_Gbps;
-  return uplinks >= nics * (1 - 1e-9) && n.spine_ratio <= 1 && n.routing != Routing::ecmp && n.load == 0 &&
-         n.storage_Gbps == 0 && n.faults.empty() && n.fault_share == 0;
+  return uplinks >= nics * (1 - 1e-9) && n.spine_ratio <= 1 && n.upper_spine.empty() && n.routing != Routing::ecmp &&
+         n.routing != Routing::pinned && n.load == 0 && n.latency_us == 0 && n.storage_Gbps == 0 && n.faults.empty() &&
+         n.fault_share == 0;
 }
 
 }  // namespace
@@ -39,6 +41,19 @@ std::int64_t JobSeats::domain_of(std::int64_t gpus, std::int64_t rank) const {
   return (place_of(rank) * node_gpus_ + plan_.seat_of(rank) % node_gpus_) / gpus;
 }
 
+std::vector<std::int64_t> peculiar_places(const Plan& plan, const Cluster& c, const JobSeats& seats) {
+  if (!c.network) return {};
+  const Network& n = *c.network;
+  const SlowNics slow = slow_nics(c, seats.node_gpus(), seats.places(), plan.workers());
+  if (slow.gpus.empty() && n.site_sizes.empty()) return {};
+  std::vector<std::int64_t> result;
+  for (std::int64_t r = 0; r < plan.workers(); ++r) {
+    const bool beside = std::ranges::binary_search(slow.gpus, seats.domain_of(1, r));
+    result.push_back(2 * site_of(n, seats.domain_of(c.gpus_per_node, r)) + (beside ? 1 : 0));
+  }
+  return result;
+}
+
 std::vector<std::int64_t> domain_sizes(const Cluster& c) {
   std::vector<std::int64_t> sizes;
   if (c.oversubscribed_above_gpus > 0 && c.oversubscription > 1) sizes.push_back(c.oversubscribed_above_gpus);
@@ -47,8 +62,9 @@ std::vector<std::int64_t> domain_sizes(const Cluster& c) {
   if (n.leaf_nodes > 0 && !carries_all(c)) {
     sizes.push_back(capped(n.leaf_nodes, c.gpus_per_node));
     if (n.spine_leaves > 1) sizes.push_back(capped(n.leaf_nodes, c.gpus_per_node, n.spine_leaves));
+    for (const SpineLevel& level : n.upper_spine) sizes.push_back(capped(n.leaf_nodes, c.gpus_per_node, level.leaves));
   }
-  if (n.kind == NetworkKind::dragonfly) sizes.push_back(capped(n.leaf_nodes, c.gpus_per_node, n.groups.leaves));
+  if (has_groups(n.kind)) sizes.push_back(capped(n.leaf_nodes, c.gpus_per_node, n.groups.leaves));
   if (n.site_nodes > 0) sizes.push_back(capped(n.site_nodes, c.gpus_per_node));
   return sizes;
 }

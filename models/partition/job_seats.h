@@ -31,8 +31,12 @@ class JobSeats {
   std::vector<std::int64_t> places_;  // places_of() the job's nodes
 };
 
+// Returns for every worker a number of what its place has of its own: the site, if these are listed, and whether its
+// NIC alone is slow. The list is empty if no place has anything of the kind.
+std::vector<std::int64_t> peculiar_places(const Plan& plan, const Cluster& cluster, const JobSeats& seats);
+
 // Returns the sizes, in GPUs, of the sets of a cluster's GPUs beyond which links may be slower, farther or fuller than
-// NICs are: pods, leaves, parts of the spine, groups of a dragonfly, sites.
+// NICs are: pods, leaves, parts of the spine, groups of a dragonfly, sites of one size.
 std::vector<std::int64_t> domain_sizes(const Cluster& cluster);
 
 }  // namespace orrery

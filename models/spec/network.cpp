@@ -9,16 +9,27 @@
 namespace orrery {
 namespace {
 
-constexpr Named<NetworkKind> kNetworkKinds[] = {
-    {"fat-tree", NetworkKind::fat_tree},   {"rails", NetworkKind::rails}, {"rail-only", NetworkKind::rail_only},
-    {"dragonfly", NetworkKind::dragonfly}, {"torus", NetworkKind::torus}, {"graph", NetworkKind::graph}};
-constexpr Named<Routing> kRoutings[] = {
-    {"adaptive", Routing::adaptive}, {"ecmp", Routing::ecmp}, {"d-mod-k", Routing::d_mod_k}};
+constexpr Named<NetworkKind> kNetworkKinds[] = {{"fat-tree", NetworkKind::fat_tree},
+                                                {"rails", NetworkKind::rails},
+                                                {"rail-only", NetworkKind::rail_only},
+                                                {"dragonfly", NetworkKind::dragonfly},
+                                                {"dragonfly+", NetworkKind::dragonfly_plus},
+                                                {"torus", NetworkKind::torus},
+                                                {"graph", NetworkKind::graph}};
+constexpr Named<Routing> kRoutings[] = {{"adaptive", Routing::adaptive},
+                                        {"ecmp", Routing::ecmp},
+                                        {"d-mod-k", Routing::d_mod_k},
+                                        {"pinned", Routing::pinned}};
+constexpr Named<LoadedLinks> kLoadedLinks[] = {
+    {"everywhere", LoadedLinks::everywhere}, {"leaf", LoadedLinks::leaf}, {"spine", LoadedLinks::spine}};
 
 constexpr Named<Placement> kPlacements[] = {
     {"contiguous", Placement::contiguous}, {"scattered", Placement::scattered}, {"random", Placement::random}};
 
 }  // namespace
+
+double left_on_leaves(const Network& n) { return n.loaded == LoadedLinks::spine ? 1 : 1 - n.load; }
+double left_above(const Network& n) { return n.loaded == LoadedLinks::leaf ? 1 : 1 - n.load; }
 
 double left_beside(double Gbps, double other) { return std::max(Gbps - other, Gbps / 2); }
 
@@ -48,6 +59,8 @@ double held_by_flap(double down_s) { return std::ceil(down_s / kResend_s) * kRes
 NetworkKind find_network_kind(std::string_view name) { return find_named(kNetworkKinds, "kind of network", name); }
 Routing find_routing(std::string_view name) { return find_named(kRoutings, "routing", name); }
 Placement find_placement(std::string_view name) { return find_named(kPlacements, "placement", name); }
+LoadedLinks find_loaded_links(std::string_view name) { return find_named(kLoadedLinks, "kind of links", name); }
+std::string_view name_of(LoadedLinks l) { return name_in(kLoadedLinks, l); }
 std::string_view name_of(Placement p) { return name_in(kPlacements, p); }
 std::string_view name_of(NetworkKind k) { return name_in(kNetworkKinds, k); }
 std::string_view name_of(Routing r) { return name_in(kRoutings, r); }

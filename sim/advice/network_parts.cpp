@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 namespace orrery {
 namespace {
@@ -63,13 +64,21 @@ NetworkParts graph_parts(const Cluster& c, Counter count) {
 }
 
 // Parts of a dragonfly of `all` leaves, `leaves` in each plane, with `nics` ports for NICs each. A link joins two
-// leaves.
+// leaves; where groups have a spine of their own, a leaf and a switch of it, or two such switches of different groups.
 NetworkParts dragonfly_parts(const Network& n, std::int64_t leaves, double all, double nics, Counter count) {
   const double up = leaves > 1 ? count.ports(static_cast<double>(n.leaf_uplinks), n.leaf_Gbps) : 0;
   const bool groups = leaves > n.groups.leaves;  // whether there is another group
   const double global = groups ? count.ports(static_cast<double>(n.groups.links), n.groups.Gbps) : 0;
-  count.add_links(all * (nics + (up + global) / 2));
-  count.add_switches(all, nics + up + global);
+  if (n.kind == NetworkKind::dragonfly) {
+    count.add_links(all * (nics + (up + global) / 2));
+    count.add_switches(all, nics + up + global);
+    return count.parts;
+  }
+  const double of_planes = static_cast<double>(ceil_div(leaves, n.groups.leaves) * n.planes);
+  const double spines = leaves > 1 ? of_planes * static_cast<double>(n.groups.spines) : 0;
+  count.add_links(all * (nics + up) + spines * global / 2);
+  count.add_switches(all, nics + up);
+  if (spines > 0) count.add_switches(spines, all * up / spines + global);
   return count.parts;
 }
 
@@ -91,18 +100,25 @@ double add_leaves(const Leaves& leaves, Counter& count) {
   return divided;
 }
 
-// Parts of leaves and what is above them, in `parts` parts of which 1/ratio of the leaves' uplinks leads on.
-NetworkParts tree_parts(const Leaves& leaves, double parts, double ratio, Counter count) {
+// Parts of leaves and what is above them: parts of the spine, level by level, each of which joins so many leaves and
+// lets 1/ratio of what comes up into it lead on.
+NetworkParts tree_parts(const Leaves& leaves, const std::vector<SpineLevel>& levels, double count_of_leaves,
+                        Counter count) {
   const double divided = add_leaves(leaves, count);
   if (leaves.up == 0) return count.parts;
   count.add_links(leaves.all * leaves.up);
-  const double groups = parts * leaves.spines;
-  const double below = leaves.all * leaves.up / groups;
-  const double above = parts > 1 ? below / ratio : 0;
-  count.join(groups, leaves.all * divided / groups, below, above);
-  if (above == 0) return count.parts;
-  count.add_links(above * groups);
-  count.join(leaves.spines, parts, above * parts, 0);
+  double units = leaves.all * divided, rate = leaves.all * leaves.up;
+  for (const SpineLevel& level : levels) {
+    const double parts = std::ceil(count_of_leaves / static_cast<double>(level.leaves));
+    const double groups = parts * leaves.spines, below = rate / groups;
+    const double above = parts > 1 ? below / level.ratio : 0;
+    count.join(groups, units / groups, below, above);
+    if (above == 0) return count.parts;
+    count.add_links(above * groups);
+    units = groups;
+    rate = above * groups;
+  }
+  count.join(leaves.spines, units / leaves.spines, rate / leaves.spines, 0);
   return count.parts;
 }
 
@@ -120,16 +136,16 @@ NetworkParts network_parts(const Cluster& c, std::int64_t nodes, const SwitchPri
   const std::int64_t leaves = ceil_div(nodes, n.leaf_nodes);  // of each rail
   const double all = static_cast<double>(leaves) * rails * planes;
   const double nics = count.ports(static_cast<double>(nodes * c.nics), c.nic_Gbps) / all;
-  if (n.kind == NetworkKind::dragonfly) return dragonfly_parts(n, leaves, all, nics, count);
+  if (has_groups(n.kind)) return dragonfly_parts(n, leaves, all, nics, count);
   // A single leaf needs nothing above it; the only leaves of several rails do, unless rails are not joined.
   const bool joined = leaves > 1 || (n.kind == NetworkKind::rails && rails > 1);
   // A ratio without parts of the spine is that of the leaves' own uplinks.
   const double shared = n.spine_leaves > 1 ? 1 : n.spine_ratio;
   const double up = joined ? count.ports(static_cast<double>(n.leaf_uplinks), n.leaf_Gbps) / shared : 0;
-  const std::int64_t parts = ceil_div(leaves, n.spine_leaves > 1 ? n.spine_leaves : leaves);
   const double spines = planes * (n.kind == NetworkKind::rail_only ? rails : 1);
-  return tree_parts({.all = all, .spines = spines, .nics = nics, .up = up}, static_cast<double>(parts), n.spine_ratio,
-                    count);
+  std::vector<SpineLevel> levels = n.upper_spine;
+  levels.insert(levels.begin(), {n.spine_leaves > 1 ? n.spine_leaves : leaves, n.spine_ratio});
+  return tree_parts({.all = all, .spines = spines, .nics = nics, .up = up}, levels, static_cast<double>(leaves), count);
 }
 
 std::optional<double> usd_of(const NetworkParts& parts, const SwitchPrice& price) {

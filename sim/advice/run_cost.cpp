@@ -1,5 +1,6 @@
 #include "sim/advice/run_cost.h"
 
+#include "models/spec/sites.h"
 #include "sim/report/checkpoint.h"
 
 namespace orrery {
@@ -32,7 +33,7 @@ RunCost bought(const Spec& spec, const PriceList& prices) {
   RunCost cost{.network = network_parts(c, nodes, prices.network)};
   cost.network_usd = usd_of(cost.network, prices.network);
   cost.network_kW = kW_of(cost.network, prices.network);
-  cost.has_sites = c.network && c.network->site_nodes > 0;
+  cost.has_sites = c.network && has_sites(*c.network);
   cost.purchase_usd = sum(nodes_usd(spec, prices), cost.network_usd);
   if (c.power_kW > 0) cost.power_kW = sum(c.power_kW * static_cast<double>(nodes), cost.network_kW);
   return cost;

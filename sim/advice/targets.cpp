@@ -11,21 +11,58 @@
 namespace orrery {
 namespace {
 
-std::string plane_fault_of(const LinkFault& f) {
-  std::string text = fmt::format("{{plane: {}", f.plane);
-  if (f.node >= 0) text += fmt::format(", node: {}", f.node);
-  if (f.leaf >= 0) text += fmt::format(", leaf: {}", f.leaf);
-  return text + "}";
+// A fault as an item of a spec's list, without its closing brace.
+std::string open_fault(const LinkFault& f, bool stops) {
+  std::string text = f.plane >= 0 ? fmt::format("plane: {}, ", f.plane) : "";
+  if (f.node >= 0) text += fmt::format("node: {}, ", f.node);
+  if (f.leaf >= 0) text += fmt::format("leaf: {}, ", f.leaf);
+  if (f.nic >= 0) text += fmt::format("nic: {}, ", f.nic);
+  if (f.link >= 0) text += fmt::format("link: {}, ", f.link);
+  if (f.Gbps > 0 && !stops) text += fmt::format("Gbps: {}, ", f.Gbps);
+  if (f.uplinks > 0 && !stops) text += fmt::format("uplinks: {}, ", f.uplinks);
+  text.resize(text.size() - 2);
+  return "{" + text;
 }
 
 std::string faults_of(const Network& n) {
   if (n.fault_share > 0) return fmt::format(", faults: {{share: {}, Gbps: {}}}", n.fault_share, n.fault_Gbps);
   std::vector<std::string> faults;
-  for (const LinkFault& f : n.faults)
-    faults.push_back(f.plane >= 0  ? plane_fault_of(f)
-                     : f.node >= 0 ? fmt::format("{{node: {}, Gbps: {}}}", f.node, f.Gbps)
-                                   : fmt::format("{{leaf: {}, uplinks: {}}}", f.leaf, f.uplinks));
+  for (const LinkFault& f : n.faults) faults.push_back(open_fault(f, false) + "}");
+  for (const TimedFault& t : n.timed_faults)
+    faults.push_back(open_fault(t.fault, t.stops) + fmt::format(", down: [{}, {}]}}", t.from_s, t.until_s));
   return faults.empty() ? "" : fmt::format(", faults: [{}]", fmt::join(faults, ", "));
+}
+
+// The levels of a network's spine, and its sites, as values of a spec.
+std::string spine_of(const Network& n) {
+  std::string text = fmt::format("{{leaves: {}, ratio: {}}}", n.spine_leaves, n.spine_ratio);
+  for (const SpineLevel& level : n.upper_spine)
+    text += fmt::format(", {{leaves: {}, ratio: {}}}", level.leaves, level.ratio);
+  return n.upper_spine.empty() ? text : "[" + text + "]";
+}
+
+std::string sites_of(const Network& n) {
+  if (n.site_nodes > 0)
+    return fmt::format(", sites: {{nodes: {}, Gbps: {}, ms: {}, buffer_MiB: {}}}", n.site_nodes, n.site_Gbps, n.site_ms,
+                       n.site_buffer_MiB);
+  std::vector<std::string> sites;
+  for (std::size_t site = 0; site < n.site_sizes.size(); ++site) {
+    std::vector<std::string> links;
+    for (const SiteLink& l : n.site_links) {
+      if (l.from == static_cast<std::int64_t>(site))
+        links.push_back(fmt::format("{}: {{Gbps: {}, ms: {}, buffer_MiB: {}}}", l.to, l.Gbps, l.ms, l.buffer_MiB));
+    }
+    sites.push_back(fmt::format("{{nodes: {}, to: {{{}}}}}", n.site_sizes[site], fmt::join(links, ", ")));
+  }
+  return sites.empty() ? "" : fmt::format(", sites: [{}]", fmt::join(sites, ", "));
+}
+
+// How other jobs load the links, and the latency of these.
+std::string load_of(const Network& n) {
+  std::string text = n.latency_us > 0 ? fmt::format(", latency_us: {}", n.latency_us) : "";
+  if (n.loaded == LoadedLinks::everywhere && n.burst_ms == 0) return text + fmt::format(", load: {}", n.load);
+  return text +
+         fmt::format(", neighbours: {{load: {}, where: {}, burst_ms: {}}}", n.load, name_of(n.loaded), n.burst_ms);
 }
 
 // The spec's network as a map of a spec, with uplinks as fast as the NICs of the nodes that it joins.
@@ -36,19 +73,17 @@ std::string network_of(const Network& n) {
                         n.torus.wraps, n.load);
   if (n.kind == NetworkKind::graph)
     throw Error("cluster.network.kind: a graph has the nodes of its fabric, and cannot be given to others");
-  if (n.kind == NetworkKind::dragonfly)
-    text += fmt::format(", groups: {{leaves: {}, links: {}}}", n.groups.leaves, n.groups.links);
+  if (has_groups(n.kind))
+    text += fmt::format(", groups: {{leaves: {}, {}links: {}}}", n.groups.leaves,
+                        n.groups.spines > 0 ? fmt::format("spines: {}, ", n.groups.spines) : "", n.groups.links);
   if (n.leaf_nodes > 0)
     text += fmt::format(
         ", kind: {}, leaf: {{nodes: {}, uplinks: {}}}, planes: {}, routing: {{kind: {}, queue_pairs: {}, "
-        "planes: {}{}}}, load: {}",
+        "planes: {}{}}}{}",
         name_of(n.kind), n.leaf_nodes, n.leaf_uplinks, n.planes, name_of(n.routing), n.queue_pairs,
-        n.hashed_planes ? "hashed" : "even", n.hash_seed ? fmt::format(", seed: {}", *n.hash_seed) : "", n.load);
-  if (n.leaf_nodes > 0 && n.kind != NetworkKind::dragonfly)
-    text += fmt::format(", spine: {{leaves: {}, ratio: {}}}", n.spine_leaves, n.spine_ratio);
-  if (n.site_nodes > 0)
-    text += fmt::format(", sites: {{nodes: {}, Gbps: {}, ms: {}, buffer_MiB: {}}}", n.site_nodes, n.site_Gbps,
-                        n.site_ms, n.site_buffer_MiB);
+        n.hashed_planes ? "hashed" : "even", n.hash_seed ? fmt::format(", seed: {}", *n.hash_seed) : "", load_of(n));
+  if (n.leaf_nodes > 0 && !has_groups(n.kind)) text += fmt::format(", spine: {}", spine_of(n));
+  text += sites_of(n);
   if (n.efficiency < 1) text += fmt::format(", efficiency: {}", n.efficiency);
   if (n.incast_senders > 0)
     text += fmt::format(", incast: {{senders: {}, share: {}}}", n.incast_senders, n.incast_share);

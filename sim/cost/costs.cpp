@@ -108,20 +108,24 @@ class CostModel {
     return result;
   }
 
-  // Returns whether the ranks of class s are on the same node as the stage to which they send, `offset` stages further
-  // (modulo the number of stages).
+  // Returns whether class s is on the node of the stage to which it sends, `offset` stages further, modulo their number.
   bool is_near(std::uint32_t s, std::int64_t offset) const {
-    return node_of(plan_.classes[s].representative) == node_of(stage_beside(s, offset));
+    return node_of(plan_.classes[s].representative) == node_of(rank_beside(plan_.classes[s].representative, offset));
   }
   std::uint32_t leaves_domains(std::uint32_t s, std::int64_t offset) const {
-    return uplinks_.crossed(plan_.classes[s].representative, stage_beside(s, offset));
+    std::uint32_t levels =
+        uplinks_.crossed(plan_.classes[s].representative, rank_beside(plan_.classes[s].representative, offset));
+    for (const std::int64_t slow : slow_ranks_) {  // the class waits for its rank that sends from a slow NIC or to one
+      for (const std::int64_t r : {slow, rank_beside(slow, -offset)})
+        levels |= slots_[r] == s ? uplinks_.crossed_by_slow_nics(r, rank_beside(r, offset)) : 0;
+    }
+    return levels;
   }
-  std::int64_t stage_beside(std::uint32_t s, std::int64_t offset) const {
+  std::int64_t rank_beside(std::int64_t rank, std::int64_t offset) const {
     const GroupTable& pipeline = plan_.dimensions[static_cast<std::size_t>(Dimension::pipeline)];
-    const auto& group = pipeline.groups[pipeline.member_of[plan_.classes[s].representative]];
-    const auto at = std::find(group.begin(), group.end(), plan_.classes[s].representative) - group.begin();
-    const auto size = static_cast<std::int64_t>(group.size());
-    return group[(at + offset + size) % size];
+    const auto& group = pipeline.groups[pipeline.member_of[rank]];
+    const auto at = std::find(group.begin(), group.end(), rank) - group.begin();
+    return group[(at + offset + std::ssize(group)) % std::ssize(group)];
   }
 
   // Returns the bytes of NCCL's buffers on a rank of class s: one connection per channel of every communicator in use.
@@ -374,6 +378,8 @@ class CostModel {
   double slowest_ = 1;      // time of an op on the job's slowest GPU over that on a typical GPU
   std::map<Spread, NcclModel> models_;
   Uplinks uplinks_;
+  std::vector<std::int64_t> slow_ranks_ = uplinks_.ranks_at_slow_nics();
+  std::vector<std::uint32_t> slots_ = slow_ranks_.empty() ? std::vector<std::uint32_t>{} : slots_of_ranks(plan_);
   std::vector<const Model*> model_of_op_ = models_of_ops(spec_, plan_);
   Costs costs_;
   std::vector<bool> noted_alone_ = std::vector<bool>(plan_.ops.size());  // for each op, whether its note is of one rank

@@ -118,21 +118,38 @@ const std::vector<LargestLoad>& largest_loads(const HashedFlows& flows) {
   return known.try_emplace(key, std::move(loads)).first->second;
 }
 
-double mean_slowdown(const HashedFlows& flows, double demand) {
+// Returns the mean of a factor or, if this is larger, the one by which a slow uplink lengthens what is on it.
+static double with_slow_uplink(const HashedFlows& f, double demand, double slowest, double factor) {
+  const std::int64_t balls = f.flows * f.queue_pairs;
+  const double hit = 1 / static_cast<double>(f.uplinks);
+  double sum = 0;
+  for (std::int64_t on = 0; on <= balls; ++on) {
+    const auto k = static_cast<double>(on), n = static_cast<double>(balls);
+    const double ways = std::lgamma(n + 1) - std::lgamma(k + 1) - std::lgamma(n - k + 1);
+    const double probability =
+        f.uplinks == 1 ? (on == balls ? 1 : 0) : std::exp(ways + k * std::log(hit) + (n - k) * std::log1p(-hit));
+    sum += probability * std::max(factor, demand * k / static_cast<double>(f.queue_pairs) / slowest);
+  }
+  return sum;
+}
+
+double mean_slowdown(const HashedFlows& flows, double demand, double slowest) {
   double sum = 0, whole = 0;
   for (const LargestLoad& load : largest_loads(flows)) {
     sum += load.probability * slowdown_by(flows, demand, load.queue_pairs);
     whole += load.probability;
   }
-  return whole > 0 ? sum / whole : 1;
+  const double factor = whole > 0 ? sum / whole : 1;
+  return slowest < 1 ? with_slow_uplink(flows, demand, slowest, factor) : factor;
 }
 
-double slowdown_at(const HashedFlows& flows, double demand, double share) {
+double slowdown_at(const HashedFlows& flows, double demand, double share, double slowest) {
   const std::vector<LargestLoad>& loads = largest_loads(flows);
   if (loads.empty()) return 1;
   std::size_t i = 0;
   for (double sum = loads[0].probability; sum < share && i + 1 < loads.size(); sum += loads[i].probability) ++i;
-  return slowdown_by(flows, demand, loads[i].queue_pairs);
+  const double factor = slowdown_by(flows, demand, loads[i].queue_pairs);
+  return slowest < 1 ? with_slow_uplink(flows, demand, slowest, factor) : factor;
 }
 
 }  // namespace orrery

@@ -28,8 +28,10 @@ const std::vector<LargestLoad>& largest_loads(const HashedFlows& flows);
 
 // Returns the mean of the factor by which hashing lengthens a transfer that lasts as long as its slowest flow: a flow
 // alone on an uplink would use `demand` of the uplink's rate, and all queue pairs on an uplink share it evenly.
-double mean_slowdown(const HashedFlows& flows, double demand);
+// slowest: rate of one uplink of one switch over that of all others; the number of queue pairs on it is taken to be
+// independent of the largest number.
+double mean_slowdown(const HashedFlows& flows, double demand, double slowest = 1);
 // Returns the factor that a share (0 to 1) of all hashes does not exceed.
-double slowdown_at(const HashedFlows& flows, double demand, double share);
+double slowdown_at(const HashedFlows& flows, double demand, double share, double slowest = 1);
 
 }  // namespace orrery

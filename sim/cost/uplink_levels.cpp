@@ -2,29 +2,18 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <limits>
-#include <map>
-#include <set>
 #include <utility>
 
 #include "models/partition/job_places.h"
-#include "sim/cost/torus_routes.h"
+#include "sim/cost/uplink_counts.h"
 
 namespace orrery {
 namespace {
 
-constexpr auto kPipeline = static_cast<std::size_t>(Dimension::pipeline);
 constexpr double kGbps = 1e9 / 8;  // bytes per second
 // A number of GPUs above any cluster's.
 constexpr std::int64_t kAllGpus = 1'000'000'000'000;
-
-// The most pairs of a group of `size` ranks that one node has with ranks on other nodes. members: those on each node.
-double pairs_of_busiest_node(const std::map<std::int64_t, double>& members, double size) {
-  double most = 0;
-  for (const auto& [node, count] : members) most = std::max(most, count * (size - count));
-  return most;
-}
 
 // Makes the levels of a cluster, and counts what the groups of a plan send over them.
 class LevelMaker {
@@ -38,23 +27,21 @@ class LevelMaker {
   void add(UplinkLevel level, double gpu_rate);
   WorkingPlanes planes_of_job() const;
   void add_leaves();
+  void add_pinned(const UplinkLevel& leaf, double uplink);
+  void add_spine();
   void add_ports();
   void add_groups();
   void add_torus();
   void add_graph();
   void add_rail_change();
   void add_sites();
+  void add_site_links();
   void add_slow_nics();
+  void add_slow_nic();
   void add_incast();
-  void count_edges(UplinkLevel& level, std::size_t dimension) const;
-  void count_pairs(UplinkLevel& level, std::size_t dimension) const;
-  void count_link_pairs(UplinkLevel& level, std::size_t dimension) const;
-  void visit_links_of(const UplinkLevel& level, std::int64_t from, std::int64_t to,
-                      const std::function<void(std::int64_t, double)>& visit) const;
-  // the node of the cluster that a rank is on
-  std::int64_t node_of(std::int64_t rank) const { return seats_.domain_of(cluster_.gpus_per_node, rank); }
-  void count_domains(UplinkLevel& level) const;
-
+  void add_hops();
+  std::int64_t gpus_of_leaves(std::int64_t leaves) const;
+  double rails() const { return has_rails(cluster_.network->kind) ? std::max(1, cluster_.nics) : 1; }
   const Plan& plan_;
   const Cluster& cluster_;
   const JobSeats& seats_;
@@ -70,6 +57,7 @@ std::vector<UplinkLevel> LevelMaker::run() {
   }
   if (cluster_.network) {
     add_leaves();
+    add_spine();
     add_ports();
     add_groups();
     add_torus();
@@ -77,21 +65,9 @@ std::vector<UplinkLevel> LevelMaker::run() {
     add_rail_change();
     add_sites();
     add_slow_nics();
+    add_slow_nic();
     add_incast();
-  }
-  std::array<bool, kDimensions> to_all{};
-  for (const Op& op : plan_.ops) {
-    const auto* c = std::get_if<Collective>(&op.work);
-    if (c != nullptr && c->kind == CollectiveKind::all_to_all) to_all[static_cast<std::size_t>(c->group)] = true;
-  }
-  for (UplinkLevel& level : levels_) {
-    count_domains(level);
-    for (std::size_t d = 0; d < kDimensions; ++d) {
-      count_edges(level, d);
-      const bool links = level.torus != nullptr || level.graph != nullptr;
-      if (to_all[d] && links) count_link_pairs(level, d);
-      if (to_all[d] && !links) count_pairs(level, d);
-    }
+    add_hops();
   }
   return std::move(levels_);
 }
@@ -99,40 +75,84 @@ std::vector<UplinkLevel> LevelMaker::run() {
 // Adds a level, unless its uplinks spread flows evenly and are as fast as the NICs below them.
 void LevelMaker::add(UplinkLevel level, double gpu_rate) {
   const bool short_of = level.capacity < gpu_rate * static_cast<double>(level.gpus) * (1 - 1e-9);
-  const bool routed = level.one_way > 0 || level.torus != nullptr || level.graph != nullptr || level.forward > 0;
-  if (short_of || routed || level.hashed_uplinks > 0 || level.away > 0) levels_.push_back(level);
+  const bool routed = level.one_way > 0 || has_links(level) || level.forward > 0;
+  const bool waits = level.hashed_uplinks > 0 || level.away > 0 || level.burst > 0 || level.hop > 0;
+  if (short_of || routed || waits) levels_.push_back(level);
 }
 
 void LevelMaker::add_leaves() {
   const Network& n = *cluster_.network;
   if (n.leaf_nodes == 0) return;
   const double gpu_rate = cluster_.nics * cluster_.nic_Gbps * kGbps / cluster_.gpus_per_node;
-  const std::int64_t switches = has_rails(n.kind) ? std::max(1, cluster_.nics) : 1;
+  const auto switches = static_cast<std::int64_t>(rails());
   const std::int64_t working = least_uplinks(cluster_, seats_.node_gpus(), seats_.places(), plan_.workers());
   const WorkingPlanes planes = planes_of_job();
   // Storage is taken to be on leaves of its own in the job's part of the spine; a leaf may have all nodes of the job.
   const std::int64_t nodes = std::min(n.leaf_nodes, ceil_div(plan_.workers(), seats_.node_gpus()));
   const double to_storage = n.storage_Gbps * static_cast<double>(nodes * cluster_.nics) /
                             static_cast<double>(switches * working * planes.of_leaves);
-  const double free = n.leaf_Gbps * n.efficiency * (1 - n.load);
+  const double free = n.leaf_Gbps * n.efficiency * left_on_leaves(n);
   const double uplink = left_beside(free, to_storage) * kGbps;
-  const double leaf = static_cast<double>(switches * working * planes.of_leaves) * uplink;
+  const SlowUplinks slow = slow_uplinks(cluster_, seats_.node_gpus(), seats_.places(), plan_.workers());
+  // If flows are spread by number, each uplink has as many, and all wait for the slowest one.
+  const double links = n.routing == Routing::d_mod_k ? static_cast<double>(working) * slow.slowest
+                                                     : static_cast<double>(working) - slow.lost;
+  const double leaf = static_cast<double>(switches * planes.of_leaves) * links * uplink;
   const bool apart = n.spine_leaves > 1;  // whether the spine's parts are a level above the leaves
-  add({.gpus = n.leaf_nodes * cluster_.gpus_per_node,
-       .capacity = apart ? leaf : leaf / n.spine_ratio,
-       .hashed_uplinks = n.routing == Routing::ecmp ? working * (n.hashed_planes ? planes.of_leaves : 1) : 0,
-       .queue_pairs = n.queue_pairs,
-       .switches = switches,
+  const UplinkLevel level = {
+      .gpus = n.leaf_nodes * cluster_.gpus_per_node,
+      .capacity = apart ? leaf : leaf / n.spine_ratio,
+      .hashed_uplinks = n.routing == Routing::ecmp ? working * (n.hashed_planes ? planes.of_leaves : 1) : 0,
+      .queue_pairs = n.queue_pairs,
+      .switches = switches,
+      .uplink = uplink,
+      .switch_nics = static_cast<double>(n.leaf_nodes * cluster_.nics) / static_cast<double>(switches),
+      .planes = n.hashed_planes ? 1 : planes.of_leaves,
+      .slow_uplink = slow.slowest,
+      .load = 1 - left_on_leaves(n),
+      .burst = n.loaded == LoadedLinks::spine ? 0 : n.burst_ms * 1e-3};
+  add(level, gpu_rate);
+  if (n.routing == Routing::pinned) add_pinned(level, uplink * static_cast<double>(planes.of_leaves));
+}
+
+// uplink: the rate of one, in all planes.
+void LevelMaker::add_pinned(const UplinkLevel& leaf, double uplink) {
+  const std::int64_t working = least_uplinks(cluster_, seats_.node_gpus(), seats_.places(), plan_.workers());
+  add({.gpus = cluster_.gpus_per_node,
+       .capacity = cluster_.nics * cluster_.nic_Gbps * kGbps,
        .uplink = uplink,
-       .switch_nics = static_cast<double>(n.leaf_nodes * cluster_.nics) / static_cast<double>(switches),
-       .planes = n.hashed_planes ? 1 : planes.of_leaves},
-      gpu_rate);
-  if (apart)
-    add({.gpus = n.spine_leaves > kAllGpus / n.leaf_nodes ? kAllGpus
-                                                          : n.spine_leaves * n.leaf_nodes * cluster_.gpus_per_node,
-         .capacity = static_cast<double>(switches * n.leaf_uplinks * n.spine_leaves * planes.of_spine) * free * kGbps /
-                     n.spine_ratio},
+       .pinned = std::make_shared<PinnedRoutes>(cluster_, working),
+       .load = leaf.load,
+       .burst = leaf.burst,
+       .kind = UplinkKind::pinned},
+      0);
+}
+
+// The number of GPUs below so many leaves of every rail.
+std::int64_t LevelMaker::gpus_of_leaves(std::int64_t leaves) const {
+  const std::int64_t nodes = cluster_.network->leaf_nodes;
+  return leaves > kAllGpus / nodes ? kAllGpus : leaves * nodes * cluster_.gpus_per_node;
+}
+
+// The rate that leaves a part of the spine is that of what comes up into it over its ratio, level by level.
+void LevelMaker::add_spine() {
+  const Network& n = *cluster_.network;
+  if (n.leaf_nodes == 0 || n.spine_leaves < 2) return;
+  const double gpu_rate = cluster_.nics * cluster_.nic_Gbps * kGbps / cluster_.gpus_per_node;
+  const double free = n.leaf_Gbps * n.efficiency * left_above(n);
+  std::vector<SpineLevel> parts = n.upper_spine;
+  parts.insert(parts.begin(), {n.spine_leaves, n.spine_ratio});
+  double ratio = 1;
+  for (const SpineLevel& part : parts) {
+    ratio *= part.ratio;
+    const auto switches = static_cast<std::int64_t>(rails());
+    add({.gpus = gpus_of_leaves(part.leaves),
+         .capacity = static_cast<double>(switches * n.leaf_uplinks * part.leaves * planes_of_job().of_spine) * free *
+                     kGbps / ratio,
+         .load = 1 - left_above(n),
+         .burst = n.loaded == LoadedLinks::leaf ? 0 : n.burst_ms * 1e-3},
         gpu_rate);
+  }
 }
 
 WorkingPlanes LevelMaker::planes_of_job() const {
@@ -158,16 +178,19 @@ void LevelMaker::add_ports() {
 
 void LevelMaker::add_groups() {
   const Network& n = *cluster_.network;
-  if (n.kind != NetworkKind::dragonfly) return;
+  if (!has_groups(n.kind)) return;
   const std::int64_t nodes = n.leaf_nodes > kAllGpus / n.groups.leaves ? kAllGpus : n.leaf_nodes * n.groups.leaves;
   const std::int64_t groups = ceil_div(static_cast<std::int64_t>(cluster_.nodes), nodes);
   if (groups < 2) return;
-  const std::int64_t links = n.groups.leaves * n.groups.links * planes_of_job().of_spine;
-  const double all = static_cast<double>(links) * n.groups.Gbps * n.efficiency * kGbps * (1 - n.load);
+  const std::int64_t switches = n.kind == NetworkKind::dragonfly_plus ? n.groups.spines : n.groups.leaves;
+  const std::int64_t links = switches * n.groups.links * planes_of_job().of_spine;
+  const double all = static_cast<double>(links) * n.groups.Gbps * n.efficiency * kGbps * left_above(n);
   add({.gpus = nodes * cluster_.gpus_per_node,
        .capacity = all,
        .one_way = all / static_cast<double>(groups - 1),
        .detours = n.routing == Routing::adaptive,
+       .load = 1 - left_above(n),
+       .burst = n.loaded == LoadedLinks::leaf ? 0 : n.burst_ms * 1e-3,
        .kind = UplinkKind::groups},
       0);
 }
@@ -192,20 +215,6 @@ void LevelMaker::add_graph() {
       0);
 }
 
-// Calls visit(link, weight) for every link of a torus or graph between two nodes of the cluster.
-void LevelMaker::visit_links_of(const UplinkLevel& level, std::int64_t from, std::int64_t to,
-                                const std::function<void(std::int64_t, double)>& visit) const {
-  if (level.torus != nullptr) return visit_links(*level.torus, from, to, [&](std::int64_t link) { visit(link, 1); });
-  const auto &out = cluster_.network->graph.leaves[from], &in = cluster_.network->graph.leaves[to];
-  for (std::size_t nic = 0; nic < out.size(); ++nic) {
-    level.graph->visit_links(out[nic], in[nic], [&](std::int64_t link, double share) {
-      const double rate = level.graph->rate_of(link) * cluster_.network->efficiency * (1 - cluster_.network->load);
-      visit(link, share / static_cast<double>(out.size()) * level.capacity / rate);
-    });
-  }
-}
-
-// Adds the way over NVLink that an all-to-all's bytes for all rails but a GPU's own take.
 void LevelMaker::add_rail_change() {
   const double link =
       pair_GBps(cluster_.gpu) > 0 && cluster_.nvlink_domain > 1 ? pair_GBps(cluster_.gpu) : cluster_.gpu.pcie_GBps;
@@ -220,6 +229,7 @@ void LevelMaker::add_rail_change() {
 
 void LevelMaker::add_sites() {
   const Network& n = *cluster_.network;
+  add_site_links();
   if (n.site_nodes == 0) return;
   const double gpu_rate = cluster_.nics * cluster_.nic_Gbps * kGbps / cluster_.gpus_per_node;
   add({.gpus = n.site_nodes > kAllGpus / cluster_.gpus_per_node ? kAllGpus : n.site_nodes * cluster_.gpus_per_node,
@@ -228,6 +238,21 @@ void LevelMaker::add_sites() {
        .buffer = n.site_buffer_MiB * (1 << 20),
        .kind = UplinkKind::sites},
       gpu_rate);
+}
+
+// The links between sites of a list are a level each: what is between any two sites takes those on its way.
+void LevelMaker::add_site_links() {
+  const Network& n = *cluster_.network;
+  for (std::size_t l = 0; l < n.site_links.size(); ++l) {
+    const SiteLink& link = n.site_links[l];
+    add({.gpus = cluster_.gpus_per_node,
+         .capacity = link.Gbps * n.efficiency * kGbps,
+         .away = link.ms * 1e-3,
+         .buffer = link.buffer_MiB * (1 << 20),
+         .site = std::make_shared<SiteLinkUse>(n, l),
+         .kind = UplinkKind::sites},
+        0);
+  }
 }
 
 void LevelMaker::add_slow_nics() {
@@ -239,6 +264,41 @@ void LevelMaker::add_slow_nics() {
        .switches = std::max<std::int64_t>(1, std::llround(nics)),
        .kind = UplinkKind::slow_nics},
       cluster_.nics * cluster_.nic_Gbps * kGbps / cluster_.gpus_per_node);
+}
+
+// The transfers of GPUs beside a slow NIC, and of groups with such a GPU, get no more of any NIC than of this one:
+// NCCL divides their bytes evenly.
+void LevelMaker::add_slow_nic() {
+  SlowNics slow = slow_nics(cluster_, seats_.node_gpus(), seats_.places(), plan_.workers());
+  if (slow.gpus.empty()) return;
+  const auto nics =
+      static_cast<double>(cluster_.nics) * static_cast<double>(seats_.node_gpus()) / cluster_.gpus_per_node;
+  add({.gpus = seats_.node_gpus(),
+       .capacity = nics * slow.Gbps * kGbps,
+       .switches = std::max<std::int64_t>(1, std::llround(nics)),
+       .slow_gpus = std::move(slow.gpus),
+       .kind = UplinkKind::slow_nics},
+      cluster_.nics * cluster_.nic_Gbps * kGbps / cluster_.gpus_per_node);
+}
+
+// Beside the leaf at either end there are a switch of the spine, and two more for each of its levels that is crossed. A
+// dragonfly's leaves are joined to each other, and to another group's over two such links.
+void LevelMaker::add_hops() {
+  const Network& n = *cluster_.network;
+  if (n.latency_us == 0 || n.leaf_nodes == 0) return;
+  const bool plain = n.kind == NetworkKind::dragonfly;
+  const auto add_at = [&](std::int64_t gpus, int links) {
+    add({.gpus = gpus,
+         .capacity = std::numeric_limits<double>::infinity(),
+         .hop = links * n.latency_us * 1e-6,
+         .kind = UplinkKind::hops},
+        0);
+  };
+  add_at(gpus_of_leaves(1), plain ? 1 : 2);
+  if (n.spine_leaves > 1) add_at(gpus_of_leaves(n.spine_leaves), 2);
+  for (const SpineLevel& level : n.upper_spine) add_at(gpus_of_leaves(level.leaves), 2);
+  if (has_groups(n.kind)) add_at(gpus_of_leaves(n.groups.leaves), plain ? 2 : 1);
+  if (cluster_.oversubscribed_above_gpus > 0) add_at(cluster_.oversubscribed_above_gpus, 2);
 }
 
 void LevelMaker::add_incast() {
@@ -253,116 +313,23 @@ void LevelMaker::add_incast() {
       gpu_rate);
 }
 
-// A pipeline sends activations forward and gradients back. The busiest domain of either direction counts; where both
-// leave one domain at the same moment, they meet in the engine (Contention).
-void LevelMaker::count_edges(UplinkLevel& level, std::size_t dimension) const {
-  // Edges by the domain that they leave, or by the torus's link; and by pairs of domains.
-  struct Leaving {
-    std::map<std::int64_t, double> by_link;
-    std::map<std::pair<std::int64_t, std::int64_t>, double> one_way;
-  };
-  Leaving forward, back;
-  double& most = level.edges[dimension];
-  double boundaries = 0;
-  const auto leave = [&](std::int64_t from, std::int64_t to, Leaving& leaving) {
-    const std::int64_t domain = seats_.domain_of(level.gpus, from), other = seats_.domain_of(level.gpus, to);
-    if (domain == other || seats_.node_of(from) == seats_.node_of(to)) return;
-    const auto count = [&](std::int64_t link, double weight) {
-      most = std::max(most, leaving.by_link[link] += weight);
-    };
-    if (level.torus != nullptr || level.graph != nullptr)
-      visit_links_of(level, node_of(from), node_of(to), count);
-    else
-      count(domain, 1);
-    if (level.one_way > 0)
-      level.one_way_edges[dimension] = std::max(level.one_way_edges[dimension], ++leaving.one_way[{domain, other}]);
-    ++boundaries;
-  };
-  for (const auto& group : plan_.dimensions[dimension].groups) {
-    boundaries = 0;
-    for (std::size_t i = 0; i + 1 < group.size(); ++i) {
-      leave(group[i], group[i + 1], forward);
-      if (dimension == kPipeline) leave(group[i + 1], group[i], back);
-    }
-    if (dimension != kPipeline && group.size() > 1) leave(group.back(), group.front(), forward);
-    level.boundaries[dimension] = std::max(level.boundaries[dimension], boundaries);
-  }
-}
-
-void LevelMaker::count_domains(UplinkLevel& level) const {
-  std::set<std::int64_t> domains;
-  for (std::int64_t rank = 0; rank < plan_.workers(); ++rank) domains.insert(seats_.domain_of(level.gpus, rank));
-  level.domains = std::max<std::int64_t>(1, std::ssize(domains));
-}
-
-// Finds for each domain how many pairs of ranks cross its boundary: a group with n members, k of them inside the
-// domain, has k (n - k) such pairs. The pairs that cross the boundary of a node are counted in the same way.
-void LevelMaker::count_pairs(UplinkLevel& level, std::size_t dimension) const {
-  struct Sent {
-    double away = 0, from_nodes = 0;
-  };
-  std::map<std::int64_t, Sent> sent;
-  std::map<std::pair<std::int64_t, std::int64_t>, double> one_way;  // pairs between two groups of a dragonfly
-  for (const auto& group : plan_.dimensions[dimension].groups) {
-    std::map<std::int64_t, double> in_domain, in_node;
-    for (const std::int32_t rank : group) {
-      ++in_domain[seats_.domain_of(level.gpus, rank)];
-      ++in_node[seats_.node_of(rank)];
-    }
-    const auto size = static_cast<double>(group.size());
-    const double node = pairs_of_busiest_node(in_node, size);
-    if (node == 0) continue;
-    level.node_pairs[dimension] = std::max(level.node_pairs[dimension], node);
-    for (const auto& [at, members] : in_node)
-      level.sent_by[dimension] = std::max(level.sent_by[dimension], size - members);
-    level.nodes_by[dimension] = std::max(level.nodes_by[dimension], static_cast<double>(in_node.size()) - 1);
-    for (const auto& [domain, members] : in_domain) {
-      if (members < size) sent[domain].away += members * (size - members) / node;
-      if (level.one_way == 0) continue;
-      for (const auto& [other, others] : in_domain)
-        one_way[{domain, other}] += other == domain ? 0 : members * others / node;
-    }
-    for (const std::int32_t rank : group) {
-      const double members = in_node[seats_.node_of(rank)];
-      sent[seats_.domain_of(level.gpus, rank)].from_nodes += (size - members) / node;
-    }
-  }
-  for (const auto& [domain, s] : sent) {
-    if (s.away <= level.pairs[dimension]) continue;
-    level.pairs[dimension] = s.away;
-    level.from_nodes[dimension] = s.from_nodes;
-  }
-  for (const auto& [way, pairs] : one_way)
-    level.one_way_pairs[dimension] = std::max(level.one_way_pairs[dimension], pairs);
-}
-
-void LevelMaker::count_link_pairs(UplinkLevel& level, std::size_t dimension) const {
-  const std::int64_t links = level.torus != nullptr ? link_count(*level.torus) : level.graph->link_count();
-  std::vector<double> on_link(static_cast<std::size_t>(links));
-  for (const auto& group : plan_.dimensions[dimension].groups) {
-    std::map<std::int64_t, double> at, in_domain;  // members at each node, and in each NVLink domain
-    for (const std::int32_t rank : group) {
-      ++at[node_of(rank)];
-      ++in_domain[seats_.node_of(rank)];
-    }
-    const auto size = static_cast<double>(group.size());
-    const double node = pairs_of_busiest_node(in_domain, size);
-    if (node == 0) continue;
-    level.node_pairs[dimension] = std::max(level.node_pairs[dimension], node);
-    for (const auto& [from, a] : at) {
-      for (const auto& [to, b] : at)
-        visit_links_of(level, from, to, [&, pairs = a * b / node](std::int64_t link, double weight) {
-          on_link[link] += pairs * weight;
-        });
-    }
-  }
-  for (const double pairs : on_link) level.pairs[dimension] = std::max(level.pairs[dimension], pairs);
-}
-
 }  // namespace
 
+bool crosses(const UplinkLevel& level, const JobSeats& seats, std::int64_t from, std::int64_t to) {
+  const std::int64_t domain = seats.domain_of(level.gpus, from), other = seats.domain_of(level.gpus, to);
+  if (level.graph != nullptr) return !level.graph->beside(domain, other);
+  if (level.pinned != nullptr) return level.pinned->leaf_of(domain) != level.pinned->leaf_of(other);
+  if (level.site != nullptr) return level.site->way(level.site->site_of(domain), level.site->site_of(other)) != 0;
+  const auto slow = [&](std::int64_t rank) {
+    return std::ranges::binary_search(level.slow_gpus, seats.domain_of(1, rank));
+  };
+  return domain != other && (level.slow_gpus.empty() || slow(from) || slow(to));
+}
+
 std::vector<UplinkLevel> uplink_levels(const Plan& plan, const Cluster& cluster, const JobSeats& seats) {
-  return LevelMaker(plan, cluster, seats).run();
+  std::vector<UplinkLevel> levels = LevelMaker(plan, cluster, seats).run();
+  count_traffic(plan, cluster, seats, levels);
+  return levels;
 }
 
 }  // namespace orrery

@@ -10,14 +10,29 @@
 #include "models/plan/plan.h"
 #include "models/spec/cluster.h"
 #include "sim/cost/graph_routes.h"
+#include "sim/cost/pinned_routes.h"
+#include "sim/cost/site_links.h"
 
 namespace orrery {
 
 // The links of a level: those above a switch (of a leaf, a part of the spine, a pod), those between groups of a
 // dragonfly, those of a torus, those between sites, the NICs of a node that has a slow one, the NVLinks over which
 // bytes reach the NIC of another rail, where rails are not joined, the ports of a NIC, where a hash draws the plane, or
-// those between switches that are cabled in any way; or the NICs of ranks to which too many others send at once.
-enum class UplinkKind : std::uint8_t { switches, groups, torus, sites, slow_nics, rail_change, ports, graph, incast };
+// those between switches that are cabled in any way; or the NICs of ranks to which too many others send at once, the
+// single uplinks of leaves to which flows are pinned, or the switches that add a latency alone.
+enum class UplinkKind : std::uint8_t {
+  switches,
+  groups,
+  torus,
+  sites,
+  slow_nics,
+  rail_change,
+  ports,
+  graph,
+  incast,
+  pinned,
+  hops
+};
 
 // A level of links above the nodes' NICs, and what the process groups of each dimension of parallelism send over it.
 struct UplinkLevel {
@@ -39,6 +54,13 @@ struct UplinkLevel {
   // the rate of a node's NICs (which is `capacity`) over that of the link; a node's bytes are divided evenly over its
   // NICs.
   std::shared_ptr<GraphRoutes> graph;
+  std::shared_ptr<const PinnedRoutes> pinned;  // the single uplinks of leaves, of which the same holds as of a graph
+  std::shared_ptr<const SiteLinkUse> site;     // of a link between two sites of a list
+  std::vector<std::int64_t> slow_gpus;  // the GPUs beside a NIC that alone is slow, in order, if the level is this NIC
+  double slow_uplink = 1;               // rate of the slowest uplink of a switch over that of the others
+  double load = 0;                      // share of the time that bursts of other jobs fill the links
+  Seconds burst = 0;                    // how long one lasts; 0: their load is spread evenly
+  Seconds hop = 0;                      // time that the switches of the level add to a message that crosses it
   std::int64_t senders = 0;  // of incast: ranks that may send to one at once without effect; 0: not of incast
   double forward = 0;        // seconds that NVLink takes for a byte on its way to the NIC of another rail
   UplinkKind kind = UplinkKind::switches;
@@ -58,8 +80,16 @@ struct UplinkLevel {
   std::array<double, kDimensions> one_way_edges{}, one_way_pairs{};
 };
 
-// Returns the levels of a cluster that may slow a job's transfers, with what its groups send over them. Tori are those
-// of `cluster`, which must outlive the levels.
+// Whether the level's load is that of single links, of which a transfer takes several.
+inline bool has_links(const UplinkLevel& level) {
+  return level.torus != nullptr || level.graph != nullptr || level.pinned != nullptr || level.site != nullptr;
+}
+
+// Whether what one rank sends to another uses a level.
+bool crosses(const UplinkLevel& level, const JobSeats& seats, std::int64_t from, std::int64_t to);
+
+// Returns the levels of a cluster that may slow a job's transfers, with what its groups send over them. Tori and sites
+// are those of `cluster`, which must outlive the levels.
 std::vector<UplinkLevel> uplink_levels(const Plan& plan, const Cluster& cluster, const JobSeats& seats);
 
 }  // namespace orrery

@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "sim/cost/bursts.h"
 #include "sim/cost/hashed_routes.h"
 
 namespace orrery {
@@ -36,16 +37,13 @@ Uplinks::Uplinks(const Plan& plan, const Cluster& cluster, std::int64_t node_gpu
       tasks_(levels_.empty() ? 0 : plan.ops.size()),
       draw_(std::move(draw)) {
   if (levels_.empty()) return;
+  for (std::size_t l = 0; l < levels_.size(); ++l) sites_ |= levels_[l].site != nullptr ? 1U << l : 0;
   for (TaskId t = 0; t < plan.task_count(); ++t) ++tasks_[plan.tasks[t].op];
 }
 
 std::uint32_t Uplinks::crossed(std::int64_t from, std::int64_t to) const {
   std::uint32_t levels = 0;
-  for (std::size_t l = 0; l < levels_.size(); ++l) {
-    const std::int64_t domain = seats_.domain_of(levels_[l].gpus, from), other = seats_.domain_of(levels_[l].gpus, to);
-    const bool leaves = levels_[l].graph != nullptr ? !levels_[l].graph->beside(domain, other) : domain != other;
-    levels |= leaves ? 1U << l : 0;
-  }
+  for (std::size_t l = 0; l < levels_.size(); ++l) levels |= crosses(levels_[l], seats_, from, to) ? 1U << l : 0;
   return levels;
 }
 
@@ -54,12 +52,40 @@ std::uint32_t Uplinks::crossed(Dimension d, std::int64_t rank) const {
   const GroupTable& table = plan_.dimensions[static_cast<std::size_t>(d)];
   const auto& group = table.groups[table.member_of[rank]];
   // Members are in rank order, so if nodes are too, the group is in more than one domain if its first and last members
-  // are. The nodes of a graph are in no order.
-  const bool graph = std::ranges::any_of(levels_, [](const UplinkLevel& l) { return l.graph != nullptr; });
-  if (seats_.in_order() && !graph) return crossed(group.front(), group.back());
+  // are. The nodes of a graph are in no order, a NIC is of one member, and ways between sites are of pairs.
+  const bool any_member = std::ranges::any_of(
+      levels_, [](const UplinkLevel& l) { return l.graph != nullptr || l.site != nullptr || !l.slow_gpus.empty(); });
+  if (seats_.in_order() && !any_member) return crossed(group.front(), group.back());
   std::uint32_t levels = 0;
-  for (const std::int32_t member : group) levels |= crossed(group.front(), member);
+  std::vector<std::int64_t> first_of_sites;
+  for (const std::int32_t member : group) {
+    levels |= crossed(group.front(), member);
+    const bool known =
+        std::ranges::any_of(first_of_sites, [&](std::int64_t first) { return (crossed(first, member) & sites_) == 0; });
+    for (const std::int64_t first : first_of_sites) levels |= crossed(first, member) & sites_;
+    if (sites_ != 0 && !known) first_of_sites.push_back(member);
+  }
   return levels;
+}
+
+std::uint32_t Uplinks::crossed_by_slow_nics(std::int64_t from, std::int64_t to) const {
+  std::uint32_t levels = 0;
+  for (std::size_t l = 0; l < levels_.size(); ++l) {
+    if (!levels_[l].slow_gpus.empty()) levels |= crosses(levels_[l], seats_, from, to) ? 1U << l : 0;
+  }
+  return levels;
+}
+
+std::vector<std::int64_t> Uplinks::ranks_at_slow_nics() const {
+  std::vector<std::int64_t> ranks;
+  const bool any = std::ranges::any_of(levels_, [](const UplinkLevel& l) { return !l.slow_gpus.empty(); });
+  for (std::int64_t rank = 0; any && rank < plan_.workers(); ++rank) {
+    const std::int64_t gpu = seats_.domain_of(1, rank);
+    for (const UplinkLevel& level : levels_) {
+      if (std::ranges::binary_search(level.slow_gpus, gpu)) ranks.push_back(rank);
+    }
+  }
+  return ranks;
 }
 
 std::vector<std::vector<int>> Uplinks::crossed_by_classes() const {
@@ -85,7 +111,8 @@ Seconds Uplinks::need(const UplinkLevel& level, Dimension d, Pattern pattern, co
   const double crossing = (pairs ? level.pairs : level.edges)[static_cast<std::size_t>(d)];
   const double away = sent.doubling ? crossing * doubled(level, d) : crossing;
   const double nics = away * static_cast<double>(std::max<std::int64_t>(1, sent.nics));
-  const double rails = pairs || level.graph != nullptr ? 1 : std::min(1.0, nics / static_cast<double>(level.switches));
+  const bool spread = pairs || level.graph != nullptr || level.pinned != nullptr || level.site != nullptr;
+  const double rails = spread ? 1 : std::min(1.0, nics / static_cast<double>(level.switches));
   const double part = std::min(1.0, static_cast<double>(level.gpus) / static_cast<double>(seats_.node_gpus()));
   const Seconds all = away > 0 ? away * part * sent.bytes / (level.capacity * rails) : 0;
   if (level.one_way == 0) return all;
@@ -99,8 +126,9 @@ Seconds Uplinks::need(const UplinkLevel& level, Dimension d, Pattern pattern, co
 // much.
 double Uplinks::doubled(const UplinkLevel& level, Dimension d) const {
   const auto nodes = static_cast<double>(plan_.dimensions[static_cast<std::size_t>(d)].groups.front().size());
-  if (level.torus != nullptr || level.graph != nullptr || nodes < 2) return 1;
-  return doubling_edges(nodes, static_cast<double>(std::max<std::int64_t>(1, level.gpus / seats_.node_gpus())));
+  if ((has_links(level) && level.site == nullptr) || nodes < 2) return 1;
+  const std::int64_t gpus = level.site != nullptr ? level.site->nodes() * level.gpus : level.gpus;
+  return doubling_edges(nodes, static_cast<double>(std::max<std::int64_t>(1, gpus / seats_.node_gpus())));
 }
 
 // Returns the time in which the GPUs of a group on one node pass each other the bytes for NICs of other rails. Each has
@@ -141,6 +169,8 @@ Seconds Uplinks::time(std::size_t op, Dimension d, Pattern pattern, const NodeTr
     const UplinkLevel& level = levels_[l];
     if ((sent.levels >> l & 1) == 0) continue;
     if (level.hashed_uplinks > 0) most = std::max(most, hashed_time(op, level, dimension, pattern, sent));
+    if (level.burst > 0) most = std::max(most, among_bursts(level, d, need(level, d, pattern, sent)));
+    if (level.hop > 0) trips += hops_of(level, dimension, sent) * level.hop;
     if (pattern == Pattern::pairs) trips += forwarding(level, sent);
     if (!(level.away > 0)) continue;
     most = std::max(most, waiting(level, dimension, pattern, sent));
@@ -151,11 +181,29 @@ Seconds Uplinks::time(std::size_t op, Dimension d, Pattern pattern, const NodeTr
     if ((sent.levels >> l & 1) == 0) continue;
     const UplinkLevel& level = levels_[l];
     const Seconds added = static_cast<double>(tasks_[op]) * (most - sent.seconds);
-    const UplinkUse use = {level.kind, most / sent.seconds, need(level, d, pattern, sent) / most, level.gpus, op,
-                           added};
+    const std::int64_t gpus = level.site != nullptr ? level.site->nodes() * level.gpus : level.gpus;
+    const UplinkUse use = {level.kind, most / sent.seconds, need(level, d, pattern, sent) / most, gpus, op, added};
     if (std::tuple(use.added, use.share) > std::tuple(busiest_.added, busiest_.share)) busiest_ = use;
   }
   return most;
+}
+
+// Returns how often a byte crosses a level, one time after the other: a ring's at every boundary of a lap, a tree's at
+// as many of its levels as join so many domains.
+double Uplinks::hops_of(const UplinkLevel& level, std::size_t d, const NodeTraffic& sent) const {
+  if (sent.laps > 0) return sent.laps * level.boundaries[d];
+  if (!sent.tree && !sent.doubling) return sent.trips;
+  return sent.trips * std::max(1.0, std::ceil(std::log2(std::max(1.0, level.boundaries[d]))));
+}
+
+// Returns the time of a transfer that the links of a level need `evenly` for beside an even load, if the load comes in
+// bursts: those of the domains of one group, or of the two that a stage sends between. What NICs send meanwhile waits
+// before the links, so that a transfer that its NICs limit hides this part.
+Seconds Uplinks::among_bursts(const UplinkLevel& level, Dimension d, Seconds evenly) const {
+  if (!(evenly > 0)) return 0;
+  const auto boundaries = static_cast<std::int64_t>(level.boundaries[static_cast<std::size_t>(d)]);
+  const std::int64_t domains = d == Dimension::pipeline ? 2 : std::clamp<std::int64_t>(boundaries, 1, level.domains);
+  return time_among_bursts(evenly * (1 - level.load), {level.load, level.burst, domains});
 }
 
 // A switch's flows are those of its NICs that send out of the domain at one moment, each over the queue pairs of every
@@ -181,8 +229,9 @@ Seconds Uplinks::hashed_time(std::size_t op, const UplinkLevel& level, std::size
   const Seconds time = static_cast<double>(tasks_[op]) * sent.seconds;
   if (time >= longest.time) longest = {of_switch, demand, time};
   const std::optional<double> share = draw_.share_of(set);
-  return sent.seconds *
-         (1 - away + away * (share ? slowdown_at(of_switch, demand, *share) : mean_slowdown(of_switch, demand)));
+  return sent.seconds * (1 - away +
+                         away * (share ? slowdown_at(of_switch, demand, *share, level.slow_uplink)
+                                       : mean_slowdown(of_switch, demand, level.slow_uplink)));
 }
 
 NcclChoice over_uplinks(Uplinks& uplinks, std::size_t op, const NcclChoice& choice, Dimension d,
@@ -204,6 +253,7 @@ NodeTraffic path_of(CollectiveKind kind, NcclAlgorithm algorithm) {
   if (kind == CollectiveKind::all_to_all || algorithm == NcclAlgorithm::point_to_point) return {};
   return {.laps = algorithm == NcclAlgorithm::ring ? passes : 0,
           .trips = passes,
+          .tree = algorithm != NcclAlgorithm::ring,
           .doubling = algorithm == NcclAlgorithm::pat};
 }
 

@@ -22,6 +22,7 @@ struct NodeTraffic {
   // The number of times that a ring takes every byte around, 0 for other algorithms; and how often a byte of these goes
   // from one domain to another, one time after the other, until the transfer has ended.
   double laps = 0, trips = 1;
+  bool tree = false;      // whether it goes over a tree, so that a byte crosses boundaries at many of its levels
   bool by_node = false;   // whether a rank gets an all-to-all's bytes of a node from one of its ranks (two stages)
   bool doubling = false;  // whether ranks send to those at distances 1, 2, 4, ... (NCCL's PAT) instead of to the next
   std::uint32_t levels = ~0U;  // the levels of uplinks that the transfer uses, a bit for each (Uplinks::crossed)
@@ -73,6 +74,9 @@ class Uplinks {
   // each level of uplinks that may slow it.
   std::uint32_t crossed(std::int64_t from, std::int64_t to) const;
   std::uint32_t crossed(Dimension d, std::int64_t rank) const;
+  // The same for levels alone that are a slow NIC; and the ranks whose NICs they are, in order.
+  std::uint32_t crossed_by_slow_nics(std::int64_t from, std::int64_t to) const;
+  std::vector<std::int64_t> ranks_at_slow_nics() const;
   // Returns for each class of ranks of the plan, for each dimension of parallelism, the levels that any group with
   // ranks of the class crosses: those of the slowest group, for which all others wait at the end of the step.
   std::vector<std::vector<int>> crossed_by_classes() const;
@@ -98,6 +102,8 @@ class Uplinks {
   // need() of a level that the transfer uses, 0 of another
   Seconds needed(std::size_t level, Dimension d, Pattern pattern, const NodeTraffic& sent) const;
   double doubled(const UplinkLevel& level, Dimension d) const;
+  double hops_of(const UplinkLevel& level, std::size_t d, const NodeTraffic& sent) const;
+  Seconds among_bursts(const UplinkLevel& level, Dimension d, Seconds evenly) const;
   Seconds forwarding(const UplinkLevel& level, const NodeTraffic& sent) const;
   Seconds waiting(const UplinkLevel& level, std::size_t d, Pattern pattern, const NodeTraffic& sent) const;
   Seconds hashed_time(std::size_t op, const UplinkLevel& level, std::size_t d, Pattern pattern,
@@ -107,6 +113,7 @@ class Uplinks {
   JobSeats seats_;
   double nics_as_one_ = 1;
   std::vector<UplinkLevel> levels_;
+  std::uint32_t sites_ = 0;          // the levels that are a link between two sites of a list, a bit for each
   std::vector<std::int64_t> tasks_;  // for each op of the plan, the number of its tasks
   UplinkUse busiest_;
   HashDraw draw_;

@@ -51,9 +51,9 @@ constexpr std::array<LinkId, kPorts> all_ports(LinkId link) {
   return ports;
 }
 
-// The largest number of levels of uplinks: pods, leaves, parts of the spine, groups of a dragonfly, a torus, ways to
-// other rails, sites, slow NICs.
-inline constexpr std::size_t kUplinkLevels = 8;
+// The largest number of levels of uplinks that may be full: pods, leaves, their pinned uplinks, parts of the spine (at
+// most 4 levels), groups of a dragonfly, a torus, ways to other rails, links between sites (at most 8), slow NICs.
+inline constexpr std::size_t kUplinkLevels = 20;
 struct UplinkPair {
   LinkId out = kNone, in = kNone;
 };

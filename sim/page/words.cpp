@@ -177,6 +177,8 @@ Table machine_table(const Spec& spec) {
                              n->site_ms));
   if (const auto& n = c.network; n && n->flap_every_s > 0)
     add("outages of links", fmt::format("one of {:.3g} s every {:.4g} s", n->flap_down_s, n->flap_every_s));
+  if (const auto& n = c.network; n && !n->site_sizes.empty())
+    add("sites", fmt::format("{} nodes, {} links between them", fmt::join(n->site_sizes, ", "), n->site_links.size()));
   if (const auto& n = c.network; n && (!n->faults.empty() || n->fault_share > 0))
     add("slow links", n->faults.empty() ? fmt::format("{:.3g} % of NICs", 100 * n->fault_share)
                                         : fmt::format("{} named", n->faults.size()));

@@ -25,7 +25,7 @@ struct Weighed {
 constexpr double kUnlucky = 0.99;
 // The greatest number of sets whose weight is simulated, those that the job spends most time on; of plans that take
 // long to simulate it is as many as make kWeighedTasks tasks in all, but at least kLeastWeighed.
-constexpr std::int64_t kMostWeighed = 6, kLeastWeighed = 2, kWeighedTasks = 4'000'000;
+constexpr std::int64_t kMostWeighed = 6, kLeastWeighed = 2, kWeighedTasks = 2'000'000;
 // The least share of a step that a set adds to it when it is unlucky, if it is to count.
 constexpr double kNoticed = 1e-4;
 

@@ -72,7 +72,8 @@ std::vector<std::int64_t> domain_nodes(const Network& n, std::int64_t nodes) {
   std::vector<std::int64_t> sizes;
   if (n.leaf_nodes > 0) sizes.push_back(n.leaf_nodes);
   if (n.leaf_nodes > 0 && n.spine_leaves > 1) sizes.push_back(n.leaf_nodes * std::min(n.spine_leaves, nodes));
-  if (n.kind == NetworkKind::dragonfly) sizes.push_back(n.leaf_nodes * std::min(n.groups.leaves, nodes));
+  for (const SpineLevel& level : n.upper_spine) sizes.push_back(n.leaf_nodes * std::min(level.leaves, nodes));
+  if (has_groups(n.kind)) sizes.push_back(n.leaf_nodes * std::min(n.groups.leaves, nodes));
   return sizes;
 }
 

@@ -25,6 +25,10 @@ std::string name_of(const UplinkLevel& level) {
       return "NVLink to other rails";
     case UplinkKind::ports:
       return "ports of NICs";
+    case UplinkKind::pinned:
+      return "pinned uplinks";
+    case UplinkKind::hops:
+      return "switches above leaves";
     case UplinkKind::switches:
       break;
   }
@@ -35,7 +39,8 @@ std::string name_of(const UplinkLevel& level) {
 // which any may be the one that a share is of.
 double capacity_of(const UplinkLevel& level) {
   const bool several = level.kind == UplinkKind::groups || level.kind == UplinkKind::rail_change ||
-                       level.kind == UplinkKind::ports || level.kind == UplinkKind::graph;
+                       level.kind == UplinkKind::ports || level.kind == UplinkKind::graph ||
+                       level.kind == UplinkKind::pinned || level.kind == UplinkKind::hops;
   return several ? 0 : level.capacity;
 }
 

@@ -70,6 +70,13 @@ std::string nic_remark(const Spec& spec) {
   return fmt::format("cluster.nic_Gbps: PCIe carries {:.4g} of the {:.4g} GB/s of a node's NICs", used, all);
 }
 
+// Returns a remark if faults hold for a time of a run only.
+std::string timed_fault_remark(const Spec& spec) {
+  if (!spec.cluster.network || spec.cluster.network->timed_faults.empty()) return "";
+  return fmt::format("cluster.network.faults: the step is without the {} with down, which orrery run-length plays",
+                     spec.cluster.network->timed_faults.size());
+}
+
 // Returns a remark for an Ethernet fabric whose routing the spec leaves open: it counts as even, as InfiniBand's is.
 std::string routing_remark(const Spec& spec) {
   const Cluster& c = spec.cluster;
@@ -209,6 +216,7 @@ std::vector<std::string> remarks(const Spec& spec, const Plan& plan, const Profi
                                 stages_remark(spec),
                                 nic_remark(spec),
                                 routing_remark(spec),
+                                timed_fault_remark(spec),
                                 vendor_remark(spec),
                                 training_keys_remark(spec),
                                 symmetric_memory_remark(spec)};

@@ -23,6 +23,10 @@ std::string text_of(const UplinkUse& use) {
       return "through NVLink to the NICs of other rails";
     case UplinkKind::ports:
       return "over the ports of NICs, of which hashes use one more than others";
+    case UplinkKind::pinned:
+      return fmt::format("over uplinks to which flows are pinned, the busiest {:.0f} % full", 100 * use.share);
+    case UplinkKind::hops:
+      return "through the switches above the leaves";
     case UplinkKind::switches:
       break;
   }
@@ -31,7 +35,8 @@ std::string text_of(const UplinkUse& use) {
 
 // Returns whether the text of a kind tells how full its links are.
 bool tells_share(UplinkKind kind) {
-  return kind != UplinkKind::rail_change && kind != UplinkKind::ports && kind != UplinkKind::incast;
+  return kind != UplinkKind::rail_change && kind != UplinkKind::ports && kind != UplinkKind::incast &&
+         kind != UplinkKind::hops;
 }
 
 // Returns how much longer a transfer over full links takes: "takes 1.5 times as long"; where it is less than 5 %, only

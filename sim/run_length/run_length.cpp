@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 #include <queue>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -85,6 +86,10 @@ class Play {
   RunTimes whole() {
     while (now_ < run_.length) {
       const Seconds failure = run_.between_failures > 0 ? random_.exponential(run_.between_failures) : run_.length;
+      if (const LongRun::Fault* fault = next_end(); fault != nullptr && fault->from < now_ + failure) {
+        end_by(*fault);
+        continue;
+      }
       train(std::min(failure, run_.length - now_), now_ + failure >= run_.length);
       if (now_ < run_.length) recover();
     }
@@ -92,6 +97,22 @@ class Play {
   }
 
  private:
+  // Returns the next fault at a given time that ends the job; null if there is none.
+  const LongRun::Fault* next_end() const {
+    const auto next = std::ranges::find_if(
+        run_.faults, [&](const LongRun::Fault& f) { return f.ends && f.from >= now_ && f.from < run_.length; });
+    return next == run_.faults.end() ? nullptr : &*next;
+  }
+
+  // Trains until a fault ends the job, and starts it again: on spare nodes, or else when the fault's time is over.
+  void end_by(const LongRun::Fault& fault) {
+    train(fault.from - now_, false);
+    times_.faults += 1;
+    now_ = std::nextafter(fault.from, run_.length);  // so that a fault strikes once
+    spend(times_.waiting, std::max(0.0, fault.until - now_));
+    recover(true);
+  }
+
   // Trains for `time` seconds, in periods of an interval and the checkpoint that follows it. Whatever comes after the
   // last checkpoint that can be restored from is undone, unless the run ends here.
   void train(Seconds time, bool ends) {
@@ -99,6 +120,7 @@ class Play {
     now_ += time;
     time -= hold_up(time);
     time -= slow_down(begin, time);
+    time -= faults_in(begin, now_, time);
     const Seconds interval = run_.interval > 0 ? run_.interval : time, period = interval + run_.stall;
     const double whole = period > 0 ? std::floor(time / period) : 0;
     const Seconds rest = time - whole * period;
@@ -111,6 +133,18 @@ class Play {
     const Seconds safe = ends ? trained : kept * interval;
     times_.training += safe;
     times_.undone += trained - safe;
+  }
+
+  // Returns how much of a time, at most `most`, is lost by faults at given times that end nothing.
+  Seconds faults_in(Seconds begin, Seconds end, Seconds most) {
+    Seconds lost = 0;
+    for (const LongRun::Fault& fault : run_.faults) {
+      const Seconds both = std::min(end, fault.until) - std::max(begin, fault.from);
+      if (!fault.ends && both > 0) lost += both * fault.lost;
+    }
+    lost = std::min(lost, most);
+    times_.slowed += lost;
+    return lost;
   }
 
   // Returns how much of a time the outages of links in it hold training up.
@@ -147,10 +181,10 @@ class Play {
   }
 
   // Waits for the detection, then for a node in place of a broken one, then for the restart; a further failure
-  // meanwhile begins this anew.
-  void recover() {
+  // meanwhile begins this anew. struck_before: whether a fault at a given time is the first one.
+  void recover(bool struck_before = false) {
     for (bool struck = true; struck && now_ < run_.length;) {
-      strike();
+      if (!std::exchange(struck_before, false)) strike();
       const Seconds next = run_.between_failures > 0 ? random_.exponential(run_.between_failures) : run_.length;
       struck = next < run_.detection + run_.restart;
       spend(times_.restarting, std::min(next, run_.detection));
@@ -222,6 +256,7 @@ RunQuantiles play_often(const LongRun& run, std::uint64_t seed, std::int64_t pla
     q.mean.restarting += part * t.restarting;
     q.mean.waiting += part * t.waiting;
     q.mean.survived += part * t.survived;
+    q.mean.faults += part * t.faults;
     for (std::size_t k = 0; k < t.failures.size(); ++k) q.mean.failures[k] += part * t.failures[k];
   }
   q.mean_share = q.mean.training / run.length;

@@ -40,6 +40,13 @@ struct LongRun {
   // much of the time until such a repair a step's slow-down takes, as a share.
   Seconds between_lost_planes = 0;
   double slowed_share = 0;
+  // Times in which a fault of the network slows the run (cluster.network.faults.down), in their order.
+  struct Fault {
+    Seconds from = 0, until = 0;
+    double lost = 0;    // share of this time that slower steps take, or 1 where nothing moves
+    bool ends = false;  // whether the job fails at the begin; it starts again when its time is over, or on other nodes
+  };
+  std::vector<Fault> faults;
   Seconds repair = 0;        // time until a broken node, switch or cable can be used again
   std::int64_t spares = -1;  // number of nodes that stand in for broken ones; -1: always enough
 };
@@ -49,11 +56,12 @@ struct RunTimes {
   Seconds training = 0;               // steps that no failure undid
   Seconds undone = 0;                 // steps that were repeated after a failure
   Seconds flaps = 0;                  // outages of links that the job survives
-  Seconds slowed = 0;                 // what steps take longer while a switch or cable of a plane is broken
+  Seconds slowed = 0;                 // what steps take longer while a switch or cable is broken or slow
   Seconds checkpoints = 0;            // checkpoints holding training up
   Seconds restarting = 0;             // detection and restarts
   Seconds waiting = 0;                // waiting for a node to be repaired
   std::array<double, 32> failures{};  // number of failures of each kind, in the order of failure_kinds()
+  double faults = 0;                  // number of failures by faults at given times, which failures has not
   double survived = 0;  // number of switches and cables that broke while the job went on over other planes
 
   double all_failures() const;
@@ -77,7 +85,13 @@ RunQuantiles play_often(const LongRun& run, std::uint64_t seed, std::int64_t pla
 // (cluster.failures, strategy.checkpoint), or else as goodput.h estimates them. report: the prediction of a step.
 // slowed_step: the time of a step while a switch of one plane is broken (without_a_switch); 0: the job does not survive
 // that.
-LongRun long_run(const Spec& spec, const Report& report, double days, Seconds slowed_step = 0);
+// fault_steps: the times of a step in the specs of with_timed_faults().
+LongRun long_run(const Spec& spec, const Report& report, double days, Seconds slowed_step = 0,
+                 const std::vector<Seconds>& fault_steps = {});
+
+// Returns for every fault of the spec that holds for a time of the run only (cluster.network.faults.down) the spec in
+// which it always holds; nullopt where it stops what it strikes, or is not of the job's part of the network.
+std::vector<std::optional<Spec>> with_timed_faults(const Spec& spec);
 
 // Returns the spec with a switch of one plane broken, on the leaf of the job's first node, which the job survives on
 // the others; nullopt if it does not, or has one plane only.

@@ -18,6 +18,13 @@ std::string seconds_text(Seconds s) {
                    : fmt::format("{:.3g} s", s);
 }
 
+std::string fault_text(const LongRun::Fault& fault) {
+  if (fault.ends) return "ends the job, which then starts again";
+  if (fault.lost == 0) return "slows no step";
+  return fault.lost >= 1 ? std::string("holds training up")
+                         : fmt::format("makes steps {:.3g} times as long", 1 / (1 - fault.lost));
+}
+
 Table quantile_table(const Report& report, const LongRun& run, const RunQuantiles& q) {
   const auto [low, middle, high] = q.training_share;
   const auto share = [](double x) { return fmt::format("{:.2f}", 100 * x); };
@@ -33,7 +40,8 @@ Table time_table(const LongRun& run, const RunTimes& mean) {
   Table table{{{"where the time goes", "", Align::left}, {"time", "days"}, {"share", "%"}}, {}};
   for (const auto& [name, time] :
        {std::pair("training", mean.training), std::pair("steps undone by failures", mean.undone),
-        std::pair("outages of links", mean.flaps), std::pair("slower steps without a switch", mean.slowed),
+        std::pair("outages of links", mean.flaps),
+        std::pair(run.faults.empty() ? "slower steps without a switch" : "slower steps beside faults", mean.slowed),
         std::pair("checkpoints", mean.checkpoints), std::pair("detection and restarts", mean.restarting),
         std::pair("waiting for a repair", mean.waiting)}) {
     if (time > 0)
@@ -54,6 +62,7 @@ Table kind_table(const LongRun& run, const RunQuantiles& q) {
       others += q.mean.failures[k];
   }
   table.rows.push_back({"other", fmt::format("{:.1f}", others)});
+  if (q.mean.faults > 0) table.rows.push_back({"fault at a given time", fmt::format("{:.1f}", q.mean.faults)});
   if (run.between_lost_planes > 0)
     table.rows.push_back({"switch or cable that ended nothing", fmt::format("{:.1f}", q.mean.survived)});
   return table;
@@ -88,6 +97,9 @@ std::string run_length_text(const Spec& spec, const Report& report, const LongRu
         "  a switch or cable breaks every {} and is repaired in {}; meanwhile the job goes on over other planes, its "
         "steps {:.3g} times as long\n",
         seconds_text(run.between_lost_planes), seconds_text(run.repair), 1 / (1 - run.slowed_share));
+  for (const LongRun::Fault& fault : run.faults)
+    text += fmt::format("  from {} to {} after the begin a fault {}\n", seconds_text(fault.from),
+                        seconds_text(fault.until), fault_text(fault));
   text += run.spares < 0 ? "  spare nodes never run out\n\n"
                          : fmt::format("  {} spare nodes; a repair takes {}\n\n", run.spares, seconds_text(run.repair));
   text += print(quantile_table(report, run, q), "  ") + "\n" + print(time_table(run, q.mean), "  ") + "\n" +
@@ -122,7 +134,8 @@ std::string run_length_json(const Report& report, const LongRun& run, const RunQ
                                       {"restarting", q.mean.restarting},
                                       {"waiting", q.mean.waiting}}},
                                     {"failures_by_cause", kinds},
-                                    {"switches_survived", q.mean.survived}};
+                                    {"switches_survived", q.mean.survived},
+                                    {"faults_at_given_times", q.mean.faults}};
   return j.dump(2) + "\n";
 }
 

@@ -43,6 +43,11 @@ Spec probe_spec(const Spec& base, const ModelCostKey& key) {
     spec.cluster.network->site_nodes = 0;
     spec.cluster.network->faults.clear();
     spec.cluster.network->fault_share = 0;
+    spec.cluster.network->site_sizes.clear();
+    spec.cluster.network->site_links.clear();
+    spec.cluster.network->latency_us = 0;
+    spec.cluster.network->burst_ms = 0;
+    if (spec.cluster.network->routing == Routing::pinned) spec.cluster.network->routing = Routing::adaptive;
   }
   Strategy& s = spec.strategy;
   spec.model.layers = layers_to_look_at(base);

@@ -38,13 +38,29 @@ Json random_graph(Draw& draw, std::int64_t nodes, int nics) {
   return {{"kind", "graph"}, {"graph", Json::object({{"switches", 3}, {"cables", cables}, {"nodes", list}})}};
 }
 
+// Adds what is above the leaves, and who else loads it.
+void add_above_leaves(Draw& draw, Json& n) {
+  const bool plus = n["kind"] == "dragonfly+", groups = plus || n["kind"] == "dragonfly";
+  if (groups) n["groups"] = {{"leaves", 2}, {"links", draw.of({1, 4})}};
+  if (plus) n["groups"]["spines"] = draw.of({1, 2});
+  if (n["kind"] == "dragonfly" && n["routing"]["kind"] == "pinned") n["routing"]["kind"] = "adaptive";
+  if (!groups && draw.chance(.3)) n["spine"] = {{"leaves", 2}, {"ratio", 4}};
+  if (n.contains("spine") && draw.chance(.3))
+    n["spine"] = Json::array({n["spine"], Json::object({{"leaves", 4}, {"ratio", 2}})});
+  if (draw.chance(.2)) n["latency_us"] = draw.of({0.5, 5.0});
+  if (!draw.chance(.2)) return;
+  n["neighbours"] = {{"load", 0.3}, {"burst_ms", draw.of({0.0, 1.0})}};
+  n["neighbours"]["where"] = groups || n.contains("spine") ? draw.of({"leaf", "spine", "everywhere"}) : "leaf";
+}
+
 Json random_network(Draw& draw, std::int64_t nodes, int nics) {
   if (draw.chance(.15)) return random_torus(draw, nodes);
   if (draw.chance(.15)) return random_graph(draw, nodes, nics);
-  Json n = {{"leaf", {{"nodes", draw.of({1, 2, 4})}, {"uplinks", draw.of({1, 4, 16})}}},
-            {"kind", draw.of({"rails", "fat-tree", "rail-only", "dragonfly"})},
-            {"routing", {{"kind", draw.of({"adaptive", "ecmp", "d-mod-k"})}, {"queue_pairs", draw.of({1, 4})}}},
-            {"placement", draw.of({"contiguous", "contiguous", "scattered", "random"})}};
+  Json n = {
+      {"leaf", {{"nodes", draw.of({1, 2, 4})}, {"uplinks", draw.of({1, 4, 16})}}},
+      {"kind", draw.of({"rails", "fat-tree", "rail-only", "dragonfly", "dragonfly+"})},
+      {"routing", {{"kind", draw.of({"adaptive", "ecmp", "d-mod-k", "pinned"})}, {"queue_pairs", draw.of({1, 4})}}},
+      {"placement", draw.of({"contiguous", "contiguous", "scattered", "random"})}};
   if (draw.chance(.3)) {
     n["planes"] = draw.of({2, 4});
     n["routing"]["planes"] = draw.of({"even", "hashed"});
@@ -55,10 +71,15 @@ Json random_network(Draw& draw, std::int64_t nodes, int nics) {
   if (n.contains("planes") && draw.chance(.3))
     n["faults"] = Json::array({draw.of<Json>({Json::object({{"plane", 1}}), Json::object({{"plane", 1}, {"node", 0}}),
                                               Json::object({{"plane", 0}, {"leaf", 0}})})});
-  if (n["kind"] == "dragonfly")
-    n["groups"] = {{"leaves", 2}, {"links", draw.of({1, 4})}};
-  else if (draw.chance(.3))
-    n["spine"] = {{"leaves", 2}, {"ratio", 4}};
+  add_above_leaves(draw, n);
+  if (!n.contains("sites") && nodes > 1 && draw.chance(.2)) {
+    const Json link = {{"0", {{"Gbps", 400}, {"ms", 1}}}};
+    n["sites"] = Json::array({Json::object({{"nodes", 1}}), Json::object({{"nodes", nodes - 1}, {"to", link}})});
+  }
+  if (!n.contains("faults") && draw.chance(.2))
+    n["faults"] = Json::array({draw.of<Json>({Json::object({{"node", 0}, {"nic", 0}, {"Gbps", 25}}),
+                                              Json::object({{"leaf", 0}, {"link", 0}, {"Gbps", 5}}),
+                                              Json::object({{"node", 0}, {"down", {120, 180}}})})});
   if (draw.chance(.2)) n["efficiency"] = draw.of({0.5, 0.9});
   if (draw.chance(.2)) n["incast"] = {{"senders", draw.of({1, 8})}, {"share", 0.5}};
   return n;

@@ -1,9 +1,11 @@
 #include "models/cost/nccl/switches.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 
 #include "models/base/random.h"
+#include "models/spec/sites.h"
 
 namespace orrery {
 namespace {
@@ -22,7 +24,7 @@ double Gbps_of_nic(const Cluster& c, std::int64_t node, std::int64_t nic) {
   double rate = c.nic_Gbps;
   const Network& n = *c.network;
   for (const LinkFault& f : n.faults) {
-    if (f.plane < 0 && f.node == node) rate = std::min(rate, f.Gbps);
+    if (f.plane < 0 && f.node == node && (f.nic < 0 || f.nic == nic)) rate = std::min(rate, f.Gbps);
   }
   const auto number = static_cast<std::uint64_t>(node * c.nics + nic);
   if (n.fault_share > 0 && uniform(static_cast<std::uint64_t>(n.seed), number) < n.fault_share)
@@ -38,44 +40,63 @@ class Tree {
   std::vector<SwitchLink> links() const {
     const Place from = switch_of(c_, a_), to = switch_of(c_, b_);
     if (from == to) return {};
-    if (n_.site_nodes > 0 && a_.node / n_.site_nodes != b_.node / n_.site_nodes) return of_sites(from, to);
-    return n_.kind == NetworkKind::dragonfly ? of_groups(from, to) : of_spine(from, to);
+    if (site_of(n_, a_.node) != site_of(n_, b_.node)) return of_sites(from, to);
+    return has_groups(n_.kind) ? of_groups(from, to) : of_spine(from, to);
   }
 
  private:
   double nics_of_leaf() const { return static_cast<double>(n_.leaf_nodes) * (has_rails(n_.kind) ? 1 : c_.nics); }
   std::int64_t leaf(const NicsOfGpu& nics) const { return nics.node / n_.leaf_nodes; }
 
-  // The share of a leaf's uplinks, some of which may be down.
+  // The latency of a link above a leaf, with the switch at its end.
+  Picoseconds hop() const { return kSpineHop + static_cast<Picoseconds>(std::llround(n_.latency_us * 1e6)); }
+
+  // The share of a leaf's uplinks, some of which may be down or slow.
   double uplinks(const NicsOfGpu& nics) const {
     if (n_.leaf_nodes == 0) return nic_GBps(c_, nics, nics.node);
     std::int64_t links = n_.leaf_uplinks;
+    double lost = 0;
     for (const LinkFault& f : n_.faults) {
-      if (f.plane < 0 && f.leaf == leaf(nics)) links = std::min(links, f.uplinks);
+      if (f.plane >= 0 || f.leaf != leaf(nics)) continue;
+      if (f.link < 0)
+        links = std::min(links, f.uplinks);
+      else
+        lost += 1 - f.Gbps / n_.leaf_Gbps;
     }
     const auto planes = static_cast<double>(common_planes(n_, {a_.node, b_.node}, false));
-    return static_cast<double>(links) * planes * n_.leaf_Gbps * n_.efficiency / 8 * (1 - n_.load) / nics_of_leaf() *
-           as_one(c_, nics);
+    return (static_cast<double>(links) - lost) * planes * n_.leaf_Gbps * n_.efficiency / 8 * left_on_leaves(n_) /
+           nics_of_leaf() * as_one(c_, nics);
   }
 
   std::vector<SwitchLink> of_sites(const Place& from, const Place& to) const {
-    const Place here{PlaceKind::site, 0, a_.node / n_.site_nodes}, there{PlaceKind::site, 0, b_.node / n_.site_nodes};
-    const double nics = static_cast<double>(n_.site_nodes) * c_.nics;
-    return {{from, here, uplinks(a_), kSpineHop},
-            {here, there, n_.site_Gbps * n_.efficiency / 8 / nics * as_one(c_, a_),
-             static_cast<Picoseconds>(n_.site_ms * 1e9)},
-            {there, to, uplinks(b_), kSpineHop}};
+    const std::int64_t first = site_of(n_, a_.node), last = site_of(n_, b_.node);
+    const auto at = [](std::int64_t site) { return Place{PlaceKind::site, 0, site}; };
+    std::vector<SwitchLink> links = {{from, at(first), uplinks(a_), hop()}, {at(last), to, uplinks(b_), hop()}};
+    const double nodes = static_cast<double>(n_.site_nodes > 0 ? n_.site_nodes : n_.site_sizes[first]);
+    const auto add = [&](std::int64_t here, std::int64_t there, double Gbps, double ms) {
+      links.push_back({at(here), at(there), Gbps * n_.efficiency / 8 / (nodes * c_.nics) * as_one(c_, a_),
+                       static_cast<Picoseconds>(ms * 1e9)});
+    };
+    if (n_.site_nodes > 0) add(first, last, n_.site_Gbps, n_.site_ms);
+    if (n_.site_sizes.empty()) return links;
+    for (const std::size_t l : way_between_sites(n_, first, last))
+      add(n_.site_links[l].from, n_.site_links[l].to, n_.site_links[l].Gbps, n_.site_links[l].ms);
+    return links;
   }
 
-  // Links of a group's leaves to each other, which a byte takes one of, count as two to the group.
+  // Links of a dragonfly's leaves to each other, which a byte takes one of, count as two to the group. A group's own
+  // spine has the links to other groups; else these are a leaf's, from which another link leads to the last leaf.
   std::vector<SwitchLink> of_groups(const Place& from, const Place& to) const {
     const Place here{PlaceKind::group, 0, leaf(a_) / n_.groups.leaves},
         there{PlaceKind::group, 0, leaf(b_) / n_.groups.leaves};
-    std::vector<SwitchLink> links = {{from, here, uplinks(a_), kSpineHop / 2}, {there, to, uplinks(b_), kSpineHop / 2}};
+    const bool own_spine = n_.kind == NetworkKind::dragonfly_plus;
+    const Picoseconds up = own_spine ? hop() : hop() / 2;
+    std::vector<SwitchLink> links = {{from, here, uplinks(a_), up}, {there, to, uplinks(b_), up}};
     if (here == there) return links;
-    const double share =
-        static_cast<double>(n_.groups.links) * n_.groups.Gbps * n_.efficiency / 8 * (1 - n_.load) / nics_of_leaf();
-    links.push_back({here, there, share * as_one(c_, a_), 2 * kSpineHop});
+    const double of_leaf = static_cast<double>(own_spine ? n_.groups.links * n_.groups.spines : n_.groups.links) /
+                           static_cast<double>(own_spine ? n_.groups.leaves : 1);
+    const double share = of_leaf * n_.groups.Gbps * n_.efficiency / 8 * left_above(n_) / nics_of_leaf();
+    links.push_back({here, there, share * as_one(c_, a_), (own_spine ? 1 : 2) * hop()});
     return links;
   }
 
@@ -88,13 +109,29 @@ class Tree {
     };
     // A ratio without parts of the spine is that of the leaves' own uplinks.
     const double whole = n_.spine_leaves > 1 ? 1 : n_.spine_ratio;
-    std::vector<SwitchLink> links = {{from, spine(a_), uplinks(a_) / whole, kSpineHop},
-                                     {spine(b_), to, uplinks(b_) / whole, kSpineHop}};
-    if (part(a_) == part(b_)) return links;
-    const Place core{PlaceKind::core, 0, apart ? a_.index : 0};
-    links.push_back({spine(a_), core, uplinks(a_) / n_.spine_ratio, kSpineHop});
-    links.push_back({core, spine(b_), uplinks(b_) / n_.spine_ratio, kSpineHop});
+    std::vector<SwitchLink> links = {{from, spine(a_), uplinks(a_) / whole, hop()},
+                                     {spine(b_), to, uplinks(b_) / whole, hop()}};
+    if (part(a_) != part(b_)) add_parts(spine(a_), spine(b_), links);
     return links;
+  }
+
+  // The links above the lowest parts of the spine, level by level up to the part or the core that holds both.
+  void add_parts(Place from, Place to, std::vector<SwitchLink>& links) const {
+    const std::int64_t rails = n_.kind == NetworkKind::rail_only ? c_.nics : 1;
+    double ratio = n_.spine_ratio;
+    for (std::size_t level = 0;; ++level) {
+      const bool top = level == n_.upper_spine.size();
+      const auto above = [&](const NicsOfGpu& nics) {
+        const std::int64_t part = top ? 0 : leaf(nics) / n_.upper_spine[level].leaves;
+        return Place{PlaceKind::core, static_cast<std::int64_t>(level), part * rails + (rails > 1 ? nics.index : 0)};
+      };
+      links.push_back({from, above(a_), uplinks(a_) / ratio, hop()});
+      links.push_back({above(b_), to, uplinks(b_) / ratio, hop()});
+      if (above(a_) == above(b_)) return;
+      from = above(a_);
+      to = above(b_);
+      ratio *= n_.upper_spine[level].ratio;
+    }
   }
 
   const Cluster& c_;
@@ -135,7 +172,7 @@ Place switch_of(const Cluster& c, const NicsOfGpu& nics) {
   if (n.kind == NetworkKind::torus) return {PlaceKind::grid, 0, nics.node};
   if (n.kind == NetworkKind::graph)
     return {PlaceKind::leaf, 0, n.graph.leaves[nics.node][nics.index * c.nics / nics.count]};
-  if (n.leaf_nodes == 0) return {PlaceKind::leaf, 0, n.site_nodes > 0 ? nics.node / n.site_nodes : 0};
+  if (n.leaf_nodes == 0) return {PlaceKind::leaf, 0, site_of(n, nics.node)};
   // Leaves of one rail follow each other at a distance of the number of rails.
   const std::int64_t leaf = nics.node / n.leaf_nodes;
   return {PlaceKind::leaf, 0, has_rails(n.kind) ? leaf * c.nics + nics.index : leaf};

@@ -148,7 +148,9 @@ std::string to_string(const Place& place) {
   const bool in_node =
       place.part != PlaceKind::gpu && place.part != PlaceKind::nvswitch && place.part < PlaceKind::leaf;
   const char* name = kNames[static_cast<std::size_t>(place.part)];
-  return in_node ? fmt::format("{} {}.{}", name, place.node, place.index) : fmt::format("{} {}", name, place.index);
+  const bool upper = place.part == PlaceKind::core && place.node > 0;  // a level above others of its kind
+  return in_node || upper ? fmt::format("{} {}.{}", name, place.node, place.index)
+                          : fmt::format("{} {}", name, place.index);
 }
 
 Place gpu_place(const Cluster& cluster, std::int64_t gpu) {

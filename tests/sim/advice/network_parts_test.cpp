@@ -169,5 +169,23 @@ TEST(NetworkParts, CostWhatTheListSays) {
   EXPECT_FALSE(usd_of({48, 2048}, {.ports = 64}));
 }
 
+// Four groups of four leaves with four switches of a spine each: 16 leaves of 8 + 8 ports, 16 of 8 + 3.
+TEST(NetworkParts, OfGroupsWithASpineOfTheirOwn) {
+  const NetworkParts plus =
+      parts_of_network(16, "{kind: dragonfly+, leaf: {nodes: 1}, groups: {leaves: 4, spines: 4, links: 3}}");
+  EXPECT_EQ(plus.switches, 32);
+  EXPECT_EQ(plus.links, 16 * (8 + 8) + 16 * 3 / 2.0);
+}
+
+// Parts of 4 leaves at 1:2, and parts of these four at 1:2 again: 512 ports of leaves, 256 above, 128 above these.
+TEST(NetworkParts, OfASpineOfSeveralLevels) {
+  const std::string leaf = "{kind: fat-tree, leaf: {nodes: 4}, spine: ";
+  const NetworkParts two = parts_of_network(128, leaf + "[{leaves: 4, ratio: 2}, {leaves: 16, ratio: 2}]}");
+  const NetworkParts one = parts_of_network(128, leaf + "{leaves: 4, ratio: 2}}");
+  EXPECT_EQ(parts_of_network(128, leaf + "[{leaves: 4, ratio: 2}]}").links, one.links);
+  EXPECT_EQ(one.links, 1024 + 1024 + 512);
+  EXPECT_EQ(two.links, 1024 + 1024 + 512 + 256);
+}
+
 }  // namespace
 }  // namespace orrery

@@ -375,13 +375,13 @@ TEST(Uplinks, RefuseWhatNoNetworkIs) {
         std::pair{"{name: llama3-roce, file: x.yaml}", "a file is given too"},
         std::pair{"{leaf: {nodes: 4}, faults: {Gbps: 10}}", "faults.share: missing"},
         std::pair{"{leaf: {nodes: 4}, faults: [{node: 1, Gbps: 800}]}", "no rate above 0 and up to a NIC's"},
-        std::pair{"{leaf: {nodes: 4}, faults: [{node: 1, uplinks: 1}]}", "a node with Gbps, or a leaf"},
+        std::pair{"{leaf: {nodes: 4}, faults: [{node: 1, uplinks: 1}]}", "a node or nic with Gbps, or a leaf"},
         std::pair{"nowhere", "nowhere"}, std::pair{"{leaf: {nodes: 4}, job_nodes: [1, 2]}", "2 nodes are listed"},
         std::pair{"{leaf: {nodes: 4}, job_nodes: [1, 99]}", "node 99 is not one of 64"},
         std::pair{"{leaf: {nodes: 4}, placement: nowhere}", "known: contiguous"},
         std::pair{"{leaf: {nodes: 4}, faults: [{leaf: 16, uplinks: 1}]}", "there is no leaf 16"},
         std::pair{"{leaf: {nodes: 4}, faults: [{node: 64, Gbps: 1}]}", "node 64 is not one of 64"},
-        std::pair{"{leaf: {nodes: 4}, faults: [{Gbps: 1}]}", "a node with Gbps, or a leaf"},
+        std::pair{"{leaf: {nodes: 4}, faults: [{Gbps: 1}]}", "a node or nic with Gbps, or a leaf"},
         std::pair{"{leaf: {nodes: 4}, faults: 3}", "a list [{node: 17"}}) {
     try {
       leaves(std::string(", network: ") + network);

@@ -9,7 +9,7 @@
 namespace orrery {
 namespace {
 
-Spec spec_of(const std::string& strategy, const std::string& model = "gpt2") {
+Spec spec_of_page(const std::string& strategy, const std::string& model = "gpt2") {
   return parse_spec(
       fmt::format(
           "{{model: {}, sequence: 1024, cluster: {{node: dgx-a100, nodes: 2}}, software: megatron-core, strategy: {}}}",
@@ -18,7 +18,7 @@ Spec spec_of(const std::string& strategy, const std::string& model = "gpt2") {
 }
 
 std::string words(const std::string& strategy, const std::string& model = "gpt2") {
-  return fmt::format("{}", fmt::join(strategy_words(spec_of(strategy, model)), " "));
+  return fmt::format("{}", fmt::join(strategy_words(spec_of_page(strategy, model)), " "));
 }
 
 TEST(Words, AStrategyIsToldWithoutDegrees) {
@@ -35,14 +35,14 @@ TEST(Words, AStrategyIsToldWithoutDegrees) {
 
 TEST(Words, TheMachineNamesWhatItConsistsOf) {
   std::string all;
-  for (const auto& row : machine_table(spec_of("{global_batch: 16}")).rows) all += row[0] + ": " + row[1] + '\n';
+  for (const auto& row : machine_table(spec_of_page("{global_batch: 16}")).rows) all += row[0] + ": " + row[1] + '\n';
   for (const char* part : {"16 x NVIDIA A100 SXM4 80GB", "2 x dgx-a100, 8 GPUs each", "NVLink among 8 GPUs",
                            "8 x 200 Gbit/s a node, infiniband", "13 kW in all"})
     EXPECT_TRUE(has(all, part)) << part << "\n" << all;
 }
 
 TEST(Words, OnlyValuesThatNobodyGaveAreDefaults) {
-  const Spec spec = spec_of("{tensor: 2, global_batch: 16}");
+  const Spec spec = spec_of_page("{tensor: 2, global_batch: 16}");
   std::string keys;
   for (const auto& row : deciding_defaults(spec).rows) keys += row[0] + '\n';
   EXPECT_TRUE(has(keys, "strategy.micro_batch\n"));

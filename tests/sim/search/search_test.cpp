@@ -59,7 +59,7 @@ TEST(Search, DoesNotDependOnProcessesWhereThePlannerRefuses) {
       "model: {name: small, layers: 4, hidden: 1024, heads: 8, feed_forward: 4096, vocab: 32000}\nsequence: 1024\n"
       "cluster: {node: dgx-a100, nodes: 1, stragglers: [{rank: 1, slowdown: 1.2}]}\n"
       "strategy: {global_batch: 16, micro_batch: 1, recompute: none}\n"
-      "search: {tensor: [1, 2], context: [1], pipeline: [1, 2], schedule: [1f1b], sharding: [zero1, hsdp], "
+      "search: {tensor: [1, 2], context: [1], pipeline: [1, 2], schedule: [1f1b, chimera], sharding: [zero1], "
       "overlap_tensor: [false]}\n"};
   const Space space = space_of(small);
   const Profile profile = profile_for(space.base(), "");

@@ -9,6 +9,7 @@
 
 #include "models/base/data.h"
 #include "models/base/input_file.h"
+#include "models/load/network/network.h"
 #include "models/load/reader.h"
 
 namespace orrery {
@@ -153,13 +154,8 @@ Broken network_rules(const Spec& spec) {
   const Network& n = *spec.cluster.network;
   if (const Broken wrong = flap_rules(n); !wrong.key.empty()) return wrong;
   if (const Broken wrong = plane_rules(n); !wrong.key.empty()) return wrong;
-  if (!(n.site_buffer_MiB > 0))
-    return broken("cluster.network.sites.buffer_MiB", "cluster.network.sites.buffer_MiB: {} is no size of a buffer",
-                  n.site_buffer_MiB);
   if (n.leaf_nodes > 0 && !(n.leaf_Gbps > 0))
     return broken("cluster.network.leaf.Gbps", "cluster.network.leaf.Gbps: {} is no rate of a link", n.leaf_Gbps);
-  if (!(n.spine_ratio >= 1))
-    return broken("cluster.network.spine.ratio", "cluster.network.spine.ratio: {} is below 1", n.spine_ratio);
   if (!(n.load >= 0 && n.load < 1))
     return broken("cluster.network.load", "cluster.network.load: {} is no share from 0 to below 1", n.load);
   if (!(n.efficiency > 0 && n.efficiency <= 1))
@@ -168,11 +164,6 @@ Broken network_rules(const Spec& spec) {
   if (!(n.incast_share > 0 && n.incast_share <= 1))
     return broken("cluster.network.incast.share", "cluster.network.incast.share: {} is no share above 0 and up to 1",
                   n.incast_share);
-  if (n.site_nodes > 0 && !(n.site_Gbps > 0))
-    return broken("cluster.network.sites.Gbps", "cluster.network.sites.Gbps: {} is no rate of a link", n.site_Gbps);
-  // Light goes around half the Earth in 100 ms of fibre.
-  if (!(n.site_ms >= 0 && n.site_ms <= 1000))
-    return broken("cluster.network.sites.ms", "cluster.network.sites.ms: {} is no time from 0 to 1,000", n.site_ms);
   if (!(n.fault_share >= 0 && n.fault_share <= 1))
     return broken("cluster.network.faults.share", "cluster.network.faults.share: {} is no share", n.fault_share);
   if (n.fault_share > 0 && !(n.fault_Gbps > 0 && n.fault_Gbps <= spec.cluster.nic_Gbps))
@@ -182,13 +173,9 @@ Broken network_rules(const Spec& spec) {
     return broken("cluster.network.placement", "cluster.network.placement: scattered needs cluster.network.leaf");
   const Cluster& c = spec.cluster;
   if (const Broken wrong = torus_rules(c); !wrong.key.empty()) return wrong;
-  if (n.kind == NetworkKind::dragonfly && !(n.groups.Gbps > 0))
-    return broken("cluster.network.groups.Gbps", "cluster.network.groups.Gbps: {} is no rate of a link", n.groups.Gbps);
+  if (const Broken wrong = spine_rules(n); !wrong.key.empty()) return wrong;
+  if (const Broken wrong = site_rules(c); !wrong.key.empty()) return wrong;
   if (c.nvlink_domain > c.gpus_per_node) {
-    if (n.site_nodes * c.gpus_per_node % c.nvlink_domain != 0)
-      return broken("cluster.network.sites.nodes",
-                    "cluster.network.sites.nodes: {} nodes part an NVLink domain of {} GPUs", n.site_nodes,
-                    c.nvlink_domain);
     if (n.placement == Placement::scattered && n.leaf_nodes * c.gpus_per_node % c.nvlink_domain != 0)
       return broken("cluster.network.placement",
                     "cluster.network.placement: scattered needs leaves of whole NVLink domains; {} nodes are none",

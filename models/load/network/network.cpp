@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "models/load/network/network.h"
 #include "models/load/reader.h"
 
 namespace orrery {
@@ -14,10 +15,12 @@ constexpr SpecKey kNetworkKeys[] = {
     {"name", "built-in network (orrery list networks)", "llama3-roce", "name"},
     {"file", "keys of this map from a file that orrery import-topology wrote", "fabric.yaml"},
     {"kind", "rails: a leaf for each NIC of a node; fat-tree: one for all; rail-only: rails that are not joined",
-     "rails", "rails | fat-tree | rail-only | dragonfly | torus | graph"},
+     "rails", "rails | fat-tree | rail-only | dragonfly | dragonfly+ | torus | graph"},
     {"leaf", "a leaf switch", "{nodes: 32, uplinks: 32, Gbps: 400}"},
-    {"spine", "parts of the spine, whose links to each other are shared", "{leaves: 64, ratio: 7}"},
-    {"groups", "groups of leaves (dragonfly)", "{leaves: 16, links: 8, Gbps: 400}", "", "none"},
+    {"spine", "parts of the spine, whose links to each other are shared; a list: level by level",
+     "{leaves: 64, ratio: 7}", "map, or list of maps", "-"},
+    {"latency_us", "time that each link above a leaf, with the switch at its end, adds to a message", "0.5"},
+    {"groups", "groups of leaves (dragonfly, dragonfly+)", "{leaves: 16, links: 8, Gbps: 400}", "", "none"},
     {"torus", "grid of nodes without switches (torus)", "{shape: [8, 8, 4], Gbps: 400}", "", "none"},
     {"graph", "switches that are cabled in any way, as orrery import-topology writes them (graph)",
      "{switches: 1, cables: [], nodes: []}", "", "none"},
@@ -29,7 +32,8 @@ constexpr SpecKey kNetworkKeys[] = {
     {"efficiency", "share of the nominal rate of NICs and links that the transport gives at most", "0.95"},
     {"incast", "all-to-alls slow a receiver of many flows, as where packets are lost", "{senders: 16, share: 0.7}", "",
      "none"},
-    {"sites", "buildings, and the links between them", "{nodes: 1024, Gbps: 12800, ms: 5}"},
+    {"sites", "buildings, and the links between them; a list: each of its own size",
+     "{nodes: 1024, Gbps: 12800, ms: 5}", "map, or list of maps", "-"},
     {"node_names", "names of the cluster's nodes, leaf by leaf, as Slurm writes them; - is a free place", "'n[0-31]'",
      "", "none"},
     {"placement", "which nodes the job has: the first ones, one of each leaf in turn, any, or those that a file names",
@@ -39,11 +43,6 @@ constexpr SpecKey kNetworkKeys[] = {
     {"faults", "links that are slow, by name or by share", "[{node: 17, Gbps: 100}]", "list of maps, or a map", "none"},
     {"flaps", "links that go down for a short time, which run-length counts", "{every_s: 3600, down_s: 2}", "", "none"},
     {"seed", "seed of a random placement and of a share of faults", "1"},
-};
-constexpr SpecKey kGroupKeys[] = {
-    {"leaves", "leaves of a group", "16"},
-    {"links", "links of a leaf to other groups", "8"},
-    {"Gbps", "rate of such a link, each way", "400", "", "a NIC's"},
 };
 constexpr SpecKey kTorusKeys[] = {
     {"shape", "nodes along each axis", "[8, 8, 4]"},
@@ -58,43 +57,20 @@ constexpr SpecKey kIncastKeys[] = {
     {"senders", "ranks of other nodes that may send to a rank at once without loss", "16"},
     {"share", "share of its NICs' rate that a rank gets from more", "0.7"},
 };
-constexpr SpecKey kNeighbourKeys[] = {
-    {"load", "share of the uplinks' rate that further jobs take (cluster.network.load)", "0.3", "number", "0"},
-    {"jobs", "specs of the other jobs, each with its own placement", "[b.yaml]", "list of paths", "none"},
-};
-constexpr SpecKey kSiteKeys[] = {
-    {"nodes", "nodes of a site", "1024"},
-    {"Gbps", "rate of all links of a site to the others, each way", "12800"},
-    {"ms", "time of a bit from one site to another", "5"},
-    {"buffer_MiB", "bytes of a connection between sites that may be on their way (NCCL_BUFFSIZE)", "64"},
-};
 constexpr SpecKey kFlapKeys[] = {
     {"every_s", "mean time between two outages of any link of the job", "3600"},
     {"down_s", "time for which the link is down", "2"},
-};
-constexpr SpecKey kFaultKeys[] = {
-    {"node", "a node whose NICs are slow", "17"},
-    {"Gbps", "rate of each of these NICs", "100"},
-    {"leaf", "a leaf some of whose uplinks are down", "3"},
-    {"uplinks", "uplinks of this leaf that work", "20"},
-    {"plane", "a plane that is down: at the node or leaf that is given, or everywhere", "1", "", "none"},
-};
-constexpr SpecKey kFaultShareKeys[] = {
-    {"share", "share of NICs that are slow, drawn by the seed", "0.001"},
-    {"Gbps", "rate of a slow NIC", "100"},
 };
 constexpr SpecKey kLeafKeys[] = {
     {"nodes", "nodes on a leaf", "32"},
     {"uplinks", "links of a leaf to the spine", "32", "", "as many as NICs below it"},
     {"Gbps", "rate of an uplink, each way", "400", "", "a NIC's in one plane"},
 };
-constexpr SpecKey kSpineKeys[] = {
-    {"leaves", "leaves (of each rail) that a part of the spine joins", "64"},
-    {"ratio", "rate of a part's uplinks over what leaves the part", "7"},
-};
 constexpr SpecKey kRoutingKeys[] = {
-    {"kind", "adaptive: even; ecmp: by a hash for each queue pair; d-mod-k: by destination", "ecmp",
-     "adaptive | ecmp | d-mod-k"},
+    {"kind",
+     "adaptive: even; ecmp: by a hash for each queue pair; d-mod-k: by destination; pinned: by the destination's "
+     "downlink",
+     "ecmp", "adaptive | ecmp | d-mod-k | pinned"},
     {"queue_pairs", "queue pairs of a connection", "4"},
     {"planes", "how a NIC uses its planes: evenly, or the plane of every queue pair by a hash", "hashed",
      "even | hashed", "hashed with ecmp, else even"},
@@ -111,28 +87,14 @@ constexpr std::int64_t kMostQueuePairs = 128;
 
 // Reads the key of a network's kind that only this kind has, such as `torus`, which must be there for the kind and is
 // refused with others.
-static const SpecNode* of_kind(const SpecSection& network, const SpecNode& at, std::string_view key, bool wanted) {
+const SpecNode* of_kind(const SpecSection& network, const SpecNode& at, std::string_view key, bool wanted) {
   const SpecNode* node = network.find(key);
   if (node == nullptr && wanted) network.reader().fail(at, network.name(key), "missing");
   if (node != nullptr && !wanted)
-    network.reader().fail(*node, network.name(key),
-                          fmt::format("needs cluster.network.kind: {}", key == "groups" ? "dragonfly" : key));
+    network.reader().fail(
+        *node, network.name(key),
+        fmt::format("needs cluster.network.kind: {}", key == "groups" ? "dragonfly or dragonfly+" : key));
   return node;
-}
-
-static void read_groups(const SpecSection& network, const SpecNode& at, const Cluster& c, Network& n) {
-  const SpecNode* node = of_kind(network, at, "groups", n.kind == NetworkKind::dragonfly);
-  if (node == nullptr) return;
-  if (const SpecNode* spine = network.find("spine"); spine != nullptr)
-    network.reader().fail(*spine, network.name("spine"), "a dragonfly has groups in its place");
-  const SpecSection groups(network.reader(), node, "cluster.network.groups", kGroupKeys);
-  for (const std::string_view key : {"leaves", "links"}) {
-    if (groups.find(key) == nullptr) network.reader().fail(*node, groups.name(key), "missing");
-  }
-  groups.take_count("leaves", n.groups.leaves, kMostRanks);
-  groups.take_count("links", n.groups.links, kMostRanks);
-  n.groups.Gbps = c.nic_Gbps;
-  groups.take("Gbps", n.groups.Gbps, "a NIC's");
 }
 
 static void read_torus(const SpecSection& network, const SpecNode& at, const Cluster& c, Network& n) {
@@ -152,34 +114,12 @@ static void read_fabric_graph(const SpecSection& network, const SpecNode& at, co
   if (node != nullptr) read_graph(network.reader(), *node, c, n.graph);
 }
 
-static void read_neighbours(const SpecSection& network, Network& n) {
-  const SpecNode* node = network.find("neighbours");
-  const SpecSection neighbours(network.reader(), node, "cluster.network.neighbours", kNeighbourKeys);
-  if (node == nullptr) {
-    network.take("load", n.load);
-    neighbours.record("jobs", "", nullptr, "default");
-    return;
-  }
-  const SpecNode *jobs = neighbours.find("jobs"), *load = neighbours.find("load");
-  if (load != nullptr && network.find("load") != nullptr)
-    network.reader().fail(*load, neighbours.name("load"), "cluster.network.load says the same; leave one of them out");
-  if (load != nullptr)
-    neighbours.take("load", n.load);
-  else
-    network.take("load", n.load);
-  if (load != nullptr && jobs == nullptr) return neighbours.record("jobs", "", nullptr, "default");
-  if (jobs == nullptr || jobs->kind != SpecNode::Kind::list || jobs->items.empty())
-    network.reader().fail(*node, "cluster.network.neighbours.jobs", "a list of spec files is needed here");
-  for (const SpecNode& job : jobs->items) n.jobs.push_back(beside(network.reader().path, job.text));
-  neighbours.record("jobs", fmt::format("[{}]", fmt::join(n.jobs, ", ")), jobs, "");
-}
-
 static void read_leaf(const SpecSection& network, const SpecNode& at, const Cluster& c, Network& n) {
   const SpecSection leaf(network.reader(), network.find("leaf"), "cluster.network.leaf", kLeafKeys);
   const bool other = std::ranges::any_of(std::array{"sites", "faults", "flaps", "pods", "efficiency", "incast"},
                                          [&](const char* key) { return network.find(key) != nullptr; });
   if (n.kind == NetworkKind::torus || n.kind == NetworkKind::graph) {
-    for (const std::string_view key : {"leaf", "spine", "routing", "planes"}) {
+    for (const std::string_view key : {"leaf", "spine", "routing", "planes", "latency_us"}) {
       if (const SpecNode* switches = network.find(key); switches != nullptr)
         network.reader().fail(
             *switches, network.name(key),
@@ -188,7 +128,7 @@ static void read_leaf(const SpecSection& network, const SpecNode& at, const Clus
     return;
   }
   if (network.find("leaf") == nullptr && other) {
-    for (const std::string_view key : {"kind", "spine", "planes", "routing", "load", "neighbours"}) {
+    for (const std::string_view key : {"kind", "spine", "planes", "routing", "load", "neighbours", "latency_us"}) {
       if (const SpecNode* alone = network.find(key); alone != nullptr)
         network.reader().fail(*alone, network.name(key), "has no effect without cluster.network.leaf");
     }
@@ -216,19 +156,6 @@ static void read_routing(const SpecSection& network, Network& n) {
   routing.take_word("planes", planes, kPlaneChoices);
   n.hashed_planes = planes == "hashed";
   routing.take("seed", n.hash_seed);
-}
-
-static void read_sites(const SpecSection& network, Network& n) {
-  const SpecNode* node = network.find("sites");
-  if (node == nullptr) return;
-  const SpecSection sites(network.reader(), node, "cluster.network.sites", kSiteKeys);
-  for (const std::string_view key : {"nodes", "Gbps", "ms"}) {
-    if (sites.find(key) == nullptr) network.reader().fail(*node, sites.name(key), "missing");
-  }
-  sites.take_count("nodes", n.site_nodes, kMostRanks);
-  sites.take("Gbps", n.site_Gbps);
-  sites.take("ms", n.site_ms);
-  sites.take("buffer_MiB", n.site_buffer_MiB);
 }
 
 static void read_pods(const SpecSection& cluster, const SpecSection& network, Cluster& c) {
@@ -269,69 +196,6 @@ static void read_flaps(const SpecSection& network, Network& n) {
   flaps.take("down_s", n.flap_down_s);
 }
 
-// Returns a text on the first mistake in a fault; "" if there is none.
-static std::string wrong_with(const LinkFault& f, const Cluster& c, const Network& n) {
-  if (f.plane >= 0) {
-    if (n.planes < 2) return fmt::format("plane {}: the network has one plane (planes)", f.plane);
-    if (f.plane >= n.planes) return fmt::format("plane {} is not one of 0 to {}", f.plane, n.planes - 1);
-    if (f.leaf >= 0 && f.leaf > (c.nodes - 1) / n.leaf_nodes) return fmt::format("there is no leaf {}", f.leaf);
-    if (f.node >= c.nodes) return fmt::format("node {} is not one of {}", f.node, c.nodes);
-    return "";
-  }
-  if (f.leaf >= 0) {
-    if (n.leaf_nodes == 0 || f.leaf > (c.nodes - 1) / n.leaf_nodes) return fmt::format("there is no leaf {}", f.leaf);
-    if (f.uplinks < 1 || f.uplinks > n.leaf_uplinks)
-      return fmt::format("{} uplinks are not 1 to {}", f.uplinks, n.leaf_uplinks);
-    return "";
-  }
-  if (f.node < 0 || f.node >= c.nodes) return fmt::format("node {} is not one of {}", f.node, c.nodes);
-  if (!(f.Gbps > 0 && f.Gbps <= c.nic_Gbps))
-    return fmt::format("{} Gbps is no rate above 0 and up to a NIC's, {}", f.Gbps, c.nic_Gbps);
-  return "";
-}
-
-static void read_faults(const SpecSection& network, const Cluster& c, Network& n) {
-  const SpecNode* node = network.find("faults");
-  if (node == nullptr) return;
-  if (node->kind == SpecNode::Kind::map) {
-    const SpecSection share(network.reader(), node, "cluster.network.faults", kFaultShareKeys);
-    share.take("share", n.fault_share);
-    share.take("Gbps", n.fault_Gbps);
-    if (n.fault_Gbps > 0 && share.find("share") == nullptr)
-      network.reader().fail(*node, "cluster.network.faults.share", "missing");
-    return;
-  }
-  if (node->kind != SpecNode::Kind::list)
-    network.reader().fail(*node, "cluster.network.faults",
-                          "a list [{node: 17, Gbps: 100}], or {share: 0.001, Gbps: 100}, is needed here");
-  for (const SpecNode& item : node->items) {
-    if (item.kind == SpecNode::Kind::map && item.find("share") != nullptr)
-      network.reader().fail(item, "cluster.network.faults",
-                            "a share is drawn from all NICs and no item of a list; give a map: faults: {share: 0.001, "
-                            "Gbps: 100}");
-    const SpecSection section(network.reader(), &item, "cluster.network.faults", kFaultKeys);
-    LinkFault& fault = n.faults.emplace_back();
-    section.take("node", fault.node);
-    section.take("Gbps", fault.Gbps);
-    section.take("leaf", fault.leaf);
-    section.take("uplinks", fault.uplinks);
-    const bool of_node = section.find("node") != nullptr && section.find("Gbps") != nullptr;
-    const bool of_leaf = section.find("leaf") != nullptr && section.find("uplinks") != nullptr;
-    section.take("plane", fault.plane);
-    const bool of_plane = section.find("plane") != nullptr && fault.plane >= 0;
-    const bool below =
-        (section.find("node") != nullptr && fault.node < 0) || (section.find("leaf") != nullptr && fault.leaf < 0);
-    const bool wrong_plane =
-        section.find("Gbps") != nullptr || section.find("uplinks") != nullptr || item.keys.size() > 2 || below;
-    if (of_plane ? wrong_plane : item.keys.size() != 2 || of_node == of_leaf)
-      network.reader().fail(item, "cluster.network.faults",
-                            "a node with Gbps, or a leaf with uplinks, or a plane (of a node, a leaf or all) is needed "
-                            "here");
-    if (std::string wrong = wrong_with(fault, c, n); !wrong.empty())
-      network.reader().fail(item, "cluster.network.faults", wrong);
-  }
-}
-
 void read_network(const SpecSection& cluster, Cluster& c) {
   const SpecNode* given = cluster.find("network");
   if (given == nullptr) return;
@@ -348,9 +212,8 @@ void read_network(const SpecSection& cluster, Cluster& c) {
   read_torus(network, *node, c, n);
   read_fabric_graph(network, *node, c, n);
   read_neighbours(network, n);
-  const SpecSection spine(cluster.reader(), network.find("spine"), "cluster.network.spine", kSpineKeys);
-  spine.take_count("leaves", n.spine_leaves, kMostRanks);
-  spine.take("ratio", n.spine_ratio);
+  read_spine(network, n);
+  network.take("latency_us", n.latency_us);
   read_routing(network, n);
   read_sites(network, n);
   read_placement(network, n);

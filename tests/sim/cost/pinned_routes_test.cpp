@@ -1,0 +1,58 @@
+#include "sim/cost/pinned_routes.h"
+
+#include <map>
+
+#include <gtest/gtest.h>
+
+namespace orrery {
+namespace {
+
+Cluster pinned_cluster(NetworkKind kind, std::int64_t uplinks) {
+  Cluster c;
+  c.nodes = 8;
+  c.nics = 2;
+  c.network.emplace();
+  c.network->kind = kind;
+  c.network->leaf_nodes = 2;
+  c.network->leaf_uplinks = uplinks;
+  c.network->leaf_Gbps = 400;
+  return c;
+}
+
+std::map<std::int64_t, double> links_of(const PinnedRoutes& routes, std::int64_t from, std::int64_t to) {
+  std::map<std::int64_t, double> links;
+  routes.visit_links(from, to, [&](std::int64_t link, double share) { links[link] += share; });
+  return links;
+}
+
+using LinkShares = std::map<std::int64_t, double>;
+
+TEST(PinnedRoutes, TakeTheUplinkOfTheDestinationsDownlink) {
+  const PinnedRoutes tree(pinned_cluster(NetworkKind::fat_tree, 4), 4);
+  EXPECT_EQ(links_of(tree, 0, 1), LinkShares{}) << "one leaf";
+  EXPECT_EQ(links_of(tree, 0, 2), (LinkShares{{0, .5}, {1, .5}}));
+  EXPECT_EQ(links_of(tree, 1, 4), (LinkShares{{0, .5}, {1, .5}})) << "another node with the same downlinks";
+  EXPECT_EQ(links_of(tree, 2, 5), (LinkShares{{6, .5}, {7, .5}}));
+  const PinnedRoutes rails(pinned_cluster(NetworkKind::rails, 2), 2);
+  EXPECT_EQ(links_of(rails, 0, 3), (LinkShares{{1, 1}}));
+}
+
+// Meta's remedy: twice as many uplinks as downlinks.
+TEST(PinnedRoutes, DivideMoreUplinksAndShareFewer) {
+  const PinnedRoutes twice(pinned_cluster(NetworkKind::rails, 4), 4);
+  EXPECT_EQ(links_of(twice, 0, 3), (LinkShares{{1, .5}, {3, .5}}));
+  const PinnedRoutes one(pinned_cluster(NetworkKind::rails, 1), 1);
+  EXPECT_EQ(links_of(one, 0, 3), (LinkShares{{0, 1}}));
+}
+
+TEST(PinnedRoutes, KnowSlowLinks) {
+  Cluster c = pinned_cluster(NetworkKind::rails, 2);
+  c.network->faults.push_back({.leaf = 1, .Gbps = 100, .link = 1});
+  const PinnedRoutes routes(c, 2);
+  EXPECT_EQ(routes.link_count(), 8);
+  EXPECT_EQ(routes.share_of_rate(3), .25);
+  EXPECT_EQ(routes.share_of_rate(1), 1);
+}
+
+}  // namespace
+}  // namespace orrery
