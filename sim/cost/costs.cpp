@@ -108,7 +108,7 @@ class CostModel {
     return result;
   }
 
-  // Returns whether class s is on the node of the stage to which it sends, `offset` stages further, modulo their number.
+  // Returns whether class s is on the node of the stage to which it sends, `offset` stages further modulo their number.
   bool is_near(std::uint32_t s, std::int64_t offset) const {
     return node_of(plan_.classes[s].representative) == node_of(rank_beside(plan_.classes[s].representative, offset));
   }
