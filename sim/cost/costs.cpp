@@ -18,6 +18,7 @@
 #include "models/layout/lags.h"
 #include "models/layout/placement.h"
 #include "models/spec/stragglers.h"
+#include "sim/cost/class_seats.h"
 #include "sim/cost/host_overheads.h"
 #include "sim/cost/host_work.h"
 #include "sim/cost/model_of_op.h"
@@ -32,13 +33,11 @@ namespace {
 
 constexpr double kPressureUnit = 65536;
 
-// A Spread says how many members of a group each node has: {8, 8} for 16 members on two nodes. Each class
-// of ranks has a list of Spreads, and classes with equal lists have equal op times. The list has one Spread for each
-// dimension of parallelism, then Spreads of numbers: for each stage that the class sends to (Transfer::offset),
-// whether it is on the same node (kHops) and at which levels it is in another domain (kHopCrossings, Uplinks::crossed);
-// for each dimension, the levels at which the group spans domains (kCrossings); last, the class's slow-down and whether
-// it is a server (kSlowdown).
-using Spread = std::vector<int>;
+// Each class of ranks has a list of Spreads, and classes with equal lists have equal op times. The list has one Spread
+// for each dimension of parallelism, then Spreads of numbers: for each stage that the class sends to
+// (Transfer::offset), whether it is on the same node (kHops) and at which levels it is in another domain
+// (kHopCrossings, Uplinks::crossed); for each dimension, the levels at which the group spans domains (kCrossings);
+// last, the class's slow-down and whether it is a server (kSlowdown).
 constexpr std::size_t kHops = kDimensions, kHopCrossings = kDimensions + 1, kCrossings = kDimensions + 2,
                       kSlowdown = kDimensions + 3;
 constexpr double kSlowdownUnit = 1e6;
@@ -60,7 +59,6 @@ class CostModel {
                                            name_in(kFlashKernels, spec.software.kernels.attention_kernel)));
     }
     costs_.notes.resize(plan.ops.size());
-    node_gpus_ = nccl_node_gpus(spec.cluster);
     nvlink_GBps_ = nccl_nvlink_GBps(spec.cluster);
     slowest_ = slowest_beyond_a_node(gpu_spread(spec.cluster, profile.spread), job_gpus);
   }
@@ -70,11 +68,12 @@ class CostModel {
     const std::vector<Spread> crossed = uplinks_.crossed_by_classes();
     for (std::uint32_t s = 0; s < plan_.classes.size(); ++s) {
       std::vector<Spread> lie;
-      for (const GroupTable& table : plan_.dimensions) lie.push_back(spread(table, plan_.classes[s].representative));
+      for (const GroupTable& table : plan_.dimensions)
+        lie.push_back(seats_.spread(table, plan_.classes[s].representative));
       lie.resize(kCrossings);
       for (const std::int64_t offset : offsets_) {
-        lie[kHops].push_back(is_near(s, offset) ? 1 : 0);
-        lie[kHopCrossings].push_back(static_cast<int>(leaves_domains(s, offset)));
+        lie[kHops].push_back(seats_.is_near(s, offset) ? 1 : 0);
+        lie[kHopCrossings].push_back(static_cast<int>(seats_.crossed(s, offset)));
       }
       lie.push_back(crossed[s]);
       const double slow = slowdown_of(spec_, plan_, plan_.classes[s]);
@@ -94,40 +93,6 @@ class CostModel {
   }
 
  private:
-  std::int64_t node_of(std::int64_t rank) const { return plan_.seat_of(rank) / node_gpus_; }
-
-  Spread spread(const GroupTable& table, std::int64_t rank) const {
-    Spread result;
-    std::int64_t last = -1;
-    for (const std::int32_t r : table.groups[table.member_of[rank]]) {  // the members of a node come one after another
-      const std::int64_t node = node_of(r);
-      if (node != last) result.push_back(0);
-      ++result.back();
-      last = node;
-    }
-    return result;
-  }
-
-  // Returns whether class s is on the node of the stage to which it sends, `offset` stages further modulo their number.
-  bool is_near(std::uint32_t s, std::int64_t offset) const {
-    return node_of(plan_.classes[s].representative) == node_of(rank_beside(plan_.classes[s].representative, offset));
-  }
-  std::uint32_t leaves_domains(std::uint32_t s, std::int64_t offset) const {
-    std::uint32_t levels =
-        uplinks_.crossed(plan_.classes[s].representative, rank_beside(plan_.classes[s].representative, offset));
-    for (const std::int64_t slow : slow_ranks_) {  // the class waits for its rank that sends from a slow NIC or to one
-      for (const std::int64_t r : {slow, rank_beside(slow, -offset)})
-        levels |= slots_[r] == s ? uplinks_.crossed_by_slow_nics(r, rank_beside(r, offset)) : 0;
-    }
-    return levels;
-  }
-  std::int64_t rank_beside(std::int64_t rank, std::int64_t offset) const {
-    const GroupTable& pipeline = plan_.dimensions[static_cast<std::size_t>(Dimension::pipeline)];
-    const auto& group = pipeline.groups[pipeline.member_of[rank]];
-    const auto at = std::find(group.begin(), group.end(), rank) - group.begin();
-    return group[(at + offset + std::ssize(group)) % std::ssize(group)];
-  }
-
   // Returns the bytes of NCCL's buffers on a rank of class s: one connection per channel of every communicator in use.
   Bytes communicator_bytes(std::uint32_t s, const std::vector<Spread>& lie) {
     std::set<Dimension> used;
@@ -202,7 +167,7 @@ class CostModel {
   // Returns whether any stage of the pipeline is on another node than the stage after it.
   bool has_far_stages() const {
     for (std::uint32_t s = 0; s < plan_.classes.size(); ++s) {
-      if (plan_.classes[s].stage < plan_.last_stage(plan_.classes[s]) && !is_near(s, 1)) return true;
+      if (plan_.classes[s].stage < plan_.last_stage(plan_.classes[s]) && !seats_.is_near(s, 1)) return true;
     }
     return false;
   }
@@ -211,7 +176,7 @@ class CostModel {
   // and a quarter of it more for each node but the first that the group spans; 0 for a group of one rank.
   double tensor_reach() const {
     const auto& tensor = plan_.dimensions[static_cast<std::size_t>(Dimension::tensor)];
-    const Spread lie = spread(tensor, plan_.classes.front().representative);
+    const Spread lie = seats_.spread(tensor, plan_.classes.front().representative);
     const std::int64_t ranks = ranks_in(lie);
     return ranks == 1 ? 0 : static_cast<double>(ranks) * (1 + kFarOfEachNode * static_cast<double>(lie.size() - 1));
   }
@@ -373,13 +338,11 @@ class CostModel {
   const Profile& profile_;
   std::vector<Seconds> compute_;
   std::set<std::int64_t> offsets_;  // distances, in stages, over which the plan sends (Transfer::offset)
-  std::int64_t node_gpus_ = 1;
-  double nvlink_GBps_ = 0;  // rate of which NcclChoice::nvlink_share is a share
-  double slowest_ = 1;      // time of an op on the job's slowest GPU over that on a typical GPU
+  double nvlink_GBps_ = 0;          // rate of which NcclChoice::nvlink_share is a share
+  double slowest_ = 1;              // time of an op on the job's slowest GPU over that on a typical GPU
   std::map<Spread, NcclModel> models_;
   Uplinks uplinks_;
-  std::vector<std::int64_t> slow_ranks_ = uplinks_.ranks_at_slow_nics();
-  std::vector<std::uint32_t> slots_ = slow_ranks_.empty() ? std::vector<std::uint32_t>{} : slots_of_ranks(plan_);
+  ClassSeats seats_ = {plan_, uplinks_, nccl_node_gpus(spec_.cluster)};
   std::vector<const Model*> model_of_op_ = models_of_ops(spec_, plan_);
   Costs costs_;
   std::vector<bool> noted_alone_ = std::vector<bool>(plan_.ops.size());  // for each op, whether its note is of one rank

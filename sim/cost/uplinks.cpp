@@ -68,14 +68,6 @@ std::uint32_t Uplinks::crossed(Dimension d, std::int64_t rank) const {
   return levels;
 }
 
-std::uint32_t Uplinks::crossed_by_slow_nics(std::int64_t from, std::int64_t to) const {
-  std::uint32_t levels = 0;
-  for (std::size_t l = 0; l < levels_.size(); ++l) {
-    if (!levels_[l].slow_gpus.empty()) levels |= crosses(levels_[l], seats_, from, to) ? 1U << l : 0;
-  }
-  return levels;
-}
-
 std::vector<std::int64_t> Uplinks::ranks_at_slow_nics() const {
   std::vector<std::int64_t> ranks;
   const bool any = std::ranges::any_of(levels_, [](const UplinkLevel& l) { return !l.slow_gpus.empty(); });

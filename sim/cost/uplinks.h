@@ -74,8 +74,7 @@ class Uplinks {
   // each level of uplinks that may slow it.
   std::uint32_t crossed(std::int64_t from, std::int64_t to) const;
   std::uint32_t crossed(Dimension d, std::int64_t rank) const;
-  // The same for levels alone that are a slow NIC; and the ranks whose NICs they are, in order.
-  std::uint32_t crossed_by_slow_nics(std::int64_t from, std::int64_t to) const;
+  // Returns the ranks whose NIC alone is slow, in order.
   std::vector<std::int64_t> ranks_at_slow_nics() const;
   // Returns for each class of ranks of the plan, for each dimension of parallelism, the levels that any group with
   // ranks of the class crosses: those of the slowest group, for which all others wait at the end of the step.
