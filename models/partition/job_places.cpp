@@ -111,20 +111,14 @@ std::int64_t least_uplinks(const Cluster& c, std::int64_t node_gpus, const std::
 SlowUplinks slow_uplinks(const Cluster& c, std::int64_t node_gpus, const std::vector<std::int64_t>& places,
                          std::int64_t gpus) {
   const Network& n = *c.network;
-  std::map<std::int64_t, SlowUplinks> leaves;
-  for (const LinkFault& fault : n.faults) {
-    if (fault.link < 0) continue;
-    SlowUplinks& leaf = leaves[fault.leaf];
-    leaf.lost += 1 - fault.Gbps / n.leaf_Gbps;
-    leaf.slowest = std::min(leaf.slowest, fault.Gbps / n.leaf_Gbps);
-  }
-  if (leaves.empty()) return {};
+  if (std::ranges::none_of(n.faults, [](const LinkFault& f) { return f.link >= 0; })) return {};
+  std::set<std::int64_t> leaves;
+  for (const std::int64_t node : nodes_of(c, node_gpus, places, gpus)) leaves.insert(node / n.leaf_nodes);
   SlowUplinks most;
-  for (const std::int64_t node : nodes_of(c, node_gpus, places, gpus)) {
-    const auto leaf = leaves.find(node / n.leaf_nodes);
-    if (leaf == leaves.end()) continue;
-    most.lost = std::max(most.lost, leaf->second.lost);
-    most.slowest = std::min(most.slowest, leaf->second.slowest);
+  const auto working = static_cast<double>(least_uplinks(c, node_gpus, places, gpus));
+  for (const std::int64_t leaf : leaves) most.lost = std::max(most.lost, working - working_uplinks(n, leaf));
+  for (const LinkFault& fault : n.faults) {
+    if (fault.link >= 0 && leaves.contains(fault.leaf)) most.slowest = std::min(most.slowest, fault.Gbps / n.leaf_Gbps);
   }
   return most;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <map>
 
 #include "models/base/names.h"
 
@@ -30,6 +31,25 @@ constexpr Named<Placement> kPlacements[] = {
 
 double left_on_leaves(const Network& n) { return n.loaded == LoadedLinks::spine ? 1 : 1 - n.load; }
 double left_above(const Network& n) { return n.loaded == LoadedLinks::leaf ? 1 : 1 - n.load; }
+
+double working_uplinks(const Network& n, std::int64_t leaf) {
+  std::int64_t links = n.leaf_uplinks;
+  std::map<std::int64_t, double> slow;
+  for (const LinkFault& f : n.faults) {
+    if (f.plane >= 0 || f.leaf != leaf) continue;
+    if (f.link < 0)
+      links = std::min(links, f.uplinks);
+    else
+      slow[f.link] = std::min(slow.try_emplace(f.link, 1).first->second, f.Gbps / n.leaf_Gbps);
+  }
+  const std::int64_t whole = std::max<std::int64_t>(0, links - std::ssize(slow));
+  std::vector<double> rates;
+  for (const auto& [link, rate] : slow) rates.push_back(rate);
+  std::ranges::sort(rates);
+  double sum = static_cast<double>(whole);
+  for (std::int64_t i = 0; i < std::min(links, std::ssize(slow)); ++i) sum += rates[static_cast<std::size_t>(i)];
+  return sum;
+}
 
 double left_beside(double Gbps, double other) { return std::max(Gbps - other, Gbps / 2); }
 

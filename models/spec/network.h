@@ -171,6 +171,10 @@ double held_by_flap(double down_s);
 double left_on_leaves(const Network& network);
 double left_above(const Network& network);
 
+// Returns the rate of the uplinks of a leaf that work, over that of one which is not slow. A leaf of which some are
+// down and others slow has the slow ones among those that work, as far as there are as many.
+double working_uplinks(const Network& network, std::int64_t leaf);
+
 // Returns what is left of a link of `Gbps` that a transfer shares with one that takes up to `other`: all but this, or
 // half of the link if that is more (max-min fairness).
 double left_beside(double Gbps, double other);

@@ -124,6 +124,11 @@ std::vector<SearchTarget> targets_of(const SearchCommandOptions& o, const std::v
     throw Error(with_place(given,
                            "cluster.network.neighbours.jobs: a search compares layouts of one job; give what the "
                            "others take as cluster.network.load"));
+  if (given.cluster.network && !given.cluster.network->site_sizes.empty())
+    throw Error(
+        with_place(given,
+                   "cluster.network.sites: a list has the nodes of one cluster; give a search sites of one size, "
+                   "sites: {nodes: 1024, Gbps: 12800, ms: 5}"));
   std::vector<std::string> nodes = o.clusters;
   if (nodes.empty()) nodes.emplace_back();
   std::vector<std::int64_t> gpus = o.gpus;

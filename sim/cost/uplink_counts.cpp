@@ -71,7 +71,6 @@ void TrafficCounter::visit_links_of(const UplinkLevel& level, std::int64_t from,
   }
 }
 
-// Adds the way over NVLink that an all-to-all's bytes for all rails but a GPU's own take.
 // A pipeline sends activations forward and gradients back. The busiest domain of either direction counts; where both
 // leave one domain at the same moment, they meet in the engine (Contention).
 void TrafficCounter::count_edges(UplinkLevel& level, std::size_t dimension) const {

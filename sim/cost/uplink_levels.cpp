@@ -215,6 +215,7 @@ void LevelMaker::add_graph() {
       0);
 }
 
+// Adds the way over NVLink that an all-to-all's bytes for all rails but a GPU's own take.
 void LevelMaker::add_rail_change() {
   const double link =
       pair_GBps(cluster_.gpu) > 0 && cluster_.nvlink_domain > 1 ? pair_GBps(cluster_.gpu) : cluster_.gpu.pcie_GBps;

@@ -85,6 +85,7 @@ class Play {
 
   RunTimes whole() {
     while (now_ < run_.length) {
+      wait_for_faults();
       const Seconds failure = run_.between_failures > 0 ? random_.exponential(run_.between_failures) : run_.length;
       if (const LongRun::Fault* fault = next_end(); fault != nullptr && fault->from < now_ + failure) {
         end_by(*fault);
@@ -102,6 +103,14 @@ class Play {
     const auto next = std::ranges::find_if(
         run_.faults, [&](const LongRun::Fault& f) { return f.ends && f.from >= now_ && f.from < run_.length; });
     return next == run_.faults.end() ? nullptr : &*next;
+  }
+
+  // Waits for the ends of faults that began while the job was down, and with which it cannot run.
+  void wait_for_faults() {
+    const auto holds = [&](const LongRun::Fault& f) { return f.ends && f.from < now_ && now_ < f.until; };
+    auto fault = std::ranges::find_if(run_.faults, holds);
+    for (; fault != run_.faults.end() && now_ < run_.length; fault = std::ranges::find_if(run_.faults, holds))
+      spend(times_.waiting, fault->until - now_);
   }
 
   // Trains until a fault ends the job, and starts it again: on spare nodes, or else when the fault's time is over.

@@ -47,6 +47,7 @@ Spec probe_spec(const Spec& base, const ModelCostKey& key) {
     spec.cluster.network->site_links.clear();
     spec.cluster.network->latency_us = 0;
     spec.cluster.network->burst_ms = 0;
+    spec.cluster.network->hash_seed.reset();
     if (spec.cluster.network->routing == Routing::pinned) spec.cluster.network->routing = Routing::adaptive;
   }
   Strategy& s = spec.strategy;

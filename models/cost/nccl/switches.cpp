@@ -54,17 +54,8 @@ class Tree {
   // The share of a leaf's uplinks, some of which may be down or slow.
   double uplinks(const NicsOfGpu& nics) const {
     if (n_.leaf_nodes == 0) return nic_GBps(c_, nics, nics.node);
-    std::int64_t links = n_.leaf_uplinks;
-    double lost = 0;
-    for (const LinkFault& f : n_.faults) {
-      if (f.plane >= 0 || f.leaf != leaf(nics)) continue;
-      if (f.link < 0)
-        links = std::min(links, f.uplinks);
-      else
-        lost += 1 - f.Gbps / n_.leaf_Gbps;
-    }
     const auto planes = static_cast<double>(common_planes(n_, {a_.node, b_.node}, false));
-    return (static_cast<double>(links) - lost) * planes * n_.leaf_Gbps * n_.efficiency / 8 * left_on_leaves(n_) /
+    return working_uplinks(n_, leaf(nics)) * planes * n_.leaf_Gbps * n_.efficiency / 8 * left_on_leaves(n_) /
            nics_of_leaf() * as_one(c_, nics);
   }
 

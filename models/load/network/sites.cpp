@@ -85,6 +85,7 @@ class SiteList {
     section.take("Gbps", link.Gbps);
     section.take("ms", link.ms);
     section.take("buffer_MiB", link.buffer_MiB);
+    if (!(link.ms >= 0)) reader_.fail(node, section.name("ms"), fmt::format("{} is no time", link.ms));
     n_.site_links.push_back(link);
   }
 

@@ -29,7 +29,10 @@ constexpr SpecKey kNeighbourKeys[] = {
     {"jobs", "specs of the other jobs, each with its own placement", "[b.yaml]", "list of paths", "none"},
 };
 constexpr std::size_t kMostSpineLevels = 4;
-constexpr double kLongestTime = 1e6;
+// Bursts are met anew by every transfer; longer ones than this would often last longer than what is computed between
+// two transfers of a step.
+constexpr double kLongestHop_us = 1e6;
+constexpr double kLeastBurst_ms = 1e-3, kMostBurst_ms = 20;
 
 void read_levels(SpecReader& reader, const SpecNode& list, Network& n) {
   if (list.items.empty() || list.items.size() > kMostSpineLevels)
@@ -121,13 +124,23 @@ static Broken neighbour_rules(const Network& n) {
     return broken(kWhere,
                   "{}: no links are known above those of leaves; give cluster.network.spine.leaves, or where: leaf",
                   kWhere);
-  if (!(n.burst_ms >= 0 && n.burst_ms <= kLongestTime))
-    return broken(kBurst, "{}: {} is no time from 0 to {:.0f}", kBurst, n.burst_ms, kLongestTime);
+  if (n.burst_ms != 0 && !(n.burst_ms >= kLeastBurst_ms && n.burst_ms <= kMostBurst_ms))
+    return broken(
+        kBurst,
+        "{}: {} is not 0 or {} to {} ms; bursts longer than what is between two transfers are not built, leave "
+        "the key out for an even load",
+        kBurst, n.burst_ms, kLeastBurst_ms, kMostBurst_ms);
   if (n.burst_ms > 0 && n.leaf_nodes == 0)
     return broken(kBurst, "{}: {} has no leaves; leave the key out", kBurst, name_of(n.kind));
-  const bool alone = n.load == 0 && n.jobs.empty();
+  const bool alone = n.load == 0;
   if (n.loaded != LoadedLinks::everywhere && alone)
     return broken(kWhere, "{}: it needs a load; give cluster.network.neighbours.load", kWhere);
+  for (const char* key : {kWhere, kBurst}) {
+    const bool given = key == kWhere ? n.loaded != LoadedLinks::everywhere : n.burst_ms > 0;
+    if (given && !n.jobs.empty())
+      return broken(
+          key, "{}: it is of a load, and beside jobs, which play their own transfers, not built; leave it out", key);
+  }
   if (n.burst_ms > 0 && alone)
     return broken(kBurst, "{}: bursts need a load; give cluster.network.neighbours.load", kBurst);
   return {};
@@ -140,9 +153,9 @@ Broken spine_rules(const Network& n) {
     if (!(level.ratio >= 1))
       return broken("cluster.network.spine.ratio", "cluster.network.spine.ratio: {} is below 1", level.ratio);
   }
-  if (!(n.latency_us >= 0 && n.latency_us <= kLongestTime))
+  if (!(n.latency_us >= 0 && n.latency_us <= kLongestHop_us))
     return broken("cluster.network.latency_us", "cluster.network.latency_us: {} is no time from 0 to {:.0f}",
-                  n.latency_us, kLongestTime);
+                  n.latency_us, kLongestHop_us);
   if (n.kind == NetworkKind::dragonfly && n.routing == Routing::pinned)
     return broken("cluster.network.routing.kind",
                   "cluster.network.routing.kind: pinned needs uplinks to a spine, of which a dragonfly's leaves have "

@@ -83,7 +83,7 @@ TEST(ImportNcclGraphs, RefuseWhatNcclDoesNotWrite) {
   };
   EXPECT_EQ(refusal("<system/>"),
             "g.xml: has no <graphs>; give NCCL_GRAPH_DUMP_FILE's file (a topology is for import-topology)");
-  EXPECT_EQ(refusal("<graphs/>"), "g.xml: has no <graph> of a ring or tree with channels");
+  EXPECT_EQ(refusal("<graphs/>"), "g.xml: has no <graph> of a ring with channels and paths that are known");
   EXPECT_EQ(refusal("<graphs><graph pattern=\"4\"/></graphs>").substr(0, 31), "g.xml: <graph> has no nchannels");
   std::string nan = graphs_of("");
   nan.replace(nan.find("speedintra=\"30\""), 15, "speedintra=\"nan\"");

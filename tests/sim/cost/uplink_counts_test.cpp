@@ -129,7 +129,7 @@ TEST(UplinkCounts, NeighboursTakeTheLinksThatAreNamed) {
   EXPECT_LT(below, everywhere);
   EXPECT_LE(above, everywhere);
   EXPECT_NE(below, above);
-  EXPECT_GT(step_on(leaf + ", burst_ms: 100}}"), 1.05 * everywhere);
+  EXPECT_GT(step_on(leaf + ", burst_ms: 20}}"), 1.01 * everywhere);
   EXPECT_NEAR(step_on(leaf + ", burst_ms: 0.001}}"), everywhere, 1e-2 * everywhere);
 }
 

@@ -230,6 +230,16 @@ TEST(RunLength, FaultsAtGivenTimesArePlayed) {
   EXPECT_NEAR(ended.training, 10'000 - 800, 1e-6);
 }
 
+// A fault that begins while the job is down for another one holds up its restart until it is over.
+TEST(RunLength, FaultsThatOverlapAreAllWaitedFor) {
+  LongRun run = {.length = 10'000, .interval = 400, .restart = 300, .spares = 0};
+  run.faults = {{.from = 2100, .until = 2500, .lost = 1, .ends = true},
+                {.from = 2200, .until = 6000, .lost = 1, .ends = true}};
+  const RunTimes ended = play(run, 1, 0);
+  EXPECT_NEAR(ended.waiting + ended.restarting, 6000 - 2100, 1e-6);
+  EXPECT_NEAR(ended.training, 10'000 - 3900 - 100, 1e-6);
+}
+
 TEST(RunLength, FaultsOfASpecHoldForTheirTime) {
   const Spec spec = parse_spec(
       "model: gpt2-xl\nsequence: 1024\ncluster: {node: dgx-h100, nodes: 8, network: {leaf: {nodes: 2, uplinks: 1}, "

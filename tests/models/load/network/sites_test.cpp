@@ -48,6 +48,8 @@ TEST(Sites, SayWhatIsWrong) {
   refused("[{nodes: 40}, {nodes: 24, to: {0: {ms: 5}}}]", "sites.to.0.Gbps: missing");
   refused("[{nodes: 40}, {nodes: 24, to: {0: {Gbps: 0, ms: 5}}}]", "sites.Gbps: 0 is no rate");
   refused("[{nodes: 40}, {nodes: 24, to: {0: {Gbps: 1, ms: 5000}}}]", "sites.ms: 5000");
+  refused("[{nodes: 20}, {nodes: 20, to: {0: {Gbps: 1, ms: 5}}}, {nodes: 24, to: {1: {Gbps: 1, ms: -6}}}]",
+          "-6 is no time");
   refused("[{nodes: 40, Gbps: 3}, {nodes: 24, to: {0: {Gbps: 1, ms: 5}}}]", "it is of a link to one other");
   refused("[{nodes: 40, to: {1: {Gbps: 1, ms: 5}}}, {nodes: 24, to: {0: {Gbps: 1, ms: 5}}}]", "are joined twice");
   refused("[{nodes: 40}, {nodes: 24, to: 0}]", "links by the numbers of sites are needed");

@@ -74,7 +74,9 @@ TEST(Neighbours, LoadSomeLinksEvenlyOrInBursts) {
   expect_spine_refused("neighbours: {load: 0.3, where: roof}", "roof");
   expect_spine_refused("neighbours: {where: leaf}", "it needs a load");
   expect_spine_refused("neighbours: {load: 0, burst_ms: 10}", "bursts need a load");
-  expect_spine_refused("neighbours: {load: 0.1, burst_ms: -1}", "burst_ms: -1 is no time");
+  expect_spine_refused("neighbours: {load: 0.1, burst_ms: -1}", "burst_ms: -1 is not 0 or 0.001 to 20 ms");
+  expect_spine_refused("neighbours: {load: 0.1, burst_ms: 100}", "burst_ms: 100 is not 0 or 0.001 to 20 ms");
+  expect_spine_refused("neighbours: {load: 0.1, burst_ms: 1, jobs: [a.yaml]}", "beside jobs");
 }
 
 }  // namespace
