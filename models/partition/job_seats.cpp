@@ -8,13 +8,6 @@
 namespace orrery {
 namespace {
 
-// A number of GPUs above any cluster's.
-constexpr std::int64_t kAllGpus = 1'000'000'000'000;
-
-std::int64_t capped(std::int64_t nodes, std::int64_t gpus_per_node, std::int64_t times = 1) {
-  return nodes > kAllGpus / gpus_per_node / times ? kAllGpus : nodes * gpus_per_node * times;
-}
-
 // Returns whether leaves and the spine carry at any time what all NICs send.
 bool carries_all(const Cluster& c) {
   const Network& n = *c.network;
@@ -23,7 +16,7 @@ bool carries_all(const Cluster& c) {
   const double nics = static_cast<double>(n.leaf_nodes * c.nics) * c.nic_Gbps;
   return uplinks >= nics * (1 - 1e-9) && n.spine_ratio <= 1 && n.upper_spine.empty() && n.routing != Routing::ecmp &&
          n.routing != Routing::pinned && n.load == 0 && n.latency_us == 0 && n.storage_Gbps == 0 && n.faults.empty() &&
-         n.fault_share == 0;
+         n.fault_share == 0 && n.efficiency >= 1;
 }
 
 }  // namespace
@@ -54,18 +47,24 @@ std::vector<std::int64_t> peculiar_places(const Plan& plan, const Cluster& c, co
   return result;
 }
 
+std::int64_t gpus_of_sets(const Cluster& c, std::int64_t nodes, std::int64_t sets) {
+  constexpr std::int64_t kAll = 1'000'000'000'000;  // above any cluster's
+  return nodes > kAll / c.gpus_per_node / sets ? kAll : nodes * c.gpus_per_node * sets;
+}
+
 std::vector<std::int64_t> domain_sizes(const Cluster& c) {
   std::vector<std::int64_t> sizes;
-  if (c.oversubscribed_above_gpus > 0 && c.oversubscription > 1) sizes.push_back(c.oversubscribed_above_gpus);
+  const bool hops = c.network && c.network->latency_us > 0;
+  if (c.oversubscribed_above_gpus > 0 && (c.oversubscription > 1 || hops)) sizes.push_back(c.oversubscribed_above_gpus);
   if (!c.network) return sizes;
   const Network& n = *c.network;
   if (n.leaf_nodes > 0 && !carries_all(c)) {
-    sizes.push_back(capped(n.leaf_nodes, c.gpus_per_node));
-    if (n.spine_leaves > 1) sizes.push_back(capped(n.leaf_nodes, c.gpus_per_node, n.spine_leaves));
-    for (const SpineLevel& level : n.upper_spine) sizes.push_back(capped(n.leaf_nodes, c.gpus_per_node, level.leaves));
+    sizes.push_back(gpus_of_sets(c, n.leaf_nodes, 1));
+    if (n.spine_leaves > 1) sizes.push_back(gpus_of_sets(c, n.leaf_nodes, n.spine_leaves));
+    for (const SpineLevel& level : n.upper_spine) sizes.push_back(gpus_of_sets(c, n.leaf_nodes, level.leaves));
   }
-  if (has_groups(n.kind)) sizes.push_back(capped(n.leaf_nodes, c.gpus_per_node, n.groups.leaves));
-  if (n.site_nodes > 0) sizes.push_back(capped(n.site_nodes, c.gpus_per_node));
+  if (has_groups(n.kind)) sizes.push_back(gpus_of_sets(c, n.leaf_nodes, n.groups.leaves));
+  if (n.site_nodes > 0) sizes.push_back(gpus_of_sets(c, n.site_nodes, 1));
   return sizes;
 }
 

@@ -35,6 +35,9 @@ class JobSeats {
 // NIC alone is slow. The list is empty if no place has anything of the kind.
 std::vector<std::int64_t> peculiar_places(const Plan& plan, const Cluster& cluster, const JobSeats& seats);
 
+// Returns the number of GPUs of `sets` sets of `nodes` nodes each, at most a number above any cluster's.
+std::int64_t gpus_of_sets(const Cluster& cluster, std::int64_t nodes, std::int64_t sets);
+
 // Returns the sizes, in GPUs, of the sets of a cluster's GPUs beyond which links may be slower, farther or fuller than
 // NICs are: pods, leaves, parts of the spine, groups of a dragonfly, sites of one size.
 std::vector<std::int64_t> domain_sizes(const Cluster& cluster);

@@ -12,8 +12,6 @@ namespace orrery {
 namespace {
 
 constexpr double kGbps = 1e9 / 8;  // bytes per second
-// A number of GPUs above any cluster's.
-constexpr std::int64_t kAllGpus = 1'000'000'000'000;
 
 // Makes the levels of a cluster, and counts what the groups of a plan send over them.
 class LevelMaker {
@@ -130,8 +128,7 @@ void LevelMaker::add_pinned(const UplinkLevel& leaf, double uplink) {
 
 // The number of GPUs below so many leaves of every rail.
 std::int64_t LevelMaker::gpus_of_leaves(std::int64_t leaves) const {
-  const std::int64_t nodes = cluster_.network->leaf_nodes;
-  return leaves > kAllGpus / nodes ? kAllGpus : leaves * nodes * cluster_.gpus_per_node;
+  return gpus_of_sets(cluster_, cluster_.network->leaf_nodes, leaves);
 }
 
 // The rate that leaves a part of the spine is that of what comes up into it over its ratio, level by level.
@@ -179,13 +176,13 @@ void LevelMaker::add_ports() {
 void LevelMaker::add_groups() {
   const Network& n = *cluster_.network;
   if (!has_groups(n.kind)) return;
-  const std::int64_t nodes = n.leaf_nodes > kAllGpus / n.groups.leaves ? kAllGpus : n.leaf_nodes * n.groups.leaves;
-  const std::int64_t groups = ceil_div(static_cast<std::int64_t>(cluster_.nodes), nodes);
+  const std::int64_t gpus = gpus_of_leaves(n.groups.leaves);
+  const std::int64_t groups = ceil_div(static_cast<std::int64_t>(cluster_.nodes) * cluster_.gpus_per_node, gpus);
   if (groups < 2) return;
   const std::int64_t switches = n.kind == NetworkKind::dragonfly_plus ? n.groups.spines : n.groups.leaves;
   const std::int64_t links = switches * n.groups.links * planes_of_job().of_spine;
   const double all = static_cast<double>(links) * n.groups.Gbps * n.efficiency * kGbps * left_above(n);
-  add({.gpus = nodes * cluster_.gpus_per_node,
+  add({.gpus = gpus,
        .capacity = all,
        .one_way = all / static_cast<double>(groups - 1),
        .detours = n.routing == Routing::adaptive,
@@ -233,7 +230,7 @@ void LevelMaker::add_sites() {
   add_site_links();
   if (n.site_nodes == 0) return;
   const double gpu_rate = cluster_.nics * cluster_.nic_Gbps * kGbps / cluster_.gpus_per_node;
-  add({.gpus = n.site_nodes > kAllGpus / cluster_.gpus_per_node ? kAllGpus : n.site_nodes * cluster_.gpus_per_node,
+  add({.gpus = gpus_of_sets(cluster_, n.site_nodes, 1),
        .capacity = n.site_Gbps * n.efficiency * kGbps,
        .away = n.site_ms * 1e-3,
        .buffer = n.site_buffer_MiB * (1 << 20),

@@ -34,8 +34,17 @@ TEST(DomainSizes, AreThoseWhoseLinksMayBeShort) {
   EXPECT_EQ(domain_sizes(cluster_of(", network: {leaf: {nodes: 2, uplinks: 1}}")), Sizes{16});
   EXPECT_EQ(domain_sizes(cluster_of(", network: {leaf: {nodes: 2}, routing: {kind: ecmp}}")), Sizes{16});
   EXPECT_EQ(domain_sizes(cluster_of(", network: {leaf: {nodes: 2}, load: 0.5}")), Sizes{16});
+  EXPECT_EQ(domain_sizes(cluster_of(", network: {leaf: {nodes: 2}, efficiency: 0.9}")), Sizes{16});
+  EXPECT_EQ(domain_sizes(cluster_of(", network: {leaf: {nodes: 2}, latency_us: 1, pods: {gpus: 32, ratio: 1}}")),
+            (Sizes{32, 16}));
   EXPECT_EQ(domain_sizes(cluster_of(", network: {leaf: {nodes: 2}, spine: {leaves: 2, ratio: 3}}")), (Sizes{16, 32}));
   EXPECT_EQ(domain_sizes(cluster_of(", network: {leaf: {nodes: 2}, sites: {nodes: 4, Gbps: 100, ms: 1}}")), Sizes{32});
+}
+
+TEST(GpusOfSets, AreAtMostANumberAboveAnyClusters) {
+  const Cluster c = cluster_of("");
+  EXPECT_EQ(gpus_of_sets(c, 4, 3), 96);
+  EXPECT_EQ(gpus_of_sets(c, 1'000'000'000, 1'000'000'000), 1'000'000'000'000);
 }
 
 }  // namespace
