@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "models/base/random.h"
+#include "models/spec/uplink_rates.h"
 
 namespace orrery {
 namespace {
@@ -40,6 +41,16 @@ std::set<std::int64_t> nodes_of(const Cluster& c, std::int64_t node_gpus, const 
     nodes.insert((place * node_gpus + gpu % node_gpus) / c.gpus_per_node);
   }
   return nodes;
+}
+
+// The leaves of some nodes that have uplinks that are slow or down.
+std::set<std::int64_t> faulty_leaves(const Cluster& c, const std::set<std::int64_t>& nodes) {
+  std::set<std::int64_t> leaves, faulty;
+  for (const std::int64_t node : nodes) leaves.insert(node / c.network->leaf_nodes);
+  for (const LinkFault& fault : c.network->faults) {
+    if (fault.plane < 0 && leaves.contains(fault.leaf)) faulty.insert(fault.leaf);
+  }
+  return faulty;
 }
 
 }  // namespace
@@ -100,11 +111,8 @@ std::int64_t least_uplinks(const Cluster& c, std::int64_t node_gpus, const std::
   const Network& n = *c.network;
   std::int64_t least = n.leaf_uplinks;
   if (n.faults.empty()) return least;
-  std::set<std::int64_t> leaves;
-  for (const std::int64_t node : nodes_of(c, node_gpus, places, gpus)) leaves.insert(node / n.leaf_nodes);
-  for (const LinkFault& fault : n.faults) {
-    if (fault.plane < 0 && fault.link < 0 && leaves.contains(fault.leaf)) least = std::min(least, fault.uplinks);
-  }
+  for (const std::int64_t leaf : faulty_leaves(c, nodes_of(c, node_gpus, places, gpus)))
+    least = std::min<std::int64_t>(least, std::ssize(uplink_rates(n, leaf)));
   return least;
 }
 
@@ -112,35 +120,41 @@ SlowUplinks slow_uplinks(const Cluster& c, std::int64_t node_gpus, const std::ve
                          std::int64_t gpus) {
   const Network& n = *c.network;
   if (std::ranges::none_of(n.faults, [](const LinkFault& f) { return f.link >= 0; })) return {};
-  std::set<std::int64_t> leaves;
-  for (const std::int64_t node : nodes_of(c, node_gpus, places, gpus)) leaves.insert(node / n.leaf_nodes);
   SlowUplinks most;
   const auto working = static_cast<double>(least_uplinks(c, node_gpus, places, gpus));
-  for (const std::int64_t leaf : leaves) most.lost = std::max(most.lost, working - working_uplinks(n, leaf));
-  for (const LinkFault& fault : n.faults) {
-    if (fault.link >= 0 && leaves.contains(fault.leaf)) most.slowest = std::min(most.slowest, fault.Gbps / n.leaf_Gbps);
+  for (const std::int64_t leaf : faulty_leaves(c, nodes_of(c, node_gpus, places, gpus))) {
+    most.lost = std::max(most.lost, working - working_uplinks(n, leaf));
+    most.slowest = std::min(most.slowest, std::ranges::min(uplink_rates(n, leaf)));
   }
   return most;
 }
 
-SlowNics slow_nics(const Cluster& c, std::int64_t node_gpus, const std::vector<std::int64_t>& places,
-                   std::int64_t gpus) {
+std::vector<SlowNics> slow_nics(const Cluster& c, std::int64_t node_gpus, const std::vector<std::int64_t>& places,
+                                std::int64_t gpus) {
   const Network& n = *c.network;
-  SlowNics slow = {{}, c.nic_Gbps};
-  if (std::ranges::none_of(n.faults, [](const LinkFault& f) { return f.nic >= 0; })) return slow;
+  if (std::ranges::none_of(n.faults, [](const LinkFault& f) { return f.nic >= 0; })) return {};
   const std::set<std::int64_t> nodes = nodes_of(c, node_gpus, places, gpus);
+  // NICs are spread evenly over a node's GPUs, or GPUs over its NICs.
+  const std::int64_t count = std::min<std::int64_t>(c.nics, c.gpus_per_node);
+  std::map<std::int64_t, double> rates;  // of the slowest NIC beside each GPU
   for (const LinkFault& fault : n.faults) {
     if (fault.nic < 0 || !nodes.contains(fault.node)) continue;
-    slow.Gbps = std::min(slow.Gbps, fault.Gbps);
-    // NICs are spread evenly over a node's GPUs, or GPUs over its NICs.
-    const std::int64_t count = std::min<std::int64_t>(c.nics, c.gpus_per_node);
     for (std::int64_t gpu = 0; gpu < c.gpus_per_node; ++gpu) {
-      const std::int64_t index = gpu * count / c.gpus_per_node;
-      if (index == fault.nic * count / c.nics) slow.gpus.push_back(fault.node * c.gpus_per_node + gpu);
+      if (gpu * count / c.gpus_per_node != fault.nic * count / c.nics) continue;
+      double& rate = rates.try_emplace(fault.node * c.gpus_per_node + gpu, c.nic_Gbps).first->second;
+      rate = std::min(rate, fault.Gbps);
     }
   }
-  std::ranges::sort(slow.gpus);
-  slow.Gbps = n.efficiency * left_beside(slow.Gbps, n.storage_Gbps);
+  std::set<double> different;
+  for (const auto& [gpu, rate] : rates) different.insert(rate);
+  std::vector<SlowNics> slow;
+  for (const double rate : different) {
+    if (std::ssize(slow) < kMostNicRates) slow.push_back({{}, n.efficiency * left_beside(rate, n.storage_Gbps)});
+  }
+  for (const auto& [gpu, rate] : rates) {
+    const std::int64_t place = std::distance(different.begin(), different.find(rate));
+    slow[static_cast<std::size_t>(std::min(place, kMostNicRates - 1))].gpus.push_back(gpu);
+  }
   return slow;
 }
 

@@ -28,14 +28,16 @@ struct SlowUplinks {
 SlowUplinks slow_uplinks(const Cluster& cluster, std::int64_t node_gpus, const std::vector<std::int64_t>& places,
                          std::int64_t gpus);
 
-// Returns the GPUs of the cluster, in order, whose transfers go through a NIC that alone is slow (LinkFault::nic), and
-// the rate of the slowest one of the job's.
+// The GPUs of the cluster, in order, whose transfers go through a NIC that alone is slow (LinkFault::nic), of one rate.
 struct SlowNics {
   std::vector<std::int64_t> gpus;
   double Gbps = 0;
 };
-SlowNics slow_nics(const Cluster& cluster, std::int64_t node_gpus, const std::vector<std::int64_t>& places,
-                   std::int64_t gpus);
+// Returns such GPUs of the job by the rate of their NIC, the slowest first. More than kMostNicRates rates are not told
+// apart: those above have the highest that is.
+inline constexpr std::int64_t kMostNicRates = 4;
+std::vector<SlowNics> slow_nics(const Cluster& cluster, std::int64_t node_gpus, const std::vector<std::int64_t>& places,
+                                std::int64_t gpus);
 
 // The number of planes (cluster.network.planes) that work between the two leaves of the job that share fewest, between
 // its two NICs that share fewest, and above all leaves. cluster.network must be set.

@@ -37,12 +37,16 @@ std::int64_t JobSeats::domain_of(std::int64_t gpus, std::int64_t rank) const {
 std::vector<std::int64_t> peculiar_places(const Plan& plan, const Cluster& c, const JobSeats& seats) {
   if (!c.network) return {};
   const Network& n = *c.network;
-  const SlowNics slow = slow_nics(c, seats.node_gpus(), seats.places(), plan.workers());
-  if (slow.gpus.empty() && n.site_sizes.empty()) return {};
+  const std::vector<SlowNics> slow = slow_nics(c, seats.node_gpus(), seats.places(), plan.workers());
+  if (slow.empty() && n.site_sizes.empty()) return {};
+  const auto nic_at = [&](std::int64_t gpu) {
+    const auto beside = [&](const SlowNics& nics) { return std::ranges::binary_search(nics.gpus, gpu); };
+    return std::ranges::find_if(slow, beside) - slow.begin();
+  };
   std::vector<std::int64_t> result;
   for (std::int64_t r = 0; r < plan.workers(); ++r) {
-    const bool beside = std::ranges::binary_search(slow.gpus, seats.domain_of(1, r));
-    result.push_back(2 * site_of(n, seats.domain_of(c.gpus_per_node, r)) + (beside ? 1 : 0));
+    const std::int64_t site = site_of(n, seats.domain_of(c.gpus_per_node, r));
+    result.push_back(site * (std::ssize(slow) + 1) + nic_at(seats.domain_of(1, r)));
   }
   return result;
 }

@@ -31,8 +31,8 @@ class JobSeats {
   std::vector<std::int64_t> places_;  // places_of() the job's nodes
 };
 
-// Returns for every worker a number of what its place has of its own: the site, if these are listed, and whether its
-// NIC alone is slow. The list is empty if no place has anything of the kind.
+// Returns for every worker a number of what its place has of its own: the site, if these are listed, and the rate of
+// its NIC, if this alone is slow. The list is empty if no place has anything of the kind.
 std::vector<std::int64_t> peculiar_places(const Plan& plan, const Cluster& cluster, const JobSeats& seats);
 
 // Returns the number of GPUs of `sets` sets of `nodes` nodes each, at most a number above any cluster's.

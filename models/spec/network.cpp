@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <map>
+
+#include <fmt/format.h>
 
 #include "models/base/names.h"
 
@@ -32,23 +33,14 @@ constexpr Named<Placement> kPlacements[] = {
 double left_on_leaves(const Network& n) { return n.loaded == LoadedLinks::spine ? 1 : 1 - n.load; }
 double left_above(const Network& n) { return n.loaded == LoadedLinks::leaf ? 1 : 1 - n.load; }
 
-double working_uplinks(const Network& n, std::int64_t leaf) {
-  std::int64_t links = n.leaf_uplinks;
-  std::map<std::int64_t, double> slow;
-  for (const LinkFault& f : n.faults) {
-    if (f.plane >= 0 || f.leaf != leaf) continue;
-    if (f.link < 0)
-      links = std::min(links, f.uplinks);
-    else
-      slow[f.link] = std::min(slow.try_emplace(f.link, 1).first->second, f.Gbps / n.leaf_Gbps);
-  }
-  const std::int64_t whole = std::max<std::int64_t>(0, links - std::ssize(slow));
-  std::vector<double> rates;
-  for (const auto& [link, rate] : slow) rates.push_back(rate);
-  std::ranges::sort(rates);
-  double sum = static_cast<double>(whole);
-  for (std::int64_t i = 0; i < std::min(links, std::ssize(slow)); ++i) sum += rates[static_cast<std::size_t>(i)];
-  return sum;
+std::string name_of(const LinkFault& f) {
+  std::string part;
+  if (f.nic >= 0) part = fmt::format("NIC {}", f.nic);
+  if (f.link >= 0) part = fmt::format("uplink {}", f.link);
+  if (f.plane >= 0) part = fmt::format("plane {}", f.plane);
+  if (f.node < 0 && f.leaf < 0) return part;
+  const std::string whole = f.node >= 0 ? fmt::format("node {}", f.node) : fmt::format("leaf {}", f.leaf);
+  return part.empty() ? whole : part + " of " + whole;
 }
 
 double left_beside(double Gbps, double other) { return std::max(Gbps - other, Gbps / 2); }

@@ -36,8 +36,8 @@ enum class Placement : std::uint8_t { contiguous, scattered, random, listed };
 
 // A link that is slower than its kind: the NICs of a node at Gbps each, or one of them if `nic` is not -1; a leaf (all
 // leaves of its nodes, with rails) of which only `uplinks` links work, or whose uplink `link`, if that is not -1, has
-// Gbps; of node and leaf one is -1. Or, if `plane` is not -1, what is down of this plane: the ports of a node, the
-// switches of a leaf, or all of the plane if node and leaf are -1.
+// Gbps, 0: is down; of node and leaf one is -1. Or, if `plane` is not -1, what is down of this plane: the ports of a
+// node, the switches of a leaf, or all of the plane if node and leaf are -1.
 struct LinkFault {
   std::int64_t node = -1, leaf = -1;
   double Gbps = 0;
@@ -46,8 +46,11 @@ struct LinkFault {
   std::int64_t nic = -1, link = -1;
 };
 
+// Returns what a fault strikes, such as "NIC 3 of node 17" or "plane 1 of leaf 2".
+std::string name_of(const LinkFault& fault);
+
 // A fault that holds for a time of a run only, in seconds from its begin. stops: it gives no rate or number of links,
-// so that the node, NIC, link or leaf does not work at all.
+// so that the node, NIC or leaf does not work at all.
 struct TimedFault {
   LinkFault fault;
   double from_s = 0, until_s = 0;
@@ -170,10 +173,6 @@ double held_by_flap(double down_s);
 // Returns the share of the rate of leaves' uplinks, and of links above these, that other jobs leave.
 double left_on_leaves(const Network& network);
 double left_above(const Network& network);
-
-// Returns the rate of the uplinks of a leaf that work, over that of one which is not slow. A leaf of which some are
-// down and others slow has the slow ones among those that work, as far as there are as many.
-double working_uplinks(const Network& network, std::int64_t leaf);
 
 // Returns what is left of a link of `Gbps` that a transfer shares with one that takes up to `other`: all but this, or
 // half of the link if that is more (max-min fairness).

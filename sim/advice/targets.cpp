@@ -18,7 +18,7 @@ std::string open_fault(const LinkFault& f, bool stops) {
   if (f.leaf >= 0) text += fmt::format("leaf: {}, ", f.leaf);
   if (f.nic >= 0) text += fmt::format("nic: {}, ", f.nic);
   if (f.link >= 0) text += fmt::format("link: {}, ", f.link);
-  if (f.Gbps > 0 && !stops) text += fmt::format("Gbps: {}, ", f.Gbps);
+  if ((f.Gbps > 0 || f.link >= 0) && !stops) text += fmt::format("Gbps: {}, ", f.Gbps);
   if (f.uplinks > 0 && !stops) text += fmt::format("uplinks: {}, ", f.uplinks);
   text.resize(text.size() - 2);
   return "{" + text;

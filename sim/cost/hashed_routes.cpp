@@ -97,9 +97,50 @@ std::vector<LargestLoad> compute(const HashedFlows& f) {
   return balls <= kMostExact ? exactly(f, balls) : independently(f, balls);
 }
 
-// Returns the factor by which hashing lengthens a transfer if the fullest uplink carries so many queue pairs.
-double slowdown_by(const HashedFlows& flows, double demand, std::int64_t queue_pairs) {
-  return std::max(1.0, demand * static_cast<double>(queue_pairs) / static_cast<double>(flows.queue_pairs));
+// Returns the probabilities that one uplink of a switch carries 0, 1, 2 and more queue pairs.
+std::vector<double> loads_of_one(const HashedFlows& f) {
+  const std::int64_t balls = f.flows * f.queue_pairs;
+  std::vector<double> result(static_cast<std::size_t>(balls) + 1, 0);
+  const double hit = 1 / static_cast<double>(f.uplinks), n = static_cast<double>(balls);
+  for (double k = 0; k <= n && f.uplinks > 1; ++k) {
+    const double ways = std::lgamma(n + 1) - std::lgamma(k + 1) - std::lgamma(n - k + 1);
+    result[static_cast<std::size_t>(k)] = std::exp(ways + k * std::log(hit) + (n - k) * std::log1p(-hit));
+  }
+  if (f.uplinks == 1) result.back() = 1;
+  return result;
+}
+
+struct Slowdown {
+  double factor = 1, probability = 0;
+};
+
+// Returns the larger of two factors that are drawn apart, each given with rising factors.
+std::vector<Slowdown> larger_of(const std::vector<Slowdown>& a, const std::vector<Slowdown>& b) {
+  std::vector<Slowdown> result;
+  double below_a = 0, below_b = 0, below = 0;
+  for (std::size_t i = 0, j = 0; i < a.size() || j < b.size();) {
+    const bool first = j == b.size() || (i < a.size() && a[i].factor <= b[j].factor);
+    const Slowdown& next = first ? a[i++] : b[j++];
+    (first ? below_a : below_b) += next.probability;
+    const double now = below_a * below_b;
+    if (now > below) result.push_back({next.factor, now - below});
+    below = now;
+  }
+  return result;
+}
+
+// Returns the factors by which hashing lengthens a transfer, rising, with their probabilities.
+std::vector<Slowdown> slowdowns(const HashedFlows& f, double demand) {
+  const auto factor = [&](double queue_pairs) {
+    return std::max(1.0, demand * queue_pairs / static_cast<double>(f.queue_pairs));
+  };
+  std::vector<Slowdown> result, slow;
+  for (const LargestLoad& load : largest_loads(f))
+    result.push_back({factor(static_cast<double>(load.queue_pairs)), load.probability});
+  if (f.slowest >= 1) return result;
+  const std::vector<double> loads = loads_of_one(f);
+  for (std::size_t k = 0; k < loads.size(); ++k) slow.push_back({factor(static_cast<double>(k) / f.slowest), loads[k]});
+  return larger_of(result, slow);
 }
 
 }  // namespace
@@ -118,38 +159,23 @@ const std::vector<LargestLoad>& largest_loads(const HashedFlows& flows) {
   return known.try_emplace(key, std::move(loads)).first->second;
 }
 
-// Returns the mean of a factor or, if this is larger, the one by which a slow uplink lengthens what is on it.
-static double with_slow_uplink(const HashedFlows& f, double demand, double slowest, double factor) {
-  const std::int64_t balls = f.flows * f.queue_pairs;
-  const double hit = 1 / static_cast<double>(f.uplinks);
-  double sum = 0;
-  for (std::int64_t on = 0; on <= balls; ++on) {
-    const auto k = static_cast<double>(on), n = static_cast<double>(balls);
-    const double ways = std::lgamma(n + 1) - std::lgamma(k + 1) - std::lgamma(n - k + 1);
-    const double probability =
-        f.uplinks == 1 ? (on == balls ? 1 : 0) : std::exp(ways + k * std::log(hit) + (n - k) * std::log1p(-hit));
-    sum += probability * std::max(factor, demand * k / static_cast<double>(f.queue_pairs) / slowest);
-  }
-  return sum;
-}
-
-double mean_slowdown(const HashedFlows& flows, double demand, double slowest) {
+double mean_slowdown(const HashedFlows& flows, double demand) {
   double sum = 0, whole = 0;
-  for (const LargestLoad& load : largest_loads(flows)) {
-    sum += load.probability * slowdown_by(flows, demand, load.queue_pairs);
-    whole += load.probability;
+  for (const auto& [factor, probability] : slowdowns(flows, demand)) {
+    sum += probability * factor;
+    whole += probability;
   }
-  const double factor = whole > 0 ? sum / whole : 1;
-  return slowest < 1 ? with_slow_uplink(flows, demand, slowest, factor) : factor;
+  return whole > 0 ? sum / whole : 1;
 }
 
-double slowdown_at(const HashedFlows& flows, double demand, double share, double slowest) {
-  const std::vector<LargestLoad>& loads = largest_loads(flows);
-  if (loads.empty()) return 1;
-  std::size_t i = 0;
-  for (double sum = loads[0].probability; sum < share && i + 1 < loads.size(); sum += loads[i].probability) ++i;
-  const double factor = slowdown_by(flows, demand, loads[i].queue_pairs);
-  return slowest < 1 ? with_slow_uplink(flows, demand, slowest, factor) : factor;
+double slowdown_at(const HashedFlows& flows, double demand, double share) {
+  double factor = 1, sum = 0;
+  for (const Slowdown& s : slowdowns(flows, demand)) {
+    if (sum >= share && sum > 0) break;
+    factor = s.factor;
+    sum += s.probability;
+  }
+  return factor;
 }
 
 }  // namespace orrery

@@ -7,12 +7,14 @@ namespace orrery {
 
 // Flows that switches send over equal uplinks, chosen by a hash (equal-cost multi-path routing, ECMP): each of
 // `switches` switches sends `flows` flows over `uplinks` uplinks, and every flow is divided evenly among `queue_pairs`
-// queue pairs, to each of which the hash assigns an uplink of its own accord.
+// queue pairs, to each of which the hash assigns an uplink of its own accord. slowest: the rate of one uplink of one
+// switch over that of all others.
 struct HashedFlows {
   std::int64_t flows = 1;
   std::int64_t uplinks = 1;
   std::int64_t queue_pairs = 1;
   std::int64_t switches = 1;
+  double slowest = 1;
 };
 
 // The probability that the fullest uplink of all switches carries `queue_pairs` queue pairs.
@@ -27,11 +29,10 @@ struct LargestLoad {
 const std::vector<LargestLoad>& largest_loads(const HashedFlows& flows);
 
 // Returns the mean of the factor by which hashing lengthens a transfer that lasts as long as its slowest flow: a flow
-// alone on an uplink would use `demand` of the uplink's rate, and all queue pairs on an uplink share it evenly.
-// slowest: rate of one uplink of one switch over that of all others; the number of queue pairs on it is taken to be
-// independent of the largest number.
-double mean_slowdown(const HashedFlows& flows, double demand, double slowest = 1);
+// alone on an uplink would use `demand` of the uplink's rate, and all queue pairs on an uplink share it evenly. The
+// number of queue pairs on a slow uplink is taken to be independent of the largest number.
+double mean_slowdown(const HashedFlows& flows, double demand);
 // Returns the factor that a share (0 to 1) of all hashes does not exceed.
-double slowdown_at(const HashedFlows& flows, double demand, double share, double slowest = 1);
+double slowdown_at(const HashedFlows& flows, double demand, double share);
 
 }  // namespace orrery

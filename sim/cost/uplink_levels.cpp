@@ -115,11 +115,10 @@ void LevelMaker::add_leaves() {
 
 // uplink: the rate of one, in all planes.
 void LevelMaker::add_pinned(const UplinkLevel& leaf, double uplink) {
-  const std::int64_t working = least_uplinks(cluster_, seats_.node_gpus(), seats_.places(), plan_.workers());
   add({.gpus = cluster_.gpus_per_node,
        .capacity = cluster_.nics * cluster_.nic_Gbps * kGbps,
        .uplink = uplink,
-       .pinned = std::make_shared<PinnedRoutes>(cluster_, working),
+       .pinned = std::make_shared<PinnedRoutes>(cluster_),
        .load = leaf.load,
        .burst = leaf.burst,
        .kind = UplinkKind::pinned},
@@ -267,16 +266,15 @@ void LevelMaker::add_slow_nics() {
 // The transfers of GPUs beside a slow NIC, and of groups with such a GPU, get no more of any NIC than of this one:
 // NCCL divides their bytes evenly.
 void LevelMaker::add_slow_nic() {
-  SlowNics slow = slow_nics(cluster_, seats_.node_gpus(), seats_.places(), plan_.workers());
-  if (slow.gpus.empty()) return;
   const auto nics =
       static_cast<double>(cluster_.nics) * static_cast<double>(seats_.node_gpus()) / cluster_.gpus_per_node;
-  add({.gpus = seats_.node_gpus(),
-       .capacity = nics * slow.Gbps * kGbps,
-       .switches = std::max<std::int64_t>(1, std::llround(nics)),
-       .slow_gpus = std::move(slow.gpus),
-       .kind = UplinkKind::slow_nics},
-      cluster_.nics * cluster_.nic_Gbps * kGbps / cluster_.gpus_per_node);
+  for (SlowNics& slow : slow_nics(cluster_, seats_.node_gpus(), seats_.places(), plan_.workers()))
+    add({.gpus = seats_.node_gpus(),
+         .capacity = nics * slow.Gbps * kGbps,
+         .switches = std::max<std::int64_t>(1, std::llround(nics)),
+         .slow_gpus = std::move(slow.gpus),
+         .kind = UplinkKind::slow_nics},
+        cluster_.nics * cluster_.nic_Gbps * kGbps / cluster_.gpus_per_node);
 }
 
 // Beside the leaf at either end there are a switch of the spine, and two more for each of its levels that is crossed. A

@@ -213,7 +213,7 @@ Seconds Uplinks::hashed_time(std::size_t op, const UplinkLevel& level, std::size
       ceil_div(std::max<std::int64_t>(1, sent.channels), std::max<std::int64_t>(1, sent.nics));
   const HashedFlows of_switch = {static_cast<std::int64_t>(std::ceil(flows)), level.hashed_uplinks,
                                  ceil_div(level.queue_pairs * connections, level.planes),
-                                 level.domains * level.switches * level.planes};
+                                 level.domains * level.switches * level.planes, level.slow_uplink};
   const double demand =
       sent.bytes / nics / sent.seconds / level.uplink * flows / static_cast<double>(of_switch.flows * level.planes);
   const std::uint64_t set = connections_of(level.kind, d, pattern, sent.way);
@@ -221,9 +221,8 @@ Seconds Uplinks::hashed_time(std::size_t op, const UplinkLevel& level, std::size
   const Seconds time = static_cast<double>(tasks_[op]) * sent.seconds;
   if (time >= longest.time) longest = {of_switch, demand, time};
   const std::optional<double> share = draw_.share_of(set);
-  return sent.seconds * (1 - away +
-                         away * (share ? slowdown_at(of_switch, demand, *share, level.slow_uplink)
-                                       : mean_slowdown(of_switch, demand, level.slow_uplink)));
+  return sent.seconds *
+         (1 - away + away * (share ? slowdown_at(of_switch, demand, *share) : mean_slowdown(of_switch, demand)));
 }
 
 NcclChoice over_uplinks(Uplinks& uplinks, std::size_t op, const NcclChoice& choice, Dimension d,

@@ -2,6 +2,7 @@
 #include <set>
 
 #include "models/partition/job_places.h"
+#include "models/spec/uplink_rates.h"
 #include "sim/report/goodput.h"
 #include "sim/run_length/run_length.h"
 
@@ -39,11 +40,12 @@ static bool strikes(const LinkFault& f, const Network& n, const std::set<std::in
   return f.leaf < 0 || std::ranges::any_of(nodes, [&](std::int64_t node) { return node / n.leaf_nodes == f.leaf; });
 }
 
-// Whether nothing moves, or some of the job's nodes have no plane left in common.
+// Whether nothing moves, some of the job's nodes have no plane left in common, or a leaf has no uplink.
 static bool stops(const TimedFault& t, const Network& n, const std::set<std::int64_t>& nodes) {
   if (t.stops) return true;
   Network broken = n;
   broken.faults.push_back(t.fault);
+  if (t.fault.link >= 0) return uplink_rates(broken, t.fault.leaf).empty();
   return t.fault.plane >= 0 && common_planes(broken, nodes, true) == 0;
 }
 
@@ -73,7 +75,8 @@ static std::vector<LongRun::Fault> faults_of_run(const Spec& spec, Seconds step,
   for (std::size_t i = 0; i < n.timed_faults.size(); ++i) {
     const TimedFault& t = n.timed_faults[i];
     if (!strikes(t.fault, n, nodes)) continue;
-    LongRun::Fault& fault = faults.emplace_back(LongRun::Fault{.from = t.from_s, .until = t.until_s});
+    LongRun::Fault& fault =
+        faults.emplace_back(LongRun::Fault{.what = name_of(t.fault), .from = t.from_s, .until = t.until_s});
     if (!stops(t, n, nodes)) {
       const Seconds slow = i < slowed.size() ? slowed[i] : 0;
       fault.lost = slow > step ? 1 - step / slow : 0;

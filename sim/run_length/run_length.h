@@ -42,6 +42,7 @@ struct LongRun {
   double slowed_share = 0;
   // Times in which a fault of the network slows the run (cluster.network.faults.down), in their order.
   struct Fault {
+    std::string what;
     Seconds from = 0, until = 0;
     double lost = 0;    // share of this time that slower steps take, or 1 where nothing moves
     bool ends = false;  // whether the job fails at the begin; it starts again when its time is over, or on other nodes

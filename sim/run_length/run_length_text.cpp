@@ -98,8 +98,8 @@ std::string run_length_text(const Spec& spec, const Report& report, const LongRu
         "steps {:.3g} times as long\n",
         seconds_text(run.between_lost_planes), seconds_text(run.repair), 1 / (1 - run.slowed_share));
   for (const LongRun::Fault& fault : run.faults)
-    text += fmt::format("  from {} to {} after the begin a fault {}\n", seconds_text(fault.from),
-                        seconds_text(fault.until), fault_text(fault));
+    text += fmt::format("  from {} to {} after the begin a fault of {} {}\n", seconds_text(fault.from),
+                        seconds_text(fault.until), fault.what, fault_text(fault));
   text += run.spares < 0 ? "  spare nodes never run out\n\n"
                          : fmt::format("  {} spare nodes; a repair takes {}\n\n", run.spares, seconds_text(run.repair));
   text += print(quantile_table(report, run, q), "  ") + "\n" + print(time_table(run, q.mean), "  ") + "\n" +

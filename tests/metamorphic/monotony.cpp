@@ -141,15 +141,19 @@ std::set<std::string> algorithms(const Run& run) {
   return all;
 }
 
-// Seconds of one of several buckets of gradients, 0 where there is one: with fewer gradients a bucket is full at
-// another layer, and the last bucket, which nothing hides, may be larger.
-double bucket_s(const Run& run) {
-  double most = 0;
+// Seconds of one bucket of gradients, for each time that a step reduces them, and of one of gathered parameters; 0
+// where there is one bucket: with fewer gradients a bucket is full at another layer, and the last bucket, which nothing
+// hides, may be larger.
+double buckets_s(const Run& run) {
+  const Strategy& strategy = run.spec.strategy;
+  const double reductions = strategy.no_sync.value_or(true) ? 1 : static_cast<double>(strategy.micro_batches());
+  double reduce = 0, gather = 0;
   for (const CommunicationRow& row : run.report.communication) {
-    const bool reduces = row.group == "data" && (row.op == "all_reduce" || row.op == "reduce_scatter");
-    if (reduces && row.count > 1) most = std::max(most, row.time_s / static_cast<double>(row.count));
+    if (row.group != "data" || row.count < 2) continue;
+    double& most = row.op == "all_gather" ? gather : reduce;
+    most = std::max(most, row.time_s / static_cast<double>(row.count));
   }
-  return most;
+  return reductions * reduce + gather;
 }
 
 // Checks that a smaller spec takes no longer than the larger one, where it makes the same calls and its stages have the
@@ -157,7 +161,7 @@ double bucket_s(const Run& run) {
 const Run* smaller_is_not_slower(Checks& checks, std::string_view name, const Subject& s, const Json& larger) {
   const Run* run = checks.simulate(larger);
   if (run != nullptr && are_cut_alike(*run, s.run) && calls_of(*run) == calls_of(s.run))
-    checks.not_slower(name, larger, *run, s.spec, kTolerance + bucket_s(s.run) / run->report.step_time_s);
+    checks.not_slower(name, larger, *run, s.spec, kTolerance + buckets_s(s.run) / run->report.step_time_s);
   return run;
 }
 

@@ -6,6 +6,7 @@
 
 #include "models/base/random.h"
 #include "models/spec/sites.h"
+#include "models/spec/uplink_rates.h"
 
 namespace orrery {
 namespace {
@@ -63,8 +64,10 @@ class Tree {
     const std::int64_t first = site_of(n_, a_.node), last = site_of(n_, b_.node);
     const auto at = [](std::int64_t site) { return Place{PlaceKind::site, 0, site}; };
     std::vector<SwitchLink> links = {{from, at(first), uplinks(a_), hop()}, {at(last), to, uplinks(b_), hop()}};
-    const double nodes = static_cast<double>(n_.site_nodes > 0 ? n_.site_nodes : n_.site_sizes[first]);
+    // A link is divided among the nodes of the smaller of its sites.
+    const auto nodes_of = [&](std::int64_t site) { return n_.site_nodes > 0 ? n_.site_nodes : n_.site_sizes[site]; };
     const auto add = [&](std::int64_t here, std::int64_t there, double Gbps, double ms) {
+      const auto nodes = static_cast<double>(std::min(nodes_of(here), nodes_of(there)));
       links.push_back({at(here), at(there), Gbps * n_.efficiency / 8 / (nodes * c_.nics) * as_one(c_, a_),
                        static_cast<Picoseconds>(ms * 1e9)});
     };

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "models/load/network/network.h"
+#include "models/spec/uplink_rates.h"
 
 namespace orrery {
 namespace {
@@ -14,7 +15,7 @@ constexpr std::string_view kFaultsKey = "cluster.network.faults";
 constexpr SpecKey kFaultKeys[] = {
     {"node", "a node whose NICs are slow", "17"},
     {"nic", "a slow NIC, NODE.NIC; or its number at the node that is given", "17.3", "", "none"},
-    {"Gbps", "rate of each of these NICs, or of the link", "100"},
+    {"Gbps", "rate of each of these NICs, or of the link; 0: the link is down", "100"},
     {"leaf", "a leaf some of whose uplinks are down", "3"},
     {"uplinks", "uplinks of this leaf that work", "20"},
     {"link", "a slow uplink, leaf 3 - spine 5; or its number at the leaf that is given", "leaf 3 - spine 5", "",
@@ -55,15 +56,15 @@ std::string wrong_plane(const LinkFault& f, const Cluster& c, const Network& n) 
   if (n.planes < 2) return fmt::format("plane {}: the network has one plane (planes)", f.plane);
   if (f.plane >= n.planes) return fmt::format("plane {} is not one of 0 to {}", f.plane, n.planes - 1);
   if (f.leaf >= 0 && f.leaf > (c.nodes - 1) / n.leaf_nodes) return fmt::format("there is no leaf {}", f.leaf);
-  return f.node >= c.nodes ? fmt::format("node {} is not one of {}", f.node, c.nodes) : "";
+  return f.node >= c.nodes ? fmt::format("node {} is not one of 0 to {}", f.node, c.nodes - 1) : "";
 }
 
 std::string wrong_leaf(const LinkFault& f, const Cluster& c, const Network& n, bool stops) {
   if (n.leaf_nodes == 0 || f.leaf > (c.nodes - 1) / n.leaf_nodes) return fmt::format("there is no leaf {}", f.leaf);
-  if (f.link >= n.leaf_uplinks) return fmt::format("link {} is not one of {} uplinks", f.link, n.leaf_uplinks);
+  if (f.link >= n.leaf_uplinks) return fmt::format("link {} is not one of 0 to {}", f.link, n.leaf_uplinks - 1);
   if (stops) return "";
-  if (f.link >= 0 && !(f.Gbps > 0 && f.Gbps <= n.leaf_Gbps))
-    return fmt::format("{} Gbps is no rate above 0 and up to an uplink's, {}", f.Gbps, n.leaf_Gbps);
+  if (f.link >= 0 && !(f.Gbps >= 0 && f.Gbps <= n.leaf_Gbps))
+    return fmt::format("{} Gbps is no rate from 0 (down) to an uplink's, {}", f.Gbps, n.leaf_Gbps);
   if (f.link < 0 && (f.uplinks < 1 || f.uplinks > n.leaf_uplinks))
     return fmt::format("{} uplinks are not 1 to {}", f.uplinks, n.leaf_uplinks);
   return "";
@@ -73,8 +74,8 @@ std::string wrong_leaf(const LinkFault& f, const Cluster& c, const Network& n, b
 std::string wrong_with(const LinkFault& f, const Cluster& c, const Network& n, bool stops) {
   if (f.plane >= 0) return wrong_plane(f, c, n);
   if (f.leaf >= 0) return wrong_leaf(f, c, n, stops);
-  if (f.node < 0 || f.node >= c.nodes) return fmt::format("node {} is not one of {}", f.node, c.nodes);
-  if (f.nic >= c.nics) return fmt::format("NIC {} is not one of {}", f.nic, c.nics);
+  if (f.node < 0 || f.node >= c.nodes) return fmt::format("node {} is not one of 0 to {}", f.node, c.nodes - 1);
+  if (f.nic >= c.nics) return fmt::format("NIC {} is not one of 0 to {}", f.nic, c.nics - 1);
   if (!stops && !(f.Gbps > 0 && f.Gbps <= c.nic_Gbps))
     return fmt::format("{} Gbps is no rate above 0 and up to a NIC's, {}", f.Gbps, c.nic_Gbps);
   return "";
@@ -93,7 +94,8 @@ class FaultReader {
           item_, kFaultsKey,
           "a node or nic with Gbps, or a leaf with uplinks, or a link with Gbps, or a plane (of a node, a leaf "
           "or all) is needed here; any may have down: [FROM, TO] beside it or in the place of the rate");
-    const bool stops = has("down") && !has("Gbps") && !has("uplinks") && !has("plane");
+    // Without one of several uplinks the others carry all.
+    const bool stops = has("down") && !has("Gbps") && !has("uplinks") && !has("plane") && !has("link");
     if (std::string wrong = wrong_with(fault, c, n, stops); !wrong.empty()) reader_.fail(item_, kFaultsKey, wrong);
     if (!has("down")) {
       n.faults.push_back(fault);
@@ -101,9 +103,6 @@ class FaultReader {
     }
     TimedFault timed = {.fault = fault, .stops = stops};
     read_times(timed);
-    // Without one of several uplinks the others carry all.
-    if (stops && fault.link >= 0 && n.leaf_uplinks > 1)
-      timed = {{.leaf = fault.leaf, .uplinks = n.leaf_uplinks - 1}, timed.from_s, timed.until_s, false};
     n.timed_faults.push_back(timed);
   }
 
@@ -190,6 +189,9 @@ void read_faults(const SpecSection& network, const Cluster& c, Network& n) {
                             "a share is drawn from all NICs and no item of a list; give a map: faults: {share: 0.001, "
                             "Gbps: 100}");
     FaultReader(network.reader(), item).read(c, n);
+    if (!n.faults.empty() && n.faults.back().link >= 0 && uplink_rates(n, n.faults.back().leaf).empty())
+      network.reader().fail(item, kFaultsKey,
+                            fmt::format("no uplink of leaf {} is left that works", n.faults.back().leaf));
   }
 }
 

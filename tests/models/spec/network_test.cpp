@@ -13,20 +13,11 @@ TEST(Network, NamesItsKindsAndRoutings) {
   EXPECT_THROW(find_routing("ecpm"), Error);
 }
 
-// Faults of one leaf do not touch others, and a link that is named twice is slow once.
-TEST(Network, CountsTheRateOfALeafsUplinksThatWork) {
-  Network n;
-  n.leaf_uplinks = 4;
-  n.leaf_Gbps = 400;
-  n.faults = {{.leaf = 2, .uplinks = 1}, {.leaf = 0, .Gbps = 100, .link = 1}, {.leaf = 0, .Gbps = 200, .link = 1}};
-  EXPECT_EQ(working_uplinks(n, 0), 3.25);
-  EXPECT_EQ(working_uplinks(n, 1), 4);
-  EXPECT_EQ(working_uplinks(n, 2), 1);
-  n.faults.push_back({.leaf = 0, .uplinks = 1});
-  EXPECT_EQ(working_uplinks(n, 0), .25) << "the one that works is the slow one";
-  n.faults.push_back({.leaf = 0, .uplinks = 2});
-  n.faults.push_back({.leaf = 2, .Gbps = 0, .link = 3});
-  EXPECT_EQ(working_uplinks(n, 2), 0);
+TEST(Network, NamesWhatAFaultStrikes) {
+  EXPECT_EQ(name_of(LinkFault{.node = 17, .nic = 3}), "NIC 3 of node 17");
+  EXPECT_EQ(name_of(LinkFault{.leaf = 3, .link = 5}), "uplink 5 of leaf 3");
+  EXPECT_EQ(name_of(LinkFault{.leaf = 3, .uplinks = 5}), "leaf 3");
+  EXPECT_EQ(name_of(LinkFault{.plane = 1}), "plane 1");
 }
 
 }  // namespace

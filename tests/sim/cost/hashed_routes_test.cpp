@@ -103,5 +103,26 @@ TEST(HashedRoutes, SlowAShareOfAllHashesByAsMuch) {
   EXPECT_NEAR(mean, mean_slowdown(flows, 1.5), 1e-3);
 }
 
+// One flow takes one of two uplinks, one of which has half the rate; thrown numbers of queue pairs say the same of
+// many.
+TEST(HashedRoutes, MeetASlowUplinkByChance) {
+  HashedFlows one = {1, 2, 1, 1, .5};
+  EXPECT_NEAR(mean_slowdown(one, 1), 1.5, 1e-9);
+  EXPECT_DOUBLE_EQ(slowdown_at(one, 1, .4), 1);
+  EXPECT_DOUBLE_EQ(slowdown_at(one, 1, .6), 2);
+  const HashedFlows many = {16, 64, 4, 1, .25};
+  std::mt19937_64 random(7);
+  std::vector<double> drawn(20'000);
+  for (double& slowdown : drawn) {
+    std::vector<double> loads(64);
+    for (int i = 0; i < 64; ++i) loads[random() % 64] += .25;
+    loads[0] /= .25;
+    slowdown = std::max(1.0, 1.5 * *std::max_element(loads.begin(), loads.end()));
+  }
+  std::sort(drawn.begin(), drawn.end());
+  for (const double share : {.25, .5, .75, .95})
+    EXPECT_DOUBLE_EQ(slowdown_at(many, 1.5, share), drawn[static_cast<std::size_t>(share * 20'000)]) << share;
+}
+
 }  // namespace
 }  // namespace orrery

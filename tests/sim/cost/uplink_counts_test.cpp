@@ -102,6 +102,9 @@ TEST(UplinkCounts, ASlowNicSlowsTheTransfersThroughIt) {
   const Seconds node = step_on(leaf + "[{node: 3, Gbps: 50}]}"), nic = step_on(leaf + "[{nic: 3.5, Gbps: 50}]}");
   EXPECT_DOUBLE_EQ(nic, node) << "each node's NICs serve all stages";
   EXPECT_GT(nic, 1.1 * step_on("{leaf: {nodes: 16}}"));
+  const std::string late = leaf + "[{nic: 9.5, Gbps: 50}", by_node = "tensor: 8, pipeline: 2, data: 8";
+  EXPECT_LT(step_on(late + ", {nic: 3.5, Gbps: 390}]}", by_node), step_on(late + ", {nic: 3.5, Gbps: 50}]}", by_node))
+      << "each NIC has its own rate";
   const std::string far = "tensor: 8, pipeline: 4, data: 4";
   EXPECT_LT(step_on(leaf + "[{nic: 15.5, Gbps: 50}]}", far), step_on(leaf + "[{node: 15, Gbps: 50}]}", far));
 }

@@ -54,23 +54,28 @@ TEST(Faults, HoldForATimeOfARun) {
   EXPECT_FALSE(with_faults("{plane: 1, down: [1, 2]}").timed_faults.front().stops);
   const TimedFault link = with_faults("{leaf: 3, link: 1, down: [1, 2]}").timed_faults.front();
   EXPECT_FALSE(link.stops) << "the other uplinks carry all";
-  EXPECT_EQ(link.fault.uplinks, 3);
+  EXPECT_EQ(link.fault.link, 1);
+  EXPECT_EQ(link.fault.Gbps, 0);
 }
 
 TEST(Faults, SayWhatIsWrong) {
   const auto refused = [](const char* fault, const char* what) {
     EXPECT_NE(fault_refusal(fault).find(what), std::string::npos) << fault << ": " << fault_refusal(fault);
   };
-  refused("{nic: 17.8, Gbps: 100}", "NIC 8 is not one of 8");
-  refused("{nic: 64.1, Gbps: 100}", "node 64 is not one of 64");
+  refused("{nic: 17.8, Gbps: 100}", "NIC 8 is not one of 0 to 7");
+  refused("{nic: 64.1, Gbps: 100}", "node 64 is not one of 0 to 63");
   refused("{nic: seventeen, Gbps: 100}", "faults.nic: seventeen is not NODE.NIC; or give the node beside it");
   refused("{nic: 17.3}", "a node or nic with Gbps");
   refused("{nic: 17.3, uplinks: 2}", "a node or nic with Gbps");
   refused("{nic: 17.3, plane: 1}", "a node or nic with Gbps");
-  refused("{link: leaf 3 - spine 4, Gbps: 100}", "link 4 is not one of 4 uplinks");
+  refused("{link: leaf 3 - spine 4, Gbps: 100}", "link 4 is not one of 0 to 3");
   refused("{link: 3 to 4, Gbps: 100}", "is not leaf LEAF - spine LINK; or give the leaf beside it");
-  refused("{leaf: 3, link: 2, Gbps: 401}", "401 Gbps is no rate above 0 and up to an uplink's, 200");
+  refused("{leaf: 3, link: 2, Gbps: 401}", "401 Gbps is no rate from 0 (down) to an uplink's, 200");
   refused("{leaf: 3, link: 2, uplinks: 1}", "a node or nic with Gbps");
+  refused(
+      "{leaf: 3, link: 0, Gbps: 0}, {leaf: 3, link: 1, Gbps: 0}, {leaf: 3, link: 2, Gbps: 0}, {leaf: 3, link: 3, "
+      "Gbps: 0}",
+      "no uplink of leaf 3 is left that works");
   refused("{nic: 17.3, down: 120}", "faults.down: begin and end in seconds");
   refused("{nic: 17.3, down: [180, 120]}", "180 to 120 s is no time of a run");
   refused("{node: 1, leaf: 1, down: [1, 2]}", "a node or nic with Gbps");
