@@ -13,6 +13,7 @@ using Picoseconds = std::int64_t;
 
 inline constexpr double kPicosecondsPerSecond = 1e12;
 inline constexpr Seconds kMicrosecond = 1e-6;
+inline constexpr double kGiB = 1073741824.0;  // bytes
 
 // The longest duration that picoseconds() converts, one day in seconds. For a longer duration picoseconds() throws
 // Error, because a kernel, transfer or launch of more than a day comes from an absurd number in the input, and a

@@ -8,11 +8,11 @@
 namespace orrery {
 
 Seconds narrow_product_time(const Gemm& g, const Gpu& gpu, const NarrowProductLaw& law) {
-  constexpr double kDepth = 64, kColumns = 128;
+  constexpr double kStepDepth = 64, kWaveColumns = 128;
   constexpr double kBytes = 0.5 + 1.0 / 16;  // of an element: four bits, and 16 elements share a scale of one byte
   const double n = static_cast<double>(g.n) * static_cast<double>(g.batch), k = static_cast<double>(g.k);
-  const double waves = std::max(1.0, n / kColumns / gpu.sms);
-  const double arithmetic = law.depth_us * waves * k / kDepth;
+  const double waves = std::max(1.0, n / kWaveColumns / gpu.sms);
+  const double arithmetic = law.depth_us * waves * k / kStepDepth;
   const double memory = kBytes * n * k / (gpu.memory_GBps * 1e3 * law.memory);
   const double both = std::pow(std::pow(arithmetic, law.overlap) + std::pow(memory, law.overlap), 1 / law.overlap);
   return (law.start_us + both) * kMicrosecond;

@@ -3,7 +3,6 @@
 namespace orrery {
 namespace {
 
-constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
 constexpr double kTB = 1e12;
 
 constexpr SpecKey kClusterKeys[] = {
@@ -146,7 +145,8 @@ void read_stragglers(const SpecSection& cluster, const SpecNode& node, Cluster& 
   if (node.kind == SpecNode::Kind::map) {
     const SpecSection share(cluster.reader(), &node, "cluster.stragglers", kStragglerShareKeys);
     share.take("share", c.straggler_share);
-    share.take("slowdown", c.straggler_slowdown);
+    if (!share.take("slowdown", c.straggler_slowdown) && c.straggler_share > 0)
+      share.reader().fail(node, share.name("slowdown"), "missing: how much slower these ranks are, such as 1.2");
     return;
   }
   if (node.kind != SpecNode::Kind::list) {

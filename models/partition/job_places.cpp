@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "models/base/random.h"
-#include "models/spec/uplink_rates.h"
+#include "models/spec/network.h"
 
 namespace orrery {
 namespace {

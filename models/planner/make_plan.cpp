@@ -105,8 +105,9 @@ struct Distance {
 
 // The first frame of a class, and the frame after its last; the frames of a class lie one after another.
 std::pair<std::size_t, std::size_t> frames_of(const Plan& plan, std::uint32_t slot) {
-  const auto range = std::ranges::equal_range(plan.frames, slot, {}, &Frame::slot);
-  return {range.begin() - plan.frames.begin(), range.end() - plan.frames.begin()};
+  const auto first = std::ranges::lower_bound(plan.frames, slot, {}, &Frame::slot);
+  const auto last = std::ranges::upper_bound(plan.frames, slot, {}, &Frame::slot);
+  return {first - plan.frames.begin(), last - plan.frames.begin()};
 }
 
 // Copies the frames of a class, and the blocks that only this class has (those without a key in Draft::blocks).

@@ -146,4 +146,8 @@ Fabric find_fabric(std::string_view name) { return find_named(kFabrics, "fabric"
 std::string_view name_of(Fabric f) { return name_in(kFabrics, f); }
 std::string_view name_of(Architecture a) { return name_in(kArchitectures, a); }
 
+double usual_Gbps(const Cluster& c, const Torus& torus) {
+  return c.nics * c.nic_Gbps / (2 * std::max<double>(1, static_cast<double>(torus.shape.size())));
+}
+
 }  // namespace orrery

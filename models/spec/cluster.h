@@ -147,4 +147,7 @@ Fabric find_fabric(std::string_view name);  // throws Error listing the known na
 std::string_view name_of(Fabric f);
 std::string_view name_of(Architecture a);
 
+// Returns the rate of the links of a torus that states none, Gbps each way: a node's NICs are divided among its links.
+double usual_Gbps(const Cluster& cluster, const Torus& torus);
+
 }  // namespace orrery

@@ -174,6 +174,14 @@ double held_by_flap(double down_s);
 double left_on_leaves(const Network& network);
 double left_above(const Network& network);
 
+// Returns the rates of the uplinks of a leaf that work (Network::faults), in the order of their numbers, over that of
+// one without a fault. Of a leaf on which only so many links work, those that are named as down are not among them,
+// and beyond these first the whole ones with the highest numbers, then the fastest of the slow ones.
+std::vector<double> uplink_rates(const Network& network, std::int64_t leaf);
+
+// Returns the sum of these rates.
+double working_uplinks(const Network& network, std::int64_t leaf);
+
 // Returns what is left of a link of `Gbps` that a transfer shares with one that takes up to `other`: all but this, or
 // half of the link if that is more (max-min fairness).
 double left_beside(double Gbps, double other);

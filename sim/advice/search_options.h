@@ -39,7 +39,7 @@ struct SearchCommandOptions {
   const std::atomic<bool>* stop = nullptr;
   Peers* peers = nullptr;  // other processes that run the same command and get the same outcome
 
-  Bytes max_memory() const { return static_cast<Bytes>(max_memory_GiB * 1073741824.0); }
+  Bytes max_memory() const { return static_cast<Bytes>(max_memory_GiB * kGiB); }
 };
 Outcome search_command(const SearchCommandOptions& options, const Common& common);
 

@@ -1,6 +1,7 @@
 #include "sim/advice/targets.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -65,23 +66,32 @@ std::string load_of(const Network& n) {
          fmt::format(", neighbours: {{load: {}, where: {}, burst_ms: {}}}", n.load, name_of(n.loaded), n.burst_ms);
 }
 
-// The spec's network as a map of a spec, with uplinks as fast as the NICs of the nodes that it joins.
-std::string network_of(const Network& n) {
+// The rate of a link as a key of a spec, unless it is the one that it has without this key.
+std::string rate_of(double Gbps, double habit) {
+  return std::abs(Gbps - habit) <= 1e-9 * habit ? "" : fmt::format(", Gbps: {}", Gbps);
+}
+
+// The network of a spec's cluster as a map of a spec. Links whose rate the spec does not give are as fast as the NICs
+// of the nodes that they join.
+std::string network_of(const Cluster& c) {
+  const Network& n = *c.network;
   std::string text = fmt::format("seed: {}", n.seed);
   if (n.kind == NetworkKind::torus)
-    text += fmt::format(", kind: torus, torus: {{shape: [{}], wraps: {}}}, load: {}", fmt::join(n.torus.shape, ", "),
-                        n.torus.wraps, n.load);
+    text += fmt::format(", kind: torus, torus: {{shape: [{}], wraps: {}{}}}, load: {}", fmt::join(n.torus.shape, ", "),
+                        n.torus.wraps, rate_of(n.torus.Gbps, usual_Gbps(c, n.torus)), n.load);
   if (n.kind == NetworkKind::graph)
     throw Error("cluster.network.kind: a graph has the nodes of its fabric, and cannot be given to others");
   if (has_groups(n.kind))
-    text += fmt::format(", groups: {{leaves: {}, {}links: {}}}", n.groups.leaves,
-                        n.groups.spines > 0 ? fmt::format("spines: {}, ", n.groups.spines) : "", n.groups.links);
+    text += fmt::format(", groups: {{leaves: {}, {}links: {}{}}}", n.groups.leaves,
+                        n.groups.spines > 0 ? fmt::format("spines: {}, ", n.groups.spines) : "", n.groups.links,
+                        rate_of(n.groups.Gbps, c.nic_Gbps));
   if (n.leaf_nodes > 0)
     text += fmt::format(
-        ", kind: {}, leaf: {{nodes: {}, uplinks: {}}}, planes: {}, routing: {{kind: {}, queue_pairs: {}, "
+        ", kind: {}, leaf: {{nodes: {}, uplinks: {}{}}}, planes: {}, routing: {{kind: {}, queue_pairs: {}, "
         "planes: {}{}}}{}",
-        name_of(n.kind), n.leaf_nodes, n.leaf_uplinks, n.planes, name_of(n.routing), n.queue_pairs,
-        n.hashed_planes ? "hashed" : "even", n.hash_seed ? fmt::format(", seed: {}", *n.hash_seed) : "", load_of(n));
+        name_of(n.kind), n.leaf_nodes, n.leaf_uplinks, rate_of(n.leaf_Gbps, c.nic_Gbps / static_cast<double>(n.planes)),
+        n.planes, name_of(n.routing), n.queue_pairs, n.hashed_planes ? "hashed" : "even",
+        n.hash_seed ? fmt::format(", seed: {}", *n.hash_seed) : "", load_of(n));
   if (n.leaf_nodes > 0 && !has_groups(n.kind)) text += fmt::format(", spine: {}", spine_of(n));
   text += sites_of(n);
   if (n.efficiency < 1) text += fmt::format(", efficiency: {}", n.efficiency);
@@ -89,6 +99,7 @@ std::string network_of(const Network& n) {
     text += fmt::format(", incast: {{senders: {}, share: {}}}", n.incast_senders, n.incast_share);
   text += n.placement == Placement::listed ? fmt::format(", job_nodes: [{}]", fmt::join(n.job_nodes, ", "))
                                            : fmt::format(", placement: {}", name_of(n.placement));
+  if (n.flap_every_s > 0) text += fmt::format(", flaps: {{every_s: {}, down_s: {}}}", n.flap_every_s, n.flap_down_s);
   return fmt::format("{{{}{}}}", text, faults_of(n));
 }
 
@@ -98,7 +109,7 @@ std::string cluster_of(const std::string& node, std::int64_t nodes, const Cluste
   if (site.oversubscribed_above_gpus > 0)
     text += fmt::format(", oversubscription: {{above_gpus: {}, ratio: {}}}", site.oversubscribed_above_gpus,
                         site.oversubscription);
-  if (site.network) text += fmt::format(", network: {}", network_of(*site.network));
+  if (site.network) text += fmt::format(", network: {}", network_of(site));
   std::vector<std::string> slow;
   for (const Straggler& s : site.stragglers)
     slow.push_back(fmt::format("{{rank: {}, slowdown: {}}}", s.rank, s.slowdown));

@@ -118,8 +118,7 @@ ChakraTrace ChakraWriter::of_rank(std::int64_t rank) const {
       last->second = t;
     }
     std::ranges::sort(node.waits_for);
-    const auto twice = std::ranges::unique(node.waits_for);
-    node.waits_for.erase(twice.begin(), twice.end());
+    node.waits_for.erase(std::unique(node.waits_for.begin(), node.waits_for.end()), node.waits_for.end());
     trace.nodes.push_back(std::move(node));
   }
   return trace;

@@ -14,10 +14,13 @@ Outcome run_length_command(const RunLengthOptions& options, const Common& common
   const Report report = predict_report(step, profile_for(step, options.profile));
   const std::optional<Spec> broken = without_a_switch(step);
   const Seconds slowed = broken ? predict_report(*broken, profile_for(step, options.profile)).step_time_s : 0;
-  std::vector<Seconds> fault_steps;
-  for (const std::optional<Spec>& slow : with_timed_faults(step))
-    fault_steps.push_back(slow ? predict_report(*slow, profile_for(step, options.profile)).step_time_s : 0);
-  const LongRun run = long_run(spec, report, options.days, slowed, fault_steps);
+  std::vector<LongRun::Fault> faults;
+  for (FaultOfRun& f : timed_faults_of(step)) {
+    const Seconds time = f.slow ? predict_report(*f.slow, profile_for(step, options.profile)).step_time_s : 0;
+    if (time > report.step_time_s) f.fault.lost = 1 - report.step_time_s / time;
+    faults.push_back(std::move(f.fault));
+  }
+  const LongRun run = long_run(spec, report, options.days, slowed, std::move(faults));
   const auto plays = static_cast<std::int64_t>(options.plays);
   const RunQuantiles q = play_often(run, options.seed, plays);
   if (common.json) return {run_length_json(report, run, q, plays)};

@@ -116,12 +116,11 @@ std::string steps_page(const std::vector<Validation>& all, const Common& common)
   PagePlot steps = plot_of("Step time", "s"), memory = plot_of("Peak memory", "GiB");
   ValidatePage page{.title = "Predicted against measured", .command = common.command, .version = common.version};
   page.sections.push_back(validation_section(all));
-  constexpr double kGiBytes = 1073741824.0;
   for (const Validation& v : all) {
     if (!v.failure.empty()) continue;
     steps.scatter.points.push_back({v.measured.step_time_s, v.predicted.step_time_s, 0, v.name, v.name});
-    memory.scatter.points.push_back({static_cast<double>(v.measured.memory.peak) / kGiBytes,
-                                     static_cast<double>(v.predicted.memory.peak) / kGiBytes, 0, v.name, v.name});
+    memory.scatter.points.push_back({static_cast<double>(v.measured.memory.peak) / kGiB,
+                                     static_cast<double>(v.predicted.memory.peak) / kGiB, 0, v.name, v.name});
     for (Section& section : validation_sections(v)) page.sections.push_back(std::move(section));
   }
   page.plots = {steps, memory};

@@ -92,7 +92,7 @@ Section section_of(const std::vector<Row>& rows) {
   for (const Row& r : rows) {
     const MemoryReport& m = r.report.memory;
     section.table.rows.push_back({r.recipe.name, fmt::format("{}", r.spec.gpus), layout_text(r.spec.strategy),
-                                  fmt::format("{:.1f}", static_cast<double>(m.peak_device) / 1073741824.0),
+                                  fmt::format("{:.1f}", static_cast<double>(m.peak_device) / kGiB),
                                   m.fits ? "yes" : "NO", figure_text(r.recipe.figure, r.predicted),
                                   figure_text(r.recipe.figure, r.recipe.value),
                                   fmt::format("{:+.1f}", 100 * r.error())});

@@ -97,7 +97,8 @@ std::vector<LargestLoad> compute(const HashedFlows& f) {
   return balls <= kMostExact ? exactly(f, balls) : independently(f, balls);
 }
 
-// Returns the probabilities that one uplink of a switch carries 0, 1, 2 and more queue pairs.
+// Returns the probabilities that one uplink of a switch carries 0, 1, 2 and more queue pairs, or the fullest of such
+// uplinks of all switches.
 std::vector<double> loads_of_one(const HashedFlows& f) {
   const std::int64_t balls = f.flows * f.queue_pairs;
   std::vector<double> result(static_cast<std::size_t>(balls) + 1, 0);
@@ -107,6 +108,12 @@ std::vector<double> loads_of_one(const HashedFlows& f) {
     result[static_cast<std::size_t>(k)] = std::exp(ways + k * std::log(hit) + (n - k) * std::log1p(-hit));
   }
   if (f.uplinks == 1) result.back() = 1;
+  double below = 0, before = 0;
+  for (double& probability : result) {
+    below = std::min(1.0, below + probability);
+    const double all = std::pow(below, static_cast<double>(f.switches));
+    probability = all - std::exchange(before, all);
+  }
   return result;
 }
 
@@ -134,13 +141,24 @@ std::vector<Slowdown> slowdowns(const HashedFlows& f, double demand) {
   const auto factor = [&](double queue_pairs) {
     return std::max(1.0, demand * queue_pairs / static_cast<double>(f.queue_pairs));
   };
-  std::vector<Slowdown> result, slow;
-  for (const LargestLoad& load : largest_loads(f))
-    result.push_back({factor(static_cast<double>(load.queue_pairs)), load.probability});
-  if (f.slowest >= 1) return result;
-  const std::vector<double> loads = loads_of_one(f);
+  const auto of_alike = [&](std::int64_t switches, std::int64_t uplinks) {
+    std::vector<Slowdown> result;
+    if (switches < 1) return result;
+    const HashedFlows alike = {f.flows, uplinks, f.queue_pairs, switches};
+    for (const LargestLoad& load : largest_loads(alike))
+      result.push_back({factor(static_cast<double>(load.queue_pairs)), load.probability});
+    return result;
+  };
+  const std::int64_t faulty = std::min(f.faulty, f.switches);
+  std::vector<Slowdown> all = of_alike(f.switches - faulty, f.uplinks);
+  if (faulty == 0) return all;
+  const std::vector<Slowdown> of_faulty = of_alike(faulty, f.fewest);
+  all = all.empty() ? of_faulty : larger_of(all, of_faulty);
+  if (f.slowest >= 1) return all;
+  std::vector<Slowdown> slow;
+  const std::vector<double> loads = loads_of_one({f.flows, f.fewest, f.queue_pairs, faulty});
   for (std::size_t k = 0; k < loads.size(); ++k) slow.push_back({factor(static_cast<double>(k) / f.slowest), loads[k]});
-  return larger_of(result, slow);
+  return larger_of(all, slow);
 }
 
 }  // namespace

@@ -7,13 +7,14 @@ namespace orrery {
 
 // Flows that switches send over equal uplinks, chosen by a hash (equal-cost multi-path routing, ECMP): each of
 // `switches` switches sends `flows` flows over `uplinks` uplinks, and every flow is divided evenly among `queue_pairs`
-// queue pairs, to each of which the hash assigns an uplink of its own accord. slowest: the rate of one uplink of one
-// switch over that of all others.
+// queue pairs, to each of which the hash assigns an uplink of its own accord. `faulty` of the switches have `fewest`
+// uplinks that work, one of which has a rate of `slowest` over that of all others.
 struct HashedFlows {
   std::int64_t flows = 1;
   std::int64_t uplinks = 1;
   std::int64_t queue_pairs = 1;
   std::int64_t switches = 1;
+  std::int64_t faulty = 0, fewest = 0;
   double slowest = 1;
 };
 
@@ -24,8 +25,9 @@ struct LargestLoad {
 };
 
 // Returns the distribution of the largest number of queue pairs on one uplink; probabilities below 1e-9 in sum are left
-// out. The distribution is exact up to 256 queue pairs of a switch. Above, the numbers of different uplinks are taken
-// to be independent, which moves the mean of the rate of the slowest flow by less than 2 %.
+// out. All switches are alike here (no `faulty` ones). The distribution is exact up to 256 queue pairs of a switch.
+// Above, the numbers of different uplinks are taken to be independent, which moves the mean of the rate of the slowest
+// flow by less than 2 %.
 const std::vector<LargestLoad>& largest_loads(const HashedFlows& flows);
 
 // Returns the mean of the factor by which hashing lengthens a transfer that lasts as long as its slowest flow: a flow

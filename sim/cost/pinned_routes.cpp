@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "models/base/units.h"
-#include "models/spec/uplink_rates.h"
+#include "models/spec/network.h"
 
 namespace orrery {
 

@@ -96,16 +96,19 @@ void LevelMaker::add_leaves() {
   const double links = n.routing == Routing::d_mod_k ? static_cast<double>(working) * slow.slowest
                                                      : static_cast<double>(working) - slow.lost;
   const double leaf = static_cast<double>(switches * planes.of_leaves) * links * uplink;
+  const std::int64_t hashed_planes = n.hashed_planes ? planes.of_leaves : 1;
   const bool apart = n.spine_leaves > 1;  // whether the spine's parts are a level above the leaves
   const UplinkLevel level = {
       .gpus = n.leaf_nodes * cluster_.gpus_per_node,
       .capacity = apart ? leaf : leaf / n.spine_ratio,
-      .hashed_uplinks = n.routing == Routing::ecmp ? working * (n.hashed_planes ? planes.of_leaves : 1) : 0,
+      .hashed_uplinks = n.routing == Routing::ecmp ? n.leaf_uplinks * hashed_planes : 0,
       .queue_pairs = n.queue_pairs,
       .switches = switches,
       .uplink = uplink,
       .switch_nics = static_cast<double>(n.leaf_nodes * cluster_.nics) / static_cast<double>(switches),
       .planes = n.hashed_planes ? 1 : planes.of_leaves,
+      .faulty_switches = working < n.leaf_uplinks || slow.slowest < 1 ? switches : 0,
+      .fewest_uplinks = working * hashed_planes,
       .slow_uplink = slow.slowest,
       .load = 1 - left_on_leaves(n),
       .burst = n.loaded == LoadedLinks::spine ? 0 : n.burst_ms * 1e-3};

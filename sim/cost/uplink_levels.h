@@ -57,10 +57,13 @@ struct UplinkLevel {
   std::shared_ptr<const PinnedRoutes> pinned;  // the single uplinks of leaves, of which the same holds as of a graph
   std::shared_ptr<const SiteLinkUse> site;     // of a link between two sites of a list
   std::vector<std::int64_t> slow_gpus;  // the GPUs beside a NIC that alone is slow, in order, if the level is this NIC
-  double slow_uplink = 1;               // rate of the slowest uplink of a switch over that of the others
-  double load = 0;                      // share of the time that bursts of other jobs fill the links
-  Seconds burst = 0;                    // how long one lasts; 0: their load is spread evenly
-  Seconds hop = 0;                      // time that the switches of the level add to a message that crosses it
+  // The switches of one domain whose hashed uplinks have faults, how many of these work on such a switch, and the rate
+  // of its slowest uplink over that of the others.
+  std::int64_t faulty_switches = 0, fewest_uplinks = 0;
+  double slow_uplink = 1;
+  double load = 0;           // share of the time that bursts of other jobs fill the links
+  Seconds burst = 0;         // how long one lasts; 0: their load is spread evenly
+  Seconds hop = 0;           // time that the switches of the level add to a message that crosses it
   std::int64_t senders = 0;  // of incast: ranks that may send to one at once without effect; 0: not of incast
   double forward = 0;        // seconds that NVLink takes for a byte on its way to the NIC of another rail
   UplinkKind kind = UplinkKind::switches;

@@ -211,9 +211,13 @@ Seconds Uplinks::hashed_time(std::size_t op, const UplinkLevel& level, std::size
   if (!(flows > 0)) return 0;
   const std::int64_t connections =
       ceil_div(std::max<std::int64_t>(1, sent.channels), std::max<std::int64_t>(1, sent.nics));
-  const HashedFlows of_switch = {static_cast<std::int64_t>(std::ceil(flows)), level.hashed_uplinks,
-                                 ceil_div(level.queue_pairs * connections, level.planes),
-                                 level.domains * level.switches * level.planes, level.slow_uplink};
+  const HashedFlows of_switch = {.flows = static_cast<std::int64_t>(std::ceil(flows)),
+                                 .uplinks = level.hashed_uplinks,
+                                 .queue_pairs = ceil_div(level.queue_pairs * connections, level.planes),
+                                 .switches = level.domains * level.switches * level.planes,
+                                 .faulty = level.faulty_switches * level.planes,
+                                 .fewest = level.fewest_uplinks,
+                                 .slowest = level.slow_uplink};
   const double demand =
       sent.bytes / nics / sent.seconds / level.uplink * flows / static_cast<double>(of_switch.flows * level.planes);
   const std::uint64_t set = connections_of(level.kind, d, pattern, sent.way);

@@ -59,7 +59,7 @@ Table compared_table(const std::vector<ComparedGeneration>& rows, const std::vec
                     fmt::format("{:.2f}", r.token_s * 1e3), fmt::format("{:.2f}", r.total_s),
                     fmt::format("{:.2f}", best / r.tokens_per_s), rate(r.tokens_per_s / static_cast<double>(row.gpus)),
                     r.token_s > 0 ? rate(1 / r.token_s) : "-", fmt::format("{:.1f}", 100 * r.bandwidth_share),
-                    fmt::format("{:.2f}", static_cast<double>(r.memory.sum()) / 1073741824.0),
+                    fmt::format("{:.2f}", static_cast<double>(r.memory.sum()) / kGiB),
                     fmt::format("{}", r.largest_batch), first_limit(r), r.memory.fits() ? "yes" : "NO"});
     }
     t.rows.push_back(std::move(cells));

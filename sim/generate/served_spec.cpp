@@ -146,7 +146,7 @@ void set_groups(const ServedRow& row, const std::string& model, Spec& spec) {
 // Whether a framework's text has a stack's name in it, in whatever case ("vLLM 0.11", "ROCm vLLM").
 static bool has_name(std::string_view framework, std::string_view stack) {
   const auto same = [](char a, char b) { return std::tolower(static_cast<unsigned char>(a)) == b; };
-  return !std::ranges::search(framework, stack, same).empty();
+  return std::search(framework.begin(), framework.end(), stack.begin(), stack.end(), same) != framework.end();
 }
 
 std::string stack_of(const ServedRow& row) {

@@ -48,7 +48,8 @@ static std::pair<TaskId, TaskId> filling_of(const Plan& plan, const RankClass& s
 // run ahead wherever the device takes longer than the host) and to its exception (steps of one or two micro-batches).
 static std::vector<Ahead> ahead_of(const Plan& plan, const Trace& trace, std::uint32_t slot) {
   const RankClass& ranks = plan.classes[slot];
-  const auto [third, filled] = filling_of(plan, ranks);
+  const std::pair<TaskId, TaskId> filling = filling_of(plan, ranks);
+  const TaskId third = filling.first, filled = filling.second;
   const auto awaited = [&](TaskId t) {
     return plan.op_of(t).lane == LaneKind::compute && trace.spans[t].entered <= trace.spans[t].issued;
   };

@@ -10,7 +10,6 @@ namespace orrery {
 namespace {
 
 constexpr std::size_t kLargest = 6;
-constexpr double kGibibyte = 1073741824.0;
 
 using BytesByName = std::map<std::string, std::pair<Bytes, int>>;
 
@@ -47,7 +46,7 @@ std::vector<std::string> largest_alive(const Plan& plan, TaskId at, std::vector<
   std::vector<std::string> texts;
   texts.reserve(largest.size());
   for (const auto& [bytes, text] : largest)
-    texts.push_back(fmt::format("{:.2f} GiB {}", static_cast<double>(bytes) / kGibibyte, text));
+    texts.push_back(fmt::format("{:.2f} GiB {}", static_cast<double>(bytes) / kGiB, text));
   return texts;
 }
 

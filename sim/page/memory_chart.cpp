@@ -17,7 +17,6 @@ namespace orrery {
 namespace {
 
 constexpr std::int64_t kSlots = 450;  // number of intervals of equal length into which the chart divides the time
-constexpr double kBytesOfGiB = 1073741824.0;
 constexpr double kChartHeight = 370, kChartLeft = 64, kChartTop = 18, kChartBottom = 54;
 
 using Sums = std::array<Bytes, kCategories>;
@@ -53,7 +52,7 @@ std::string outline(const std::vector<Sums>& slots, std::size_t level, const Pag
   const auto height = [&](std::size_t slot, std::size_t levels) {
     Bytes bytes = 0;
     for (std::size_t i = 0; i < levels; ++i) bytes += slots[slot][static_cast<std::size_t>(kUpwards[i])];
-    return pixels(y.at(static_cast<double>(bytes) / kBytesOfGiB));
+    return pixels(y.at(static_cast<double>(bytes) / kGiB));
   };
   const auto at = [&](std::size_t slot) { return pixels(x.at(static_cast<double>(slot))); };
   std::string there, back;
@@ -75,7 +74,7 @@ struct MemoryAxes {
 };
 
 MemoryAxes axes_of(const MemoryChart& chart, Bytes peak) {
-  const double top = 1.08 * static_cast<double>(std::max({peak, chart.held, chart.capacity})) / kBytesOfGiB;
+  const double top = 1.08 * static_cast<double>(std::max({peak, chart.held, chart.capacity})) / kGiB;
   const PageAxis slots{0, kSlots, false, kChartLeft, kChartUnits - 10};
   const Scale unit = time_scale(seconds(chart.length));
   return {slots,
@@ -117,7 +116,7 @@ std::vector<LegendEntry> draw_areas(Drawing& d, const std::vector<Sums>& slots, 
 void draw_limits(Drawing& d, const MemoryChart& chart, const MemoryAxes& a) {
   const auto across = [&](Bytes bytes, std::string_view colour, std::string_view dashes, const std::string& words,
                           bool above) {
-    const double at = a.GiB.at(static_cast<double>(bytes) / kBytesOfGiB);
+    const double at = a.GiB.at(static_cast<double>(bytes) / kGiB);
     d.line(a.slots.begin, at, a.slots.end, at, colour, 2, dashes);
     d.text(a.slots.end - 4, above ? at - 6 : at + 16, words, {.size = 13, .anchor = "end", .fill = colour});
   };

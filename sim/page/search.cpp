@@ -17,8 +17,6 @@
 namespace orrery {
 namespace {
 
-constexpr double kGiBytes = 1073741824.0;
-
 bool on_one_machine(const std::vector<FrontRow>& rows) {
   return std::all_of(rows.begin(), rows.end(), [&](const FrontRow& r) {
     return r.machine == rows.front().machine && r.gpus == rows.front().gpus;
@@ -37,16 +35,15 @@ Scatter time_over_memory(const SearchPage& p) {
   Scatter s{.x_name = "memory of the fullest GPU, GiB", .y_name = fmt::format("step time, {}", scale.unit)};
   for (std::size_t i = 0; i < p.front.size(); ++i) {
     const FrontRow& r = p.front[i];
-    s.points.push_back(
-        {static_cast<double>(r.memory) / kGiBytes, r.step_s / scale.size, 0, r.strategy, number_of_row(i)});
+    s.points.push_back({static_cast<double>(r.memory) / kGiB, r.step_s / scale.size, 0, r.strategy, number_of_row(i)});
   }
   for (std::size_t i = 0; i < p.result.best.size() && p.front.empty(); ++i) {
     const Found& f = p.result.best[i];
-    s.points.push_back({static_cast<double>(f.report.memory.peak_device) / kGiBytes, f.report.step_time_s / scale.size,
-                        0, p.space.text_of(f.point), number_of_row(i)});
+    s.points.push_back({static_cast<double>(f.report.memory.peak_device) / kGiB, f.report.step_time_s / scale.size, 0,
+                        p.space.text_of(f.point), number_of_row(i)});
   }
-  s.x_limit = p.result.best.empty() ? 0 : static_cast<double>(p.result.best.front().report.memory.capacity) / kGiBytes;
-  s.x_limit_name = "the GPU has " + memory_text(s.x_limit * kGiBytes);
+  s.x_limit = p.result.best.empty() ? 0 : static_cast<double>(p.result.best.front().report.memory.capacity) / kGiB;
+  s.x_limit_name = "the GPU has " + memory_text(s.x_limit * kGiB);
   return s;
 }
 

@@ -42,14 +42,13 @@ std::string validate_page(const ValidatePage& page) {
 std::vector<PagePlot> published_plots(const std::vector<PublishedCase>& cases) {
   PagePlot step{"Step time", predicted_over_measured("s"), std::string(kDashes)};
   PagePlot memory{"Peak memory", predicted_over_measured("GiB"), std::string(kDashes)};
-  constexpr double kGiBytes = 1073741824.0;
   for (const PublishedCase& c : cases) {
     if (!c.reason.empty() || !c.row.doubtful.empty()) continue;
     if (c.row.step_time_s)
       step.scatter.points.push_back(
           {*c.row.step_time_s, c.step_time_s, index_in(step.scatter.series, c.row.source), c.row.id});
     if (c.row.peak_memory_bytes)
-      memory.scatter.points.push_back({*c.row.peak_memory_bytes / kGiBytes, c.peak_memory_bytes / kGiBytes,
+      memory.scatter.points.push_back({*c.row.peak_memory_bytes / kGiB, c.peak_memory_bytes / kGiB,
                                        index_in(memory.scatter.series, c.row.source), c.row.id});
   }
   return {step, memory};

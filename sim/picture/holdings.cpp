@@ -51,8 +51,7 @@ std::vector<Holding> holdings_of(const Plan& plan) {
   for (Holding& holding : result) {
     for (HeldChunk& chunk : holding.chunks) {
       std::ranges::sort(chunk.layers);
-      const auto twice = std::ranges::unique(chunk.layers);
-      chunk.layers.erase(twice.begin(), twice.end());
+      chunk.layers.erase(std::unique(chunk.layers.begin(), chunk.layers.end()), chunk.layers.end());
     }
   }
   return result;

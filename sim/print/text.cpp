@@ -9,7 +9,7 @@ namespace orrery {
 namespace {
 
 constexpr Scale kTimes[] = {{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}};
-constexpr Scale kMemory[] = {{"GiB", 1073741824.0}, {"MiB", 1048576.0}};
+constexpr Scale kMemory[] = {{"GiB", kGiB}, {"MiB", 1048576.0}};
 constexpr Scale kVolumes[] = {{"GB", 1e9}, {"MB", 1e6}, {"KB", 1e3}, {"B", 1}};
 constexpr Scale kCounts[] = {{"T", 1e12}, {"B", 1e9}, {"M", 1e6}, {"K", 1e3}, {"", 1}};
 

@@ -84,7 +84,8 @@ Group group_of(std::vector<const Unknown*> steps) {
     g.known.residuals[0].push_back(std::log(*u->row->step_time_s) - u->response.built_in);
   }
   for (const auto& [name, seconds] : g.steps.front()->as_stack) {
-    if (!std::ranges::all_of(g.steps, [&](const Unknown* u) { return u->as_stack.contains(name); })) continue;
+    if (!std::ranges::all_of(g.steps, [&, &stack = name](const Unknown* u) { return u->as_stack.contains(stack); }))
+      continue;
     g.stacks.push_back(name);
     g.known.residuals.emplace_back();
     for (const Unknown* u : g.steps)

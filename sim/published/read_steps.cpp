@@ -14,7 +14,7 @@
 namespace orrery {
 namespace {
 
-constexpr double kMostStepSeconds = 1e9, kMostGiB = 1e9, kGiB = 1024.0 * 1024.0 * 1024.0;
+constexpr double kMostStepSeconds = 1e9, kMostGiB = 1e9;
 
 // The overrides in a cell: "strategy.tensor=4; strategy.micro_batch=2".
 std::vector<std::string> overrides_in(const std::string& cell) {

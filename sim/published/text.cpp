@@ -10,7 +10,7 @@ namespace orrery {
 namespace {
 
 std::string signed_percent(double share) { return fmt::format("{:+.1f}", 100 * share); }
-std::string gib(double bytes) { return fmt::format("{:.1f}", bytes / 1073741824.0); }
+std::string gib(double bytes) { return fmt::format("{:.1f}", bytes / kGiB); }
 
 struct Compared {
   std::string predicted, measured, error;

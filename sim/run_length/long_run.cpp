@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "models/partition/job_places.h"
-#include "models/spec/uplink_rates.h"
 #include "sim/report/goodput.h"
 #include "sim/run_length/run_length.h"
 
@@ -25,75 +25,8 @@ std::optional<Spec> without_a_switch(const Spec& spec) {
   return std::nullopt;
 }
 
-static std::set<std::int64_t> nodes_of_job(const Spec& spec) {
-  const Cluster& c = spec.cluster;
-  const std::vector<std::int64_t> places = places_of(c, c.gpus_per_node);
-  std::set<std::int64_t> nodes;
-  for (std::int64_t node = 0; node < ceil_div(spec.gpus, static_cast<std::int64_t>(c.gpus_per_node)); ++node)
-    nodes.insert(node < std::ssize(places) ? places[node] : node);
-  return nodes;
-}
-
-// Whether a fault strikes a node, leaf or plane of the job.
-static bool strikes(const LinkFault& f, const Network& n, const std::set<std::int64_t>& nodes) {
-  if (f.node >= 0) return nodes.contains(f.node);
-  return f.leaf < 0 || std::ranges::any_of(nodes, [&](std::int64_t node) { return node / n.leaf_nodes == f.leaf; });
-}
-
-// Whether nothing moves, some of the job's nodes have no plane left in common, or a leaf has no uplink.
-static bool stops(const TimedFault& t, const Network& n, const std::set<std::int64_t>& nodes) {
-  if (t.stops) return true;
-  Network broken = n;
-  broken.faults.push_back(t.fault);
-  if (t.fault.link >= 0) return uplink_rates(broken, t.fault.leaf).empty();
-  return t.fault.plane >= 0 && common_planes(broken, nodes, true) == 0;
-}
-
-std::vector<std::optional<Spec>> with_timed_faults(const Spec& spec) {
-  std::vector<std::optional<Spec>> specs;
-  if (!spec.cluster.network) return specs;
-  const Network& n = *spec.cluster.network;
-  const std::set<std::int64_t> nodes = nodes_of_job(spec);
-  for (const TimedFault& t : n.timed_faults) {
-    std::optional<Spec>& slow = specs.emplace_back();
-    if (!strikes(t.fault, n, nodes) || stops(t, n, nodes)) continue;
-    slow = spec;
-    slow->cluster.network->timed_faults.clear();
-    slow->cluster.network->faults.push_back(t.fault);
-  }
-  return specs;
-}
-
-// Transfers over a link that is down wait until they are resent, and fail if that is too long. A spare node takes the
-// place of one that fails, but not of a whole leaf.
-static std::vector<LongRun::Fault> faults_of_run(const Spec& spec, Seconds step, const std::vector<Seconds>& slowed) {
-  std::vector<LongRun::Fault> faults;
-  if (!spec.cluster.network) return faults;
-  const Network& n = *spec.cluster.network;
-  const std::set<std::int64_t> nodes = nodes_of_job(spec);
-  const bool spare = spec.cluster.failures.value_or(Failures{}).spares != 0;
-  for (std::size_t i = 0; i < n.timed_faults.size(); ++i) {
-    const TimedFault& t = n.timed_faults[i];
-    if (!strikes(t.fault, n, nodes)) continue;
-    LongRun::Fault& fault =
-        faults.emplace_back(LongRun::Fault{.what = name_of(t.fault), .from = t.from_s, .until = t.until_s});
-    if (!stops(t, n, nodes)) {
-      const Seconds slow = i < slowed.size() ? slowed[i] : 0;
-      fault.lost = slow > step ? 1 - step / slow : 0;
-      continue;
-    }
-    const bool whole_node = t.fault.node >= 0 && t.fault.nic < 0 && t.fault.plane < 0;
-    fault.ends = whole_node || t.until_s - t.from_s > kMostResends * kResend_s;
-    fault.lost = 1;
-    if (!fault.ends) fault.until = t.from_s + held_by_flap(t.until_s - t.from_s);
-    if (fault.ends && spare && t.fault.node >= 0) fault.until = fault.from;
-  }
-  std::ranges::stable_sort(faults, {}, &LongRun::Fault::from);
-  return faults;
-}
-
 LongRun long_run(const Spec& spec, const Report& report, double days, Seconds slowed_step,
-                 const std::vector<Seconds>& fault_steps) {
+                 std::vector<LongRun::Fault> faults) {
   const std::int64_t in_node = std::min<std::int64_t>(spec.gpus, std::max(1, spec.cluster.gpus_per_node));
   const Failures failures = spec.cluster.failures.value_or(Failures{});
   FailurePlan plan =
@@ -105,7 +38,7 @@ LongRun long_run(const Spec& spec, const Report& report, double days, Seconds sl
   run.restart = plan.restart.value_or(0);
   run.repair = failures.repair_hours * 3600;
   run.spares = failures.spares;
-  run.faults = faults_of_run(spec, report.step_time_s, fault_steps);
+  run.faults = std::move(faults);
   if (const auto& network = spec.cluster.network) {
     run.between_flaps = network->flap_every_s;
     const Fabric fabric = spec.cluster.fabric;

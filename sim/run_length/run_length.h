@@ -42,7 +42,7 @@ struct LongRun {
   double slowed_share = 0;
   // Times in which a fault of the network slows the run (cluster.network.faults.down), in their order.
   struct Fault {
-    std::string what;
+    std::string what;  // such as "NIC 3 of node 17"
     Seconds from = 0, until = 0;
     double lost = 0;    // share of this time that slower steps take, or 1 where nothing moves
     bool ends = false;  // whether the job fails at the begin; it starts again when its time is over, or on other nodes
@@ -86,13 +86,19 @@ RunQuantiles play_often(const LongRun& run, std::uint64_t seed, std::int64_t pla
 // (cluster.failures, strategy.checkpoint), or else as goodput.h estimates them. report: the prediction of a step.
 // slowed_step: the time of a step while a switch of one plane is broken (without_a_switch); 0: the job does not survive
 // that.
-// fault_steps: the times of a step in the specs of with_timed_faults().
+// faults: those at given times, by timed_faults_of().
 LongRun long_run(const Spec& spec, const Report& report, double days, Seconds slowed_step = 0,
-                 const std::vector<Seconds>& fault_steps = {});
+                 std::vector<LongRun::Fault> faults = {});
 
-// Returns for every fault of the spec that holds for a time of the run only (cluster.network.faults.down) the spec in
-// which it always holds; nullopt where it stops what it strikes, or is not of the job's part of the network.
-std::vector<std::optional<Spec>> with_timed_faults(const Spec& spec);
+// Faults of the network that hold at one time of a run (cluster.network.faults.down). slow: where steps go on, the spec
+// in which these faults always hold; its step tells Fault::lost, which is 0 here.
+struct FaultOfRun {
+  LongRun::Fault fault;
+  std::optional<Spec> slow;
+};
+// Returns those that strike the job's part of the network, in the order of their begins. Where several hold at once the
+// time is one of its own, so that no two times overlap, apart from those of faults that end the job.
+std::vector<FaultOfRun> timed_faults_of(const Spec& spec);
 
 // Returns the spec with a switch of one plane broken, on the leaf of the job's first node, which the job survives on
 // the others; nullopt if it does not, or has one plane only.

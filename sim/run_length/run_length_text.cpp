@@ -19,10 +19,16 @@ std::string seconds_text(Seconds s) {
 }
 
 std::string fault_text(const LongRun::Fault& fault) {
-  if (fault.ends) return "ends the job, which then starts again";
+  if (fault.ends && fault.until <= fault.from) return "ends the job, which starts again on spare nodes";
+  if (fault.ends) return "ends the job, which starts again when it is over";
   if (fault.lost == 0) return "slows no step";
   return fault.lost >= 1 ? std::string("holds training up")
                          : fmt::format("makes steps {:.3g} times as long", 1 / (1 - fault.lost));
+}
+
+std::string time_text_of(const LongRun::Fault& fault) {
+  if (fault.until <= fault.from) return seconds_text(fault.from);
+  return fmt::format("from {} to {}", seconds_text(fault.from), seconds_text(fault.until));
 }
 
 Table quantile_table(const Report& report, const LongRun& run, const RunQuantiles& q) {
@@ -98,8 +104,7 @@ std::string run_length_text(const Spec& spec, const Report& report, const LongRu
         "steps {:.3g} times as long\n",
         seconds_text(run.between_lost_planes), seconds_text(run.repair), 1 / (1 - run.slowed_share));
   for (const LongRun::Fault& fault : run.faults)
-    text += fmt::format("  from {} to {} after the begin a fault of {} {}\n", seconds_text(fault.from),
-                        seconds_text(fault.until), fault.what, fault_text(fault));
+    text += fmt::format("  {} after the begin a fault of {} {}\n", time_text_of(fault), fault.what, fault_text(fault));
   text += run.spares < 0 ? "  spare nodes never run out\n\n"
                          : fmt::format("  {} spare nodes; a repair takes {}\n\n", run.spares, seconds_text(run.repair));
   text += print(quantile_table(report, run, q), "  ") + "\n" + print(time_table(run, q.mean), "  ") + "\n" +

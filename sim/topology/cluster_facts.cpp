@@ -187,8 +187,8 @@ ClusterFacts read_cluster_facts(const std::vector<std::string>& files) {
   if (!facts.graph) number_nodes(facts);
   if (cluster_text(facts).empty())
     throw Error(
-        fmt::format("{}: nothing about a cluster's nodes; forwarding tables alone name no hosts and links: give "
-                    "the output of ibnetdiscover too",
+        fmt::format("{}: nothing about a cluster's nodes; forwarding tables alone name no hosts and links (give the "
+                    "output of ibnetdiscover too), and NCCL's graphs no nodes (give them to calibrate --import)",
                     fmt::join(files, ", ")));
   return facts;
 }

@@ -6,7 +6,6 @@
 
 #include "models/base/random.h"
 #include "models/spec/sites.h"
-#include "models/spec/uplink_rates.h"
 
 namespace orrery {
 namespace {

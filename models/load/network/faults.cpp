@@ -6,27 +6,27 @@
 #include <fmt/format.h>
 
 #include "models/load/network/network.h"
-#include "models/spec/uplink_rates.h"
 
 namespace orrery {
 namespace {
 
 constexpr std::string_view kFaultsKey = "cluster.network.faults";
+constexpr std::string_view kRateOfFault = "rate of each of these NICs, or of the link; 0: the link is down";
 constexpr SpecKey kFaultKeys[] = {
-    {"node", "a node whose NICs are slow", "17"},
+    {"node", "a node whose NICs are slow, or one of them (nic)", "17", "", "none"},
     {"nic", "a slow NIC, NODE.NIC; or its number at the node that is given", "17.3", "", "none"},
-    {"Gbps", "rate of each of these NICs, or of the link; 0: the link is down", "100"},
-    {"leaf", "a leaf some of whose uplinks are down", "3"},
+    {"Gbps", kRateOfFault, "100"},
+    {"leaf", "a leaf with fewer uplinks, a slow one (link) or a plane that is down", "3", "", "none"},
     {"uplinks", "uplinks of this leaf that work", "20"},
-    {"link", "a slow uplink, leaf 3 - spine 5; or its number at the leaf that is given", "leaf 3 - spine 5", "",
-     "none"},
+    {"link", "a slow uplink, leaf 3 - spine 5, or its number at the leaf that is given; of every rail and plane",
+     "leaf 3 - spine 5", "", "none"},
     {"plane", "a plane that is down: at the node or leaf that is given, or everywhere", "1", "", "none"},
     {"down", "begin and end of the fault in seconds of a run, which run-length plays; without a rate nothing works",
      "[120, 180]", "list of numbers", "none"},
 };
 constexpr SpecKey kFaultShareKeys[] = {
     {"share", "share of NICs that are slow, drawn by the seed", "0.001"},
-    {"Gbps", "rate of a slow NIC", "100"},
+    {"Gbps", kRateOfFault, "100"},
 };
 
 // Takes a number off the front of a text; -1 if there is none.
@@ -51,16 +51,22 @@ bool read_pair(std::string_view text, std::string_view before, std::string_view 
   return second >= 0 && text.empty();
 }
 
+std::string no_leaf(const LinkFault& f, const Cluster& c, const Network& n) {
+  if (n.leaf_nodes == 0) return "this network has no leaves; give leaf: {nodes: N}, or faults of nodes";
+  return fmt::format("leaf {} is not one of 0 to {} ({} nodes, {} on a leaf)", f.leaf, (c.nodes - 1) / n.leaf_nodes,
+                     c.nodes, n.leaf_nodes);
+}
+
 // Returns a text on the first mistake in the plane of a fault, or "".
 std::string wrong_plane(const LinkFault& f, const Cluster& c, const Network& n) {
   if (n.planes < 2) return fmt::format("plane {}: the network has one plane (planes)", f.plane);
   if (f.plane >= n.planes) return fmt::format("plane {} is not one of 0 to {}", f.plane, n.planes - 1);
-  if (f.leaf >= 0 && f.leaf > (c.nodes - 1) / n.leaf_nodes) return fmt::format("there is no leaf {}", f.leaf);
-  return f.node >= c.nodes ? fmt::format("node {} is not one of 0 to {}", f.node, c.nodes - 1) : "";
+  if (f.leaf >= 0 && f.leaf > (c.nodes - 1) / n.leaf_nodes) return no_leaf(f, c, n);
+  return f.node >= c.nodes ? fmt::format("node {} is not one of 0 to {} (cluster.nodes)", f.node, c.nodes - 1) : "";
 }
 
 std::string wrong_leaf(const LinkFault& f, const Cluster& c, const Network& n, bool stops) {
-  if (n.leaf_nodes == 0 || f.leaf > (c.nodes - 1) / n.leaf_nodes) return fmt::format("there is no leaf {}", f.leaf);
+  if (n.leaf_nodes == 0 || f.leaf > (c.nodes - 1) / n.leaf_nodes) return no_leaf(f, c, n);
   if (f.link >= n.leaf_uplinks) return fmt::format("link {} is not one of 0 to {}", f.link, n.leaf_uplinks - 1);
   if (stops) return "";
   if (f.link >= 0 && !(f.Gbps >= 0 && f.Gbps <= n.leaf_Gbps))
@@ -74,10 +80,12 @@ std::string wrong_leaf(const LinkFault& f, const Cluster& c, const Network& n, b
 std::string wrong_with(const LinkFault& f, const Cluster& c, const Network& n, bool stops) {
   if (f.plane >= 0) return wrong_plane(f, c, n);
   if (f.leaf >= 0) return wrong_leaf(f, c, n, stops);
-  if (f.node < 0 || f.node >= c.nodes) return fmt::format("node {} is not one of 0 to {}", f.node, c.nodes - 1);
+  if (f.node < 0 || f.node >= c.nodes)
+    return fmt::format("node {} is not one of 0 to {} (cluster.nodes)", f.node, c.nodes - 1);
   if (f.nic >= c.nics) return fmt::format("NIC {} is not one of 0 to {}", f.nic, c.nics - 1);
   if (!stops && !(f.Gbps > 0 && f.Gbps <= c.nic_Gbps))
-    return fmt::format("{} Gbps is no rate above 0 and up to a NIC's, {}", f.Gbps, c.nic_Gbps);
+    return fmt::format("{} Gbps is no rate above 0 and up to a NIC's, {}; one that is down has down: [FROM, TO]",
+                       f.Gbps, c.nic_Gbps);
   return "";
 }
 

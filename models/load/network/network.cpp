@@ -103,8 +103,7 @@ static void read_torus(const SpecSection& network, const SpecNode& at, const Clu
   const SpecSection torus(network.reader(), node, "cluster.network.torus", kTorusKeys);
   if (torus.find("shape") == nullptr) network.reader().fail(*node, torus.name("shape"), "missing");
   torus.take("shape", n.torus.shape);
-  const double links = 2 * std::max<double>(1, static_cast<double>(n.torus.shape.size()));
-  n.torus.Gbps = c.nics * c.nic_Gbps / links;
+  n.torus.Gbps = usual_Gbps(c, n.torus);
   torus.take("Gbps", n.torus.Gbps, "the NICs' of a node over its links");
   torus.take("wraps", n.torus.wraps);
 }

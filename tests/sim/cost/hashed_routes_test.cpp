@@ -106,11 +106,11 @@ TEST(HashedRoutes, SlowAShareOfAllHashesByAsMuch) {
 // One flow takes one of two uplinks, one of which has half the rate; thrown numbers of queue pairs say the same of
 // many.
 TEST(HashedRoutes, MeetASlowUplinkByChance) {
-  HashedFlows one = {1, 2, 1, 1, .5};
+  const HashedFlows one = {1, 2, 1, 1, 1, 2, .5};
   EXPECT_NEAR(mean_slowdown(one, 1), 1.5, 1e-9);
   EXPECT_DOUBLE_EQ(slowdown_at(one, 1, .4), 1);
   EXPECT_DOUBLE_EQ(slowdown_at(one, 1, .6), 2);
-  const HashedFlows many = {16, 64, 4, 1, .25};
+  const HashedFlows many = {16, 64, 4, 1, 1, 64, .25};
   std::mt19937_64 random(7);
   std::vector<double> drawn(20'000);
   for (double& slowdown : drawn) {
@@ -122,6 +122,20 @@ TEST(HashedRoutes, MeetASlowUplinkByChance) {
   std::sort(drawn.begin(), drawn.end());
   for (const double share : {.25, .5, .75, .95})
     EXPECT_DOUBLE_EQ(slowdown_at(many, 1.5, share), drawn[static_cast<std::size_t>(share * 20'000)]) << share;
+}
+
+// Switches without a fault keep all of their uplinks: of 16 switches one has half of them.
+TEST(HashedRoutes, KnowASwitchThatLacksUplinks) {
+  const HashedFlows lame = {16, 8, 4, 16, 1, 4};
+  EXPECT_GT(mean_slowdown(lame, 1), mean_slowdown({16, 8, 4, 16}, 1));
+  EXPECT_LT(mean_slowdown(lame, 1), mean_slowdown({16, 4, 4, 16}, 1));
+  std::mt19937_64 random(7);
+  double drawn = 0;
+  constexpr int kDraws = 5000;
+  for (int i = 0; i < kDraws; ++i)
+    drawn += static_cast<double>(std::max(drawn_load({16, 8, 4, 15}, random), drawn_load({16, 4, 4, 1}, random))) / 4 /
+             kDraws;
+  EXPECT_NEAR(mean_slowdown(lame, 1), drawn, .01 * drawn);
 }
 
 }  // namespace

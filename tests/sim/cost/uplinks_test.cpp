@@ -379,7 +379,8 @@ TEST(Uplinks, RefuseWhatNoNetworkIs) {
         std::pair{"nowhere", "nowhere"}, std::pair{"{leaf: {nodes: 4}, job_nodes: [1, 2]}", "2 nodes are listed"},
         std::pair{"{leaf: {nodes: 4}, job_nodes: [1, 99]}", "node 99 is not one of 64"},
         std::pair{"{leaf: {nodes: 4}, placement: nowhere}", "known: contiguous"},
-        std::pair{"{leaf: {nodes: 4}, faults: [{leaf: 16, uplinks: 1}]}", "there is no leaf 16"},
+        std::pair{"{leaf: {nodes: 4}, faults: [{leaf: 16, uplinks: 1}]}",
+                  "leaf 16 is not one of 0 to 15 (64 nodes, 4 on a leaf)"},
         std::pair{"{leaf: {nodes: 4}, faults: [{node: 64, Gbps: 1}]}", "node 64 is not one of 0 to 63"},
         std::pair{"{leaf: {nodes: 4}, faults: [{Gbps: 1}]}", "a node or nic with Gbps, or a leaf"},
         std::pair{"{leaf: {nodes: 4}, faults: 3}", "a list [{node: 17"}}) {

@@ -240,25 +240,5 @@ TEST(RunLength, FaultsThatOverlapAreAllWaitedFor) {
   EXPECT_NEAR(ended.training, 10'000 - 3900 - 100, 1e-6);
 }
 
-TEST(RunLength, FaultsOfASpecHoldForTheirTime) {
-  const Spec spec = parse_spec(
-      "model: gpt2-xl\nsequence: 1024\ncluster: {node: dgx-h100, nodes: 8, network: {leaf: {nodes: 2, uplinks: 1}, "
-      "faults: [{nic: 1.3, down: [120, 180]}, {nic: 1.3, down: [200, 202]}, {node: 1, Gbps: 50, down: [300, 900]}, "
-      "{node: 7, down: [1, 2]}]}}\nstrategy: {data: 32}\n",
-      "faults.yaml");
-  const Report report = predict_report(spec, find_profile(spec.cluster.gpu));
-  std::vector<Seconds> steps;
-  for (const std::optional<Spec>& slow : with_timed_faults(spec))
-    steps.push_back(slow ? predict_report(*slow, find_profile(spec.cluster.gpu)).step_time_s : 0);
-  ASSERT_EQ(steps.size(), 4);
-  EXPECT_GT(steps[2], 1.01 * report.step_time_s);
-  const LongRun run = long_run(spec, report, 1, 0, steps);
-  ASSERT_EQ(run.faults.size(), 3) << "the job has nodes 0 to 3";
-  EXPECT_TRUE(run.faults[0].ends);
-  EXPECT_FALSE(run.faults[1].ends);
-  EXPECT_NEAR(run.faults[1].until - run.faults[1].from, kResend_s, 1e-9);
-  EXPECT_NEAR(run.faults[2].lost, 1 - report.step_time_s / steps[2], 1e-12);
-}
-
 }  // namespace
 }  // namespace orrery
