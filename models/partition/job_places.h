@@ -33,8 +33,9 @@ struct SlowNics {
   std::vector<std::int64_t> gpus;
   double Gbps = 0;
 };
-// Returns such GPUs of the job by the rate of their NIC, the slowest first. More than kMostNicRates rates are not told
-// apart: those above have the highest that is.
+// Returns such GPUs of the job by the rate of their NIC, the slowest first. More than kMostNicRates rates, each of
+// which is a level of links of its own and makes ranks unlike, are not told apart: those above have the highest that
+// is.
 inline constexpr std::int64_t kMostNicRates = 4;
 std::vector<SlowNics> slow_nics(const Cluster& cluster, std::int64_t node_gpus, const std::vector<std::int64_t>& places,
                                 std::int64_t gpus);

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <vector>
 
 #include "models/base/random.h"
 #include "models/base/units.h"
@@ -33,7 +34,7 @@ struct HashedTransfers {
   double demand = 0;
   Seconds time = 0;
 
-  double slowdown_at(double share) const { return orrery::slowdown_at(flows, demand, share); }
+  std::vector<HashedSlowdown> slowdowns() const { return orrery::slowdowns(flows, demand); }
 };
 
 // Returns the draw that cluster.network.routing.seed asks for.

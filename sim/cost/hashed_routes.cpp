@@ -117,48 +117,19 @@ std::vector<double> loads_of_one(const HashedFlows& f) {
   return result;
 }
 
-struct Slowdown {
-  double factor = 1, probability = 0;
-};
-
 // Returns the larger of two factors that are drawn apart, each given with rising factors.
-std::vector<Slowdown> larger_of(const std::vector<Slowdown>& a, const std::vector<Slowdown>& b) {
-  std::vector<Slowdown> result;
+std::vector<HashedSlowdown> larger_of(const std::vector<HashedSlowdown>& a, const std::vector<HashedSlowdown>& b) {
+  std::vector<HashedSlowdown> result;
   double below_a = 0, below_b = 0, below = 0;
   for (std::size_t i = 0, j = 0; i < a.size() || j < b.size();) {
     const bool first = j == b.size() || (i < a.size() && a[i].factor <= b[j].factor);
-    const Slowdown& next = first ? a[i++] : b[j++];
+    const HashedSlowdown& next = first ? a[i++] : b[j++];
     (first ? below_a : below_b) += next.probability;
     const double now = below_a * below_b;
     if (now > below) result.push_back({next.factor, now - below});
     below = now;
   }
   return result;
-}
-
-// Returns the factors by which hashing lengthens a transfer, rising, with their probabilities.
-std::vector<Slowdown> slowdowns(const HashedFlows& f, double demand) {
-  const auto factor = [&](double queue_pairs) {
-    return std::max(1.0, demand * queue_pairs / static_cast<double>(f.queue_pairs));
-  };
-  const auto of_alike = [&](std::int64_t switches, std::int64_t uplinks) {
-    std::vector<Slowdown> result;
-    if (switches < 1) return result;
-    const HashedFlows alike = {f.flows, uplinks, f.queue_pairs, switches};
-    for (const LargestLoad& load : largest_loads(alike))
-      result.push_back({factor(static_cast<double>(load.queue_pairs)), load.probability});
-    return result;
-  };
-  const std::int64_t faulty = std::min(f.faulty, f.switches);
-  std::vector<Slowdown> all = of_alike(f.switches - faulty, f.uplinks);
-  if (faulty == 0) return all;
-  const std::vector<Slowdown> of_faulty = of_alike(faulty, f.fewest);
-  all = all.empty() ? of_faulty : larger_of(all, of_faulty);
-  if (f.slowest >= 1) return all;
-  std::vector<Slowdown> slow;
-  const std::vector<double> loads = loads_of_one({f.flows, f.fewest, f.queue_pairs, faulty});
-  for (std::size_t k = 0; k < loads.size(); ++k) slow.push_back({factor(static_cast<double>(k) / f.slowest), loads[k]});
-  return larger_of(all, slow);
 }
 
 }  // namespace
@@ -177,6 +148,30 @@ const std::vector<LargestLoad>& largest_loads(const HashedFlows& flows) {
   return known.try_emplace(key, std::move(loads)).first->second;
 }
 
+std::vector<HashedSlowdown> slowdowns(const HashedFlows& f, double demand) {
+  const auto factor = [&](double queue_pairs) {
+    return std::max(1.0, demand * queue_pairs / static_cast<double>(f.queue_pairs));
+  };
+  const auto of_alike = [&](std::int64_t switches, std::int64_t uplinks) {
+    std::vector<HashedSlowdown> result;
+    if (switches < 1) return result;
+    const HashedFlows alike = {f.flows, uplinks, f.queue_pairs, switches};
+    for (const LargestLoad& load : largest_loads(alike))
+      result.push_back({factor(static_cast<double>(load.queue_pairs)), load.probability});
+    return result;
+  };
+  const std::int64_t faulty = std::min(f.faulty, f.switches);
+  std::vector<HashedSlowdown> all = of_alike(f.switches - faulty, f.uplinks);
+  if (faulty == 0) return all;
+  const std::vector<HashedSlowdown> of_faulty = of_alike(faulty, f.fewest);
+  all = all.empty() ? of_faulty : larger_of(all, of_faulty);
+  if (f.slowest >= 1) return all;
+  std::vector<HashedSlowdown> slow;
+  const std::vector<double> loads = loads_of_one({f.flows, f.fewest, f.queue_pairs, faulty});
+  for (std::size_t k = 0; k < loads.size(); ++k) slow.push_back({factor(static_cast<double>(k) / f.slowest), loads[k]});
+  return larger_of(all, slow);
+}
+
 double mean_slowdown(const HashedFlows& flows, double demand) {
   double sum = 0, whole = 0;
   for (const auto& [factor, probability] : slowdowns(flows, demand)) {
@@ -186,14 +181,18 @@ double mean_slowdown(const HashedFlows& flows, double demand) {
   return whole > 0 ? sum / whole : 1;
 }
 
-double slowdown_at(const HashedFlows& flows, double demand, double share) {
+double slowdown_at(const std::vector<HashedSlowdown>& slowdowns, double share) {
   double factor = 1, sum = 0;
-  for (const Slowdown& s : slowdowns(flows, demand)) {
+  for (const HashedSlowdown& s : slowdowns) {
     if (sum >= share && sum > 0) break;
     factor = s.factor;
     sum += s.probability;
   }
   return factor;
+}
+
+double slowdown_at(const HashedFlows& flows, double demand, double share) {
+  return slowdown_at(slowdowns(flows, demand), share);
 }
 
 }  // namespace orrery

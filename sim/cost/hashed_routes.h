@@ -30,11 +30,19 @@ struct LargestLoad {
 // flow by less than 2 %.
 const std::vector<LargestLoad>& largest_loads(const HashedFlows& flows);
 
-// Returns the mean of the factor by which hashing lengthens a transfer that lasts as long as its slowest flow: a flow
-// alone on an uplink would use `demand` of the uplink's rate, and all queue pairs on an uplink share it evenly. The
-// number of queue pairs on a slow uplink is taken to be independent of the largest number.
+// A factor by which hashing lengthens a transfer, and its probability.
+struct HashedSlowdown {
+  double factor = 1, probability = 0;
+};
+
+// Returns the factors, rising, for a transfer that lasts as long as its slowest flow: a flow alone on an uplink would
+// use `demand` of the uplink's rate, and all queue pairs on an uplink share it evenly. The number of queue pairs on a
+// slow uplink is taken to be independent of the largest number.
+std::vector<HashedSlowdown> slowdowns(const HashedFlows& flows, double demand);
+// Returns their mean.
 double mean_slowdown(const HashedFlows& flows, double demand);
 // Returns the factor that a share (0 to 1) of all hashes does not exceed.
+double slowdown_at(const std::vector<HashedSlowdown>& slowdowns, double share);
 double slowdown_at(const HashedFlows& flows, double demand, double share);
 
 }  // namespace orrery

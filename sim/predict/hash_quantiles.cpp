@@ -14,15 +14,20 @@
 namespace orrery {
 namespace {
 
+// The share of hashes whose slowdown stands for an unlucky set's.
+constexpr double kUnlucky = 0.99;
+
 // A set of connections, with the seconds by which the step grows per unit of the set's slowdown.
 struct Weighed {
   std::uint64_t set = 0;
-  const HashedTransfers* transfers = nullptr;
+  Seconds time = 0;  // of the transfers, without collisions
+  std::vector<HashedSlowdown> slowdowns{};
   double weight = 0;
+
+  // How much more an unlucky draw lengthens the transfers than the middle one.
+  double unlucky() const { return slowdown_at(slowdowns, kUnlucky) - slowdown_at(slowdowns, 0.5); }
 };
 
-// The share of hashes whose slowdown stands for an unlucky set's.
-constexpr double kUnlucky = 0.99;
 // The greatest number of sets whose weight is simulated, those that the job spends most time on; of plans that take
 // long to simulate it is as many as make kWeighedTasks tasks in all, but at least kLeastWeighed.
 constexpr std::int64_t kMostWeighed = 6, kLeastWeighed = 2, kWeighedTasks = 2'000'000;
@@ -33,9 +38,10 @@ constexpr double kNoticed = 1e-4;
 std::vector<Weighed> uncertain_sets(const Costs& costs, std::int64_t tasks) {
   std::vector<Weighed> sets;
   for (const auto& [set, transfers] : costs.hashed) {
-    if (transfers.slowdown_at(kUnlucky) > transfers.slowdown_at(0.5)) sets.push_back({set, &transfers});
+    Weighed w = {set, transfers.time, transfers.slowdowns()};
+    if (w.unlucky() > 0) sets.push_back(std::move(w));
   }
-  const auto longer = [](const Weighed& a, const Weighed& b) { return a.transfers->time > b.transfers->time; };
+  const auto longer = [](const Weighed& a, const Weighed& b) { return a.time > b.time; };
   std::stable_sort(sets.begin(), sets.end(), longer);
   const std::int64_t most = std::clamp(kWeighedTasks / tasks, kLeastWeighed, kMostWeighed);
   if (std::ssize(sets) > most) sets.resize(most);
@@ -43,9 +49,7 @@ std::vector<Weighed> uncertain_sets(const Costs& costs, std::int64_t tasks) {
 }
 
 // Returns the seconds that an unlucky draw adds to the step.
-Seconds most_added(const Weighed& w) {
-  return w.weight * (w.transfers->slowdown_at(kUnlucky) - w.transfers->slowdown_at(0.5));
-}
+Seconds most_added(const Weighed& w) { return w.weight * w.unlucky(); }
 
 // Returns the sets that add a noticeable time to the step when they are unlucky.
 std::vector<Weighed> weighed_sets(const HashedStep& hashed, const std::atomic<bool>* stop) {
@@ -56,8 +60,7 @@ std::vector<Weighed> weighed_sets(const HashedStep& hashed, const std::atomic<bo
   for (Weighed& w : sets) {
     HashDraw unlucky = middle;
     unlucky.shares[w.set] = kUnlucky;
-    w.weight = std::max(0.0, hashed.at(unlucky, stop) - base) /
-               (w.transfers->slowdown_at(kUnlucky) - w.transfers->slowdown_at(0.5));
+    w.weight = std::max(0.0, hashed.at(unlucky, stop) - base) / w.unlucky();
   }
   std::erase_if(sets, [&](const Weighed& w) { return most_added(w) < kNoticed * base; });
   return sets;
@@ -78,7 +81,7 @@ std::vector<Drawn> ordered_draws(const std::vector<Weighed>& sets) {
     drawn.seed = i + 1;
     const HashDraw draw = {.seed = drawn.seed, .shares = {}};
     for (const Weighed& w : sets) {
-      drawn.slowdowns.push_back(w.transfers->slowdown_at(*draw.share_of(w.set)));
+      drawn.slowdowns.push_back(slowdown_at(w.slowdowns, *draw.share_of(w.set)));
       drawn.estimate += w.weight * drawn.slowdowns.back();
     }
   }

@@ -97,7 +97,8 @@ struct FaultOfRun {
   std::optional<Spec> slow;
 };
 // Returns those that strike the job's part of the network, in the order of their begins. Where several hold at once the
-// time is one of its own, so that no two times overlap, apart from those of faults that end the job.
+// time is one of its own, so that no two times overlap, apart from those of faults that end the job, and what a stop
+// lasts beyond its cause until the timer of a transfer ends.
 std::vector<FaultOfRun> timed_faults_of(const Spec& spec);
 
 // Returns the spec with a switch of one plane broken, on the leaf of the job's first node, which the job survives on

@@ -107,6 +107,8 @@ class FaultReader {
     if (std::string wrong = wrong_with(fault, c, n, stops); !wrong.empty()) reader_.fail(item_, kFaultsKey, wrong);
     if (!has("down")) {
       n.faults.push_back(fault);
+      if (fault.link >= 0 && uplink_rates(n, fault.leaf).empty())
+        reader_.fail(item_, kFaultsKey, fmt::format("no uplink of leaf {} is left that works", fault.leaf));
       return;
     }
     TimedFault timed = {.fault = fault, .stops = stops};
@@ -197,9 +199,6 @@ void read_faults(const SpecSection& network, const Cluster& c, Network& n) {
                             "a share is drawn from all NICs and no item of a list; give a map: faults: {share: 0.001, "
                             "Gbps: 100}");
     FaultReader(network.reader(), item).read(c, n);
-    if (!n.faults.empty() && n.faults.back().link >= 0 && uplink_rates(n, n.faults.back().leaf).empty())
-      network.reader().fail(item, kFaultsKey,
-                            fmt::format("no uplink of leaf {} is left that works", n.faults.back().leaf));
   }
 }
 

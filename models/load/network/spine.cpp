@@ -29,9 +29,9 @@ constexpr SpecKey kNeighbourKeys[] = {
     {"jobs", "specs of the other jobs, each with its own placement", "[b.yaml]", "list of paths", "none"},
 };
 constexpr std::size_t kMostSpineLevels = 4;
+constexpr double kLongestHop_us = 1e6;
 // Bursts are met anew by every transfer; longer ones than this would often last longer than what is computed between
 // two transfers of a step.
-constexpr double kLongestHop_us = 1e6;
 constexpr double kLeastBurst_ms = 1e-3, kMostBurst_ms = 20;
 
 void read_levels(SpecReader& reader, const SpecNode& list, Network& n) {
